@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/buffer.h"
+#include "index/base/checksum.h"
+#include "index/base/cpu.h"
+#include "index/base/file.h"
+#include "index/base/random.h"
+#include "index/base/thread_pool.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+std::string TestPath(const char* name) { return absl::StrCat(::testing::TempDir(), "/hmann_base_", ::getpid(), "_", name); }
+
+TEST(Units, SizesAndTimesAreStrict) {
+  EXPECT_EQ(*ParseSize("512MiB"), 512_MiB);
+  EXPECT_EQ(*ParseSize("96GiB"), 96_GiB);
+  EXPECT_EQ(*ParseSize("10M"), 10'000'000u);
+  EXPECT_EQ(*ParseSize("7"), 7u);
+  for (const char* wrong : {"", "GiB", "1.5GiB", "-1", "1 GiB", "99999999999GiB", "12x"}) EXPECT_FALSE(ParseSize(wrong).ok()) << wrong;
+  EXPECT_EQ(*ParseDuration("800us"), std::chrono::microseconds(800));
+  EXPECT_EQ(*ParseDuration("2ms"), std::chrono::milliseconds(2));
+  for (const char* wrong : {"", "5", "ms", "-1s", "99999999999999s"}) EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
+}
+
+TEST(Random, IsAFunctionOfSeedAndCounterAlone) {
+  EXPECT_EQ(Random(1, 2), Random(1, 2));
+  EXPECT_NE(Random(1, 2), Random(2, 1));
+  double sum = 0;
+  for (std::uint64_t i = 0; i < 100000; ++i) sum += RandomUnit(3, i);
+  EXPECT_NEAR(sum / 100000, 0.5, 0.01);
+  const auto order = RandomPermutation(1000, 5);
+  EXPECT_EQ(std::set<std::uint32_t>(order.begin(), order.end()).size(), 1000u);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(ThreadPool, CoversEveryIndexOnce) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (std::size_t n : {0, 1, 7, 1000, 100000}) {
+      std::vector<std::atomic<int>> hits(n);
+      pool.ParallelFor(n, 13, [&](std::size_t begin, std::size_t end, int thread) {
+        ASSERT_LT(thread, threads);
+        ASSERT_LE(end - begin, 13u);
+        for (std::size_t i = begin; i < end; ++i) ++hits[i];
+      });
+      EXPECT_TRUE(std::all_of(hits.begin(), hits.end(), [](const auto& h) { return h == 1; }));
+    }
+  }
+}
+
+TEST(Buffer, IsZeroedAlignedAndRefusesTheImpossible) {
+  auto buffer = Buffer::Allocate(5_MiB);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % 2_MiB, 0u);
+  EXPECT_EQ(std::to_integer<int>(buffer->data()[5_MiB - 1]), 0);
+  EXPECT_EQ(Buffer::Allocate(~std::uint64_t{0} - 4_MiB).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+  const std::string path = TestPath("atomic");
+  {
+    auto file = AtomicFile::Create(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->Append("old", 3).ok());
+    ASSERT_TRUE(file->Commit().ok());
+  }
+  {
+    auto file = AtomicFile::Create(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->Append("new and longer", 14).ok());
+  }  // abandoned
+  EXPECT_EQ(*ReadTextFile(path, 100), "old");
+  EXPECT_NE(::access(absl::StrCat(path, ".tmp.", ::getpid()).c_str(), F_OK), 0) << "the temporary file must be gone";
+  ::unlink(path.c_str());
+}
+
+TEST(AtomicFile, OverwritesAndExtends) {
+  const std::string path = TestPath("sparse");
+  auto file = AtomicFile::Create(path);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->Append("head", 4).ok());
+  ASSERT_TRUE(file->ExtendTo(1_GiB).ok());
+  ASSERT_TRUE(file->Append("tail", 4).ok());
+  ASSERT_TRUE(file->WriteAt(0, "HEAD", 4).ok());
+  EXPECT_FALSE(file->WriteAt(1_GiB, "12345", 5).ok());
+  ASSERT_TRUE(file->Commit().ok());
+  auto mapped = MappedFile::Open(path);
+  ASSERT_TRUE(mapped.ok());
+  ASSERT_EQ(mapped->bytes().size(), 1_GiB + 4);
+  EXPECT_EQ(std::memcmp(mapped->bytes().data(), "HEAD", 4), 0);
+  EXPECT_EQ(std::memcmp(mapped->bytes().data() + 1_GiB, "tail", 4), 0);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_LT(status.st_blocks * 512, 1000000) << "the gap must take no space";
+  ::unlink(path.c_str());
+}
+
+TEST(File, ErrorsNameThePathAndTheReason) {
+  const auto missing = MappedFile::Open("/no/such/file");
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), testing::HasSubstr("/no/such/file"));
+  EXPECT_EQ(MappedFile::Open("/tmp").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AtomicFile::Create("/no/such/folder/x").status().code(), absl::StatusCode::kNotFound);
+  auto full = AtomicFile::Create(TestPath("full"));
+  EXPECT_EQ(ErrnoError(ENOSPC, "write", "x").code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Cpu, SaysSomethingSensible) {
+  EXPECT_GE(UsableCores(), 1);
+  EXPECT_GT(UsableMemoryBytes(), 1_MiB);
+  EXPECT_GT(PeakRssBytes(), 1_MiB);
+}
+
+TEST(Checksum, MatchesThePublishedValueOfTheEmptyInput) { EXPECT_EQ(Checksum("", 0), 0x2d06800538d394c2u); }
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace hmann {
+
+/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB pages when it is that large.
+/// Move-only; unmapped by the destructor. Where memory lies is the tiers' business: see index/tiers.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
+        mapping_(std::exchange(other.mapping_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(mapping_, other.mapping_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
+    return *this;
+  }
+  ~Buffer();
+
+  /// Errors: RESOURCE_EXHAUSTED with the number of bytes when the kernel refuses.
+  static absl::StatusOr<Buffer> Allocate(std::size_t bytes);
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  void* mapping_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+};
+
+/// Smallest multiple of `granule` that is not below `bytes`.
+constexpr std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t granule) { return (bytes + granule - 1) / granule * granule; }
+
+}  // namespace hmann

@@ -1,0 +1,104 @@
+#include "index/base/cpu.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+/// The folders of this process's cgroup for `controller` ("" is the v2 tree), innermost first, up to the mount.
+std::vector<std::string> CgroupFolders(const std::string& controller) {
+  std::vector<std::string> folders;
+  std::ifstream self("/proc/self/cgroup");
+  for (std::string line; std::getline(self, line);) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
+    if (std::find(controllers.begin(), controllers.end(), controller) == controllers.end()) continue;
+    const std::string mount = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+    for (std::string path = fields[2]; !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
+      folders.push_back(mount + path);
+    }
+    folders.push_back(mount);
+  }
+  return folders;
+}
+
+/// The first number of a one-line file; kNoLimit when it is missing or says "max" or -1.
+std::uint64_t ReadNumber(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  std::uint64_t value = 0;
+  return file >> word && absl::SimpleAtoi(word, &value) ? value : kNoLimit;
+}
+
+/// The value after `key` in a "key value" file, 0 when it is missing.
+std::uint64_t ReadKey(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    std::uint64_t value = 0;
+    if (word == key && file >> value) return value;
+  }
+  return 0;
+}
+
+/// What is left under one limit file; page cache that can be dropped does not count as used.
+std::uint64_t LeftInCgroup(const std::string& folder, const char* limit, const char* usage, const char* inactive) {
+  const std::uint64_t most = ReadNumber(folder + "/" + limit);
+  const std::uint64_t used = ReadNumber(folder + "/" + usage);
+  if (most == kNoLimit || used == kNoLimit) return kNoLimit;
+  const std::uint64_t held = used - std::min(used, ReadKey(folder + "/memory.stat", inactive));
+  return most - std::min(most, held);
+}
+
+}  // namespace
+
+int UsableCores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  double cores = ::sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
+  for (const std::string& folder : CgroupFolders("")) {
+    std::ifstream file(folder + "/cpu.max");
+    std::string quota;
+    double value = 0, period = 0;
+    if (file >> quota >> period && absl::SimpleAtod(quota, &value) && period > 0) cores = std::min(cores, value / period);
+  }
+  for (const std::string& folder : CgroupFolders("cpu")) {
+    const std::uint64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us");
+    const std::uint64_t period = ReadNumber(folder + "/cpu.cfs_period_us");
+    if (quota != kNoLimit && period != kNoLimit && period > 0) cores = std::min(cores, static_cast<double>(quota) / static_cast<double>(period));
+  }
+  return std::max(1, static_cast<int>(std::ceil(cores)));
+}
+
+std::uint64_t UsableMemoryBytes() {
+  std::uint64_t left = ReadKey("/proc/meminfo", "MemAvailable:") * 1024;
+  if (left == 0) left = kNoLimit;
+  for (const std::string& folder : CgroupFolders("")) {
+    left = std::min(left, LeftInCgroup(folder, "memory.max", "memory.current", "inactive_file"));
+  }
+  for (const std::string& folder : CgroupFolders("memory")) {
+    left = std::min(left, LeftInCgroup(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"));
+  }
+  return left;
+}
+
+std::uint64_t PeakRssBytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace hmann

@@ -1,0 +1,172 @@
+#include "index/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::size_t kWriteBuffer = 1_MiB;
+
+absl::Status WriteFully(int fd, const std::string& path, std::uint64_t offset, const char* data, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t written = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoError(errno, "write", path);
+    if (written == 0) return ErrnoError(ENOSPC, "write", path);
+    data += written;
+    offset += static_cast<std::uint64_t>(written);
+    bytes -= static_cast<std::size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ErrnoError(int error, const char* operation, const std::string& path) {
+  const std::string message = absl::StrCat(operation, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR: return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+    case EROFS: return absl::PermissionDeniedError(message);
+    case EEXIST: return absl::AlreadyExistsError(message);
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE: return absl::ResourceExhaustedError(message);
+    case EINVAL:
+    case EISDIR: return absl::InvalidArgumentError(message);
+    default: return absl::InternalError(message);
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoError(errno, "open", path);
+  struct stat status {};
+  MappedFile file;
+  file.path_ = path;
+  absl::Status error;
+  if (::fstat(fd, &status) != 0) {
+    error = ErrnoError(errno, "stat", path);
+  } else if (!S_ISREG(status.st_mode)) {
+    error = absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  } else if (status.st_size > 0) {
+    void* data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) {
+      error = ErrnoError(errno, "mmap", path);
+    } else {
+      file.data_ = static_cast<const std::byte*>(data);
+      file.size_ = static_cast<std::size_t>(status.st_size);
+    }
+  }
+  ::close(fd);
+  if (!error.ok()) return error;
+  return file;
+}
+
+void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset >= size_) return;
+  const std::uint64_t begin = offset / 4_KiB * 4_KiB;
+  const std::uint64_t end = std::min<std::uint64_t>(size_, offset + bytes);
+  const int advice = access == Access::kRandom ? MADV_RANDOM : access == Access::kSequential ? MADV_SEQUENTIAL : MADV_WILLNEED;
+  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
+}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  std::swap(buffer_, other.buffer_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  AtomicFile file;
+  file.path_ = path;
+  file.temporary_ = absl::StrCat(path, ".tmp.", ::getpid());
+  file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file.fd_ < 0) return ErrnoError(errno, "create", file.temporary_);
+  return file;
+}
+
+absl::Status AtomicFile::Append(const void* data, std::size_t bytes) {
+  const char* text = static_cast<const char*>(data);
+  if (buffer_.size() + bytes > kWriteBuffer) HMANN_RETURN_IF_ERROR(Flush());
+  if (bytes > kWriteBuffer) {
+    HMANN_RETURN_IF_ERROR(WriteFully(fd_, temporary_, size_, text, bytes));
+  } else {
+    buffer_.append(text, bytes);
+  }
+  size_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::WriteAt(std::uint64_t offset, const void* data, std::size_t bytes) {
+  HMANN_RETURN_IF_ERROR(Flush());
+  if (offset + bytes > size_) return absl::OutOfRangeError(absl::StrCat(temporary_, ": WriteAt past the end"));
+  return WriteFully(fd_, temporary_, offset, static_cast<const char*>(data), bytes);
+}
+
+absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
+  HMANN_RETURN_IF_ERROR(Flush());
+  if (size < size_) return absl::OutOfRangeError(absl::StrCat(temporary_, ": ExtendTo would shrink the file"));
+  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoError(errno, "truncate", temporary_);
+  size_ = size;
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Flush() {
+  const std::string pending = std::move(buffer_);
+  buffer_.clear();
+  return WriteFully(fd_, temporary_, size_ - pending.size(), pending.data(), pending.size());
+}
+
+absl::Status AtomicFile::Commit() {
+  HMANN_RETURN_IF_ERROR(Flush());
+  if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", temporary_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", temporary_);
+  ::close(std::exchange(fd_, -1));
+  const std::size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return ErrnoError(errno, "open", folder);
+  const int failed = ::fsync(fd) != 0 ? errno : 0;
+  ::close(fd);
+  return failed != 0 ? ErrnoError(failed, "fsync", folder) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most) {
+  HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  if (file.bytes().size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.bytes().size(), " bytes, at most ", most, " expected"));
+  }
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+}  // namespace hmann

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hmann {
+
+/// The one place that turns errno into a Status: "open /a/b: No such file or directory" with the code that fits (NOT_FOUND,
+/// PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full disk or quota, ALREADY_EXISTS, else INTERNAL).
+absl::Status ErrnoError(int error, const char* operation, const std::string& path);
+
+/// A file mapped for reading. The mapping stays valid while the object lives; shrinking the file under it is the owner's
+/// fault (SIGBUS). Move-only.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept
+      : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~MappedFile();
+
+  /// Errors: as open(2); INVALID_ARGUMENT for what is not a regular file. An empty file maps to an empty span.
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+
+  enum class Access { kRandom, kSequential, kWillNeed };
+  /// Tells the kernel how [offset, offset + bytes) will be read.
+  void Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const;
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`, then fsync, rename, fsync of the
+/// folder. Destroyed before Commit, it removes its temporary file and leaves an old file at `path` as it was.
+class AtomicFile {
+ public:
+  AtomicFile() = default;
+  AtomicFile(AtomicFile&& other) noexcept { *this = std::move(other); }
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+
+  /// Appends; buffered. Errors: RESOURCE_EXHAUSTED when the disk is full.
+  absl::Status Append(const void* data, std::size_t bytes);
+  /// Overwrites earlier bytes (a header whose content is known only at the end).
+  absl::Status WriteAt(std::uint64_t offset, const void* data, std::size_t bytes);
+  /// Moves the end to `size` without writing: the gap reads as zeros and takes no space (a sparse file).
+  absl::Status ExtendTo(std::uint64_t size);
+  std::uint64_t size() const { return size_; }
+
+  absl::Status Commit();
+
+ private:
+  absl::Status Flush();
+
+  std::string path_, temporary_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+  std::string buffer_;  ///< bytes of [size_ - buffer_.size(), size_) that are not yet written
+};
+
+/// Whole small text file. Errors: as open(2); INVALID_ARGUMENT above `most` bytes.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most);
+
+}  // namespace hmann

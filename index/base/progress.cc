@@ -1,0 +1,73 @@
+#include "index/base/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+std::int64_t NanosecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// "812", "81.2 k", "8.1 M".
+std::string FormatCount(double n) {
+  if (n < 1e4) return absl::StrFormat("%.0f", n);
+  if (n < 1e6) return absl::StrFormat("%.1f k", n / 1e3);
+  return absl::StrFormat("%.1f M", n / 1e6);
+}
+
+}  // namespace
+
+Progress::Progress(Show show) : show_(show), terminal_(::isatty(STDERR_FILENO) != 0) {
+  const char* setting = std::getenv("HMANN_PROGRESS");
+  if (setting != nullptr && std::string_view(setting) == "never") show_ = Show::kNever;
+}
+
+void Progress::Start(std::string phase, std::uint64_t total, std::string unit) {
+  phase_ = std::move(phase);
+  unit_ = std::move(unit);
+  total_ = total;
+  done_ = 0;
+  start_ = std::chrono::steady_clock::now();
+  next_print_ns_ = terminal_ ? 100'000'000 : 30'000'000'000;
+}
+
+void Progress::Advance(std::uint64_t units) {
+  done_.fetch_add(units, std::memory_order_relaxed);
+  if (show_ == Show::kNever) return;
+  const std::int64_t now = NanosecondsSince(start_);
+  std::int64_t due = next_print_ns_.load(std::memory_order_relaxed);
+  if (now < due) return;
+  const std::int64_t interval = terminal_ ? 100'000'000 : 30'000'000'000;
+  if (next_print_ns_.compare_exchange_strong(due, now + interval)) Print(false);
+}
+
+double Progress::Finish() {
+  const double seconds = static_cast<double>(NanosecondsSince(start_)) * 1e-9;
+  if (show_ != Show::kNever && (terminal_ || show_ == Show::kAlways || seconds > 30)) Print(true);
+  return seconds;
+}
+
+void Progress::Print(bool last) {
+  std::lock_guard lock(print_mutex_);
+  const double seconds = static_cast<double>(NanosecondsSince(start_)) * 1e-9;
+  const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
+  const double rate = seconds > 0 ? done / seconds : 0;
+  std::string line = absl::StrCat(phase_, ": ", FormatCount(done), " ", unit_);
+  if (total_ > 0) absl::StrAppendFormat(&line, " (%.0f %%)", 100.0 * done / static_cast<double>(total_));
+  absl::StrAppend(&line, ", ", FormatCount(rate), "/s, ", FormatDuration(seconds));
+  if (!last && total_ > 0 && rate > 0) absl::StrAppend(&line, ", ETA ", FormatDuration((static_cast<double>(total_) - done) / rate));
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), terminal_ && !last ? "" : "\n");
+  std::fflush(stderr);
+}
+
+}  // namespace hmann

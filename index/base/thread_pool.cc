@@ -1,0 +1,94 @@
+#include "index/base/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace hmann {
+namespace {
+
+constexpr auto kSpinTime = std::chrono::microseconds(20);
+
+/// Tells the core that this thread spins.
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Spins on `done` for kSpinTime; true if it came true.
+template <typename Done>
+bool SpinUntil(Done done) {
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  return done();
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::TakeChunks(int thread) {
+  for (;;) {
+    const std::size_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
+    if (begin >= n_) return;
+    (*body_)(begin, std::min(n_, begin + chunk_), thread);
+  }
+}
+
+void ThreadPool::Work(int thread) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
+    if (!SpinUntil(changed)) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, changed);
+    }
+    seen = epoch_.load(std::memory_order_acquire);
+    if (stop_) return;
+    TakeChunks(thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
+                             const std::function<void(std::size_t, std::size_t, int)>& body) {
+  if (workers_.empty() || n <= chunk) {
+    for (std::size_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk), 0);
+    return;
+  }
+  body_ = &body;
+  n_ = n;
+  chunk_ = chunk;
+  next_.store(0, std::memory_order_relaxed);
+  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  {
+    std::lock_guard lock(mutex_);
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+  wake_.notify_all();
+  TakeChunks(0);
+  while (running_.load(std::memory_order_acquire) != 0) {
+    if (!SpinUntil([this] { return running_.load(std::memory_order_acquire) == 0; })) std::this_thread::yield();
+  }
+}
+
+}  // namespace hmann

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hmann {
+
+/// A fixed set of threads for data-parallel loops. Idle workers spin for a few microseconds before they sleep, so that the
+/// parallel parts of one query do not pay a wake-up each. One loop runs at a time; loops do not nest.
+///
+/// Thread safety: ParallelFor may be called from any thread, one call at a time.
+class ThreadPool {
+ public:
+  /// `threads` counts the caller, who takes part in every loop: ThreadPool(1) starts no thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(begin, end, thread) over disjoint chunks of at most `chunk` indices that cover [0, n), thread in
+  /// [0, threads()); which thread takes which chunk is not determined. Returns when all are done.
+  void ParallelFor(std::size_t n, std::size_t chunk, const std::function<void(std::size_t, std::size_t, int)>& body);
+
+ private:
+  void Work(int thread);
+  void TakeChunks(int thread);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<int> running_{0};
+  std::atomic<bool> stop_{false};
+
+  // The loop of the current epoch.
+  const std::function<void(std::size_t, std::size_t, int)>* body_ = nullptr;
+  std::size_t n_ = 0;
+  std::size_t chunk_ = 1;
+  std::atomic<std::size_t> next_{0};
+
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace hmann

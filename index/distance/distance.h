@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hmann {
+
+enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kI8 = 2 };
+enum class Metric : std::uint8_t { kL2 = 0, kInnerProduct = 1, kCosine = 2 };
+
+constexpr std::size_t SizeOf(DType dtype) { return dtype == DType::kF32 ? 4 : 1; }
+std::string_view Name(DType dtype);    ///< "f32", "u8", "i8"
+std::string_view Name(Metric metric);  ///< "l2", "ip", "cosine"
+absl::StatusOr<DType> ParseDType(std::string_view name);
+absl::StatusOr<Metric> ParseMetric(std::string_view name);
+
+/// Largest dimension: the u8 squared distance of 2^15 components still fits 31 bits.
+constexpr std::uint32_t kMaxDim = 32768;
+
+/// An order-preserving code of a distance: nearer is smaller, equal distances have equal keys. For u8 and i8 under L2 and inner
+/// product it holds the exact integer; otherwise the bits of the float. Kernels::ToDistance gives the distance that users see.
+using DistanceKey = std::uint32_t;
+
+/// The distance functions of one (dtype, metric, dim) at one instruction-set level.
+///
+/// A *row* is a vector in stored form (see EncodeRow): dim components, and for u8/i8 under cosine 1/|v| as f32 at
+/// the next multiple of 4 bytes. Queries are rows too. Rows need no alignment; 64 bytes is fastest.
+/// `many`: out[i] = one(query, rows[i]) for i < n, each bit-equal to `one`.
+/// Integers are summed as integers; f32 sums differ between levels within the bound stated in reference.h.
+/// Thread safety: everything is const and pure.
+struct Kernels {
+  DistanceKey (*one)(const std::byte* query, const std::byte* row, std::size_t dim) = nullptr;
+  void (*many)(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim, DistanceKey* out) = nullptr;
+  DType dtype = DType::kF32;
+  Metric metric = Metric::kL2;
+  std::uint32_t dim = 0;
+  std::uint32_t row_bytes = 0;  ///< bytes of one row, padding to the tier's granule not included
+  std::string_view simd;        ///< level that runs: "scalar", "avx2", "avx512", "neon"
+
+  /// Squared L2; negative inner product; 1 - cosine, clamped to [0, 2].
+  float ToDistance(DistanceKey key) const;
+};
+
+/// Chooses the best level that this CPU and its operating system support, or the one that HMANN_SIMD names.
+/// Errors: INVALID_ARGUMENT for dim 0 or above kMaxDim, or an unknown or unsupported HMANN_SIMD.
+absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t dim);
+
+/// Level names that this build and CPU can run, best first.
+/// `HMANN_SIMD` is read at each ChooseKernels call, so that tests may set it.
+absl::StatusOr<std::string_view> ChosenSimd();
+
+/// Writes the stored form of `vector` (dim components of kernels.dtype, unaligned) to `row` (kernels.row_bytes): copied; f32 under cosine
+/// is normalised; u8/i8 under cosine get 1/|v| appended.
+/// Errors: INVALID_ARGUMENT naming the component for NaN or Inf, for an f32 vector whose squared norm overflows, and for a zero
+/// vector under cosine.
+absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row);
+
+}  // namespace hmann

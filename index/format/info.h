@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "index/distance/distance.h"
+
+namespace hmann {
+
+enum class PromotionOrder : std::uint8_t { kDegree = 0, kInDegree = 1, kOutDegree = 2, kRandom = 3 };
+
+/// "degree", "in", "out", "random".
+std::string_view Name(PromotionOrder order);
+absl::StatusOr<PromotionOrder> ParsePromotionOrder(std::string_view name);
+
+struct LayerInfo {
+  std::uint64_t nodes = 0;
+  std::uint32_t max_degree = 0;  ///< M_i
+  double mean_degree = 0;
+};
+
+/// Bytes of one structure of the index, beside what section 7 of the paper's memory formulas gives (0: no formula; a line of its own).
+struct StructureBytes {
+  std::string name;      ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms", "padding", "header"
+  std::string tier;      ///< "fast", "slow", "file"
+  std::uint64_t bytes = 0;
+  std::uint64_t formula = 0;
+};
+
+/// What an index file says of itself. Everything is read from the header; nothing is recomputed.
+struct IndexInfo {
+  std::uint64_t n = 0;
+  std::uint32_t dim = 0;
+  DType dtype = DType::kF32;
+  Metric metric = Metric::kL2;
+  std::uint32_t m = 0;
+  std::uint32_t ef_construction = 0;
+  std::vector<LayerInfo> layers;  ///< [0] is L0
+  PromotionOrder promotion = PromotionOrder::kDegree;
+  double promote = 0;             ///< N_1 / N
+  std::vector<StructureBytes> bytes;
+  std::uint64_t content_hash = 0;  ///< over all sections
+  std::uint64_t seed = 0;
+  std::string version;             ///< of the file format, "1.0"
+  std::uint64_t file_bytes = 0;
+  bool user_labels = false;        ///< 64-bit labels given by the user; else the row number in the base file
+};
+
+}  // namespace hmann

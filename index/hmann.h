@@ -1,0 +1,85 @@
+/// The library's face: build an index, open it, search it, look into it. Nothing else of hmann is public.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "index/build/options.h"
+#include "index/distance/distance.h"
+#include "index/format/info.h"
+#include "index/search/options.h"
+
+namespace hmann {
+
+/// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole or not at all.
+/// Deterministic: the same input, options (but threads) and version give the same bytes.
+/// Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or
+/// disk; memory is checked before the work starts), CANCELLED.
+absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
+
+struct OpenOptions {
+  std::string fast = "dram";    ///< tier of the upper layers and promoted vectors: dram, numa:N
+  std::string slow = "mapped";  ///< tier of L0: mapped (the file in place), dram, numa:N
+};
+
+/// Where a structure lies while an index is open.
+struct Placement {
+  std::string structure;  ///< "upper_links", "fast_vectors", "l0"
+  std::string tier;       ///< as asked for: "dram", "mapped", ...
+  std::string where;      ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
+  std::uint64_t bytes = 0;
+};
+
+class SearcherImpl;
+class IndexImpl;
+
+/// An opened index. Immutable; any number of Searchers may use it at once. Thread-safe.
+class Index {
+ public:
+  /// Checks the header and section table (contents: see Verify), then places upper layers, then L0.
+  /// Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier), DATA_LOSS (truncated or corrupt), RESOURCE_EXHAUSTED.
+  static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path, const OpenOptions& options = {});
+  ~Index();
+
+  const IndexInfo& info() const;
+  const Kernels& kernels() const;
+  std::vector<Placement> Placements() const;
+  /// Touches all of L0 so that the first queries pay no page fault.
+  void Warm() const;
+
+  const IndexImpl& impl() const { return *impl_; }
+
+ private:
+  explicit Index(std::unique_ptr<IndexImpl> impl);
+  std::unique_ptr<IndexImpl> impl_;
+};
+
+/// Answers queries, one at a time, with scratch that is kept between them: no allocation in the steady state. One per thread.
+class Searcher {
+ public:
+  explicit Searcher(std::shared_ptr<const Index> index);
+  ~Searcher();
+  Searcher(Searcher&&) noexcept;
+
+  /// `query`: dim components of the index's dtype, unaligned. `out`: the options.k nearest, nearest first, ties by internal id; k <= n always
+  /// fills. `counters`, when given, is added to.
+  /// Errors: INVALID_ARGUMENT (options, NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
+  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out,
+                      Counters* counters = nullptr, const SearchLimits& limits = {});
+
+ private:
+  std::unique_ptr<SearcherImpl> impl_;
+};
+
+/// What the header of an index file says. Errors as Index::Open.
+absl::StatusOr<IndexInfo> ReadInfo(const std::string& path);
+
+/// Checks every checksum and every invariant of an index file: links in range, no self-link, no duplicate, all nodes reachable, nested
+/// layers. Errors: DATA_LOSS naming section and offset.
+absl::Status Verify(const std::string& path, Progress& progress);
+
+}  // namespace hmann

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+
+namespace hmann {
+
+/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the message on stderr; wrong usage is CLI11's (exit 2).
+using CommandAction = std::function<absl::Status()>;
+
+/// Declares a command's options on `app` (a subcommand made by hmann.cc, description included) and returns what it does. Options live in a
+/// struct that the action shares.
+struct Command {
+  const char* name;
+  const char* summary;
+  const char* example;  ///< one line that runs in the root of a clone after ./dev demo
+  CommandAction (*setup)(CLI::App& app);
+};
+
+CommandAction SetupData(CLI::App& app);
+CommandAction SetupBuild(CLI::App& app);
+CommandAction SetupInfo(CLI::App& app);
+CommandAction SetupVerify(CLI::App& app);
+CommandAction SetupSearch(CLI::App& app);
+CommandAction SetupServe(CLI::App& app);
+CommandAction SetupQuery(CLI::App& app);
+CommandAction SetupEval(CLI::App& app);
+
+}  // namespace hmann
