@@ -1,0 +1,165 @@
+#include "client/cpp/client.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/wire.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "hmann/v1/search.grpc.pb.h"
+
+namespace hmann::client {
+namespace {
+
+/// RESOURCE_EXHAUSTED is not in the list on purpose: a full queue says itself when to come back.
+constexpr char kRetryPolicy[] =
+    R"({"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.02s",)"
+    R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
+    R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
+
+std::vector<std::uint64_t> Copy(const google::protobuf::RepeatedField<std::uint64_t>& field) { return {field.begin(), field.end()}; }
+std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) { return {field.begin(), field.end()}; }
+
+}  // namespace
+
+struct Cancellation::State {
+  std::mutex mutex;
+  grpc::ClientContext* context = nullptr;  // of the call that runs
+  bool cancelled = false;
+};
+
+Cancellation::Cancellation() : state_(std::make_unique<State>()) {}
+Cancellation::~Cancellation() = default;
+
+void Cancellation::Cancel() {
+  const std::lock_guard lock(state_->mutex);
+  state_->cancelled = true;
+  if (state_->context != nullptr) state_->context->TryCancel();
+}
+
+class Client::Impl {
+ public:
+  explicit Impl(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Search::NewStub(channel)) {}
+
+  /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and cancellation.
+  template <typename Request, typename Response>
+  absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&, Response*), const Request& request,
+                    Response* response, const CallOptions& call, bool wait_for_ready = false) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
+    context.set_wait_for_ready(wait_for_ready);
+    const Attachment attachment(call.cancellation, &context);
+    return FromGrpc((stub_.get()->*method)(&context, request, response));
+  }
+
+ private:
+  /// While it lives, the cancellation reaches the call.
+  class Attachment {
+   public:
+    Attachment(Cancellation* cancellation, grpc::ClientContext* context)
+        : state_(cancellation == nullptr ? nullptr : cancellation->state_.get()) {
+      if (state_ == nullptr) return;
+      const std::lock_guard lock(state_->mutex);
+      state_->context = context;
+      if (state_->cancelled) context->TryCancel();
+    }
+    ~Attachment() {
+      if (state_ == nullptr) return;
+      const std::lock_guard lock(state_->mutex);
+      state_->context = nullptr;
+    }
+
+   private:
+    Cancellation::State* const state_;
+  };
+
+  const std::unique_ptr<v1::Search::Stub> stub_;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+absl::StatusOr<Client> Client::Connect(const std::string& address, const ConnectOptions& options) {
+  if (const std::size_t colon = address.rfind(':'); colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("server: expected HOST:PORT, found '", address, "'"));
+  }
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // the request bounds its reply, and the server has a limit of its own
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (options.retry) {
+    arguments.SetServiceConfigJSON(kRetryPolicy);
+  } else {
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  }
+  return Client(std::make_unique<Impl>(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+}
+
+absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query, const SearchOptions& options, const CallOptions& call) {
+  v1::SearchRequest request;
+  v1::SearchResponse response;
+  request.set_index(index);
+  ToWire(query, request.mutable_query());
+  ToWire(options, request.mutable_options());
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call); !status.ok()) return status;
+  Answer answer{Copy(response.ids()), Copy(response.distances()), FromWire(response.dials()), {}};
+  if (response.has_counters()) answer.counters = FromWire(response.counters());
+  return answer;
+}
+
+absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries, const SearchOptions& options,
+                                                const CallOptions& call) {
+  v1::SearchBatchRequest request;
+  v1::SearchBatchResponse response;
+  request.set_index(index);
+  ToWire(queries, request.mutable_queries());
+  ToWire(options, request.mutable_options());
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call); !status.ok()) return status;
+  BatchAnswer answer{Copy(response.ids()), Copy(response.distances()), {response.counts().begin(), response.counts().end()},
+                     FromWire(response.dials()), {}};
+  if (response.has_counters()) answer.counters = FromWire(response.counters());
+  return answer;
+}
+
+absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, const CallOptions& call) {
+  v1::DescribeRequest request;
+  v1::DescribeResponse response;
+  request.set_index(index);
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call); !status.ok()) return status;
+  return FromWire(response);
+}
+
+absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) {
+  v1::ListResponse response;
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::List, v1::ListRequest(), &response, call); !status.ok()) return status;
+  std::vector<IndexSummary> out;
+  for (const v1::IndexSummary& summary : response.indexes()) out.push_back(FromWire(summary));
+  return out;
+}
+
+absl::Status Client::WaitReady(const std::string& index, const CallOptions& call) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kFirstPause(5), kLongestPause(200);
+  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
+  v1::DescribeRequest request;
+  request.set_index(index);
+  absl::Status last = absl::DeadlineExceededError("no time was given");
+  for (std::chrono::milliseconds pause = kFirstPause; Clock::now() < deadline; pause = std::min(2 * pause, kLongestPause)) {
+    v1::DescribeResponse response;
+    const absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response,
+                                            {.deadline = deadline - Clock::now(), .cancellation = call.cancellation}, true);
+    if (status.ok() || (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))) return status;
+    if (absl::IsUnavailable(status)) last = status;
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
+  }
+  return absl::DeadlineExceededError(absl::StrCat("index '", index, "' is not ready: ", last.message()));
+}
+
+}  // namespace hmann::client

@@ -1,0 +1,165 @@
+#include "client/cpp/wire.h"
+
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace hmann::client {
+namespace {
+
+DType FromWire(v1::DType dtype) {
+  switch (dtype) {
+    case v1::DTYPE_F32: return DType::kF32;
+    case v1::DTYPE_U8: return DType::kU8;
+    case v1::DTYPE_I8: return DType::kI8;
+    default: return DType::kUnknown;
+  }
+}
+
+Metric FromWire(v1::Metric metric) {
+  switch (metric) {
+    case v1::METRIC_L2: return Metric::kL2;
+    case v1::METRIC_INNER_PRODUCT: return Metric::kInnerProduct;
+    case v1::METRIC_COSINE: return Metric::kCosine;
+    default: return Metric::kUnknown;
+  }
+}
+
+Promotion FromWire(v1::PromotionOrder order) {
+  switch (order) {
+    case v1::PROMOTION_ORDER_DEGREE: return Promotion::kDegree;
+    case v1::PROMOTION_ORDER_IN_DEGREE: return Promotion::kInDegree;
+    case v1::PROMOTION_ORDER_OUT_DEGREE: return Promotion::kOutDegree;
+    case v1::PROMOTION_ORDER_RANDOM: return Promotion::kRandom;
+    default: return Promotion::kUnknown;
+  }
+}
+
+IndexState FromWire(v1::IndexState state) {
+  switch (state) {
+    case v1::INDEX_STATE_LOADING: return IndexState::kLoading;
+    case v1::INDEX_STATE_SERVING: return IndexState::kServing;
+    case v1::INDEX_STATE_FAILED: return IndexState::kFailed;
+    default: return IndexState::kUnknown;
+  }
+}
+
+/// What a person should know of a detail beyond the message; empty when that says it all.
+std::string Describe(const google::protobuf::Any& detail) {
+  if (google::rpc::ErrorInfo info; detail.UnpackTo(&info)) return info.reason();
+  if (google::rpc::RetryInfo retry; detail.UnpackTo(&retry)) {
+    return absl::StrCat("retry after ", retry.retry_delay().seconds() * 1000 + retry.retry_delay().nanos() / 1000000, " ms");
+  }
+  if (google::rpc::ResourceInfo resource; detail.UnpackTo(&resource)) {
+    return absl::StrCat(resource.resource_type(), " ", resource.resource_name());
+  }
+  if (google::rpc::BadRequest bad; detail.UnpackTo(&bad)) {
+    return absl::StrJoin(bad.field_violations(), ", ",
+                         [](std::string* out, const auto& violation) { absl::StrAppend(out, "field ", violation.field()); });
+  }
+  return "";
+}
+
+}  // namespace
+
+void ToWire(const Vectors& vectors, v1::Vectors* wire) {
+  if (vectors.is_raw) {
+    wire->set_raw(vectors.raw.data(), vectors.raw.size());
+  } else {
+    wire->mutable_floats()->mutable_values()->Add(vectors.floats.begin(), vectors.floats.end());
+  }
+}
+
+void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
+  wire->set_k(options.k);
+  if (options.ef_l1 != 0) wire->set_ef_l1(options.ef_l1);
+  if (options.ef_l0.has_value()) wire->set_ef_l0(*options.ef_l0);
+  wire->set_walk(options.walk == Walk::kBeams ? v1::WALK_BEAMS : options.walk == Walk::kPool ? v1::WALK_POOL : v1::WALK_UNSPECIFIED);
+  if (options.query_threads != 1) wire->set_query_threads(options.query_threads);
+  wire->set_counters(options.counters);
+}
+
+SearchOptions FromWire(const v1::SearchOptions& wire) {
+  SearchOptions options;
+  options.k = wire.k();
+  options.ef_l1 = wire.ef_l1();
+  if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
+  options.walk = wire.walk() == v1::WALK_BEAMS ? Walk::kBeams : wire.walk() == v1::WALK_POOL ? Walk::kPool : Walk::kDefault;
+  options.query_threads = wire.has_query_threads() ? wire.query_threads() : 1;
+  options.counters = wire.counters();
+  return options;
+}
+
+Counters FromWire(const v1::Counters& wire) {
+  Counters counters;
+  counters.distances_fast = wire.distances_fast();
+  counters.distances_slow = wire.distances_slow();
+  counters.sketches = wire.sketches();
+  counters.slow_reads = wire.slow_reads();
+  counters.slow_touches = wire.slow_touches();
+  counters.slow_bytes = wire.slow_bytes();
+  counters.rounds = wire.rounds();
+  counters.migrated = wire.migrated();
+  counters.migrated_used = wire.migrated_used();
+  counters.expanded_l1 = wire.expanded_l1();
+  counters.expanded_l0 = wire.expanded_l0();
+  return counters;
+}
+
+IndexDescription FromWire(const v1::DescribeResponse& wire) {
+  IndexDescription out;
+  const v1::IndexInfo& info = wire.info();
+  out.name = wire.index();
+  out.n = info.n();
+  out.dim = info.dim();
+  out.dtype = FromWire(info.dtype());
+  out.metric = FromWire(info.metric());
+  out.m = info.m();
+  out.ef_construction = info.ef_construction();
+  for (const v1::LayerInfo& layer : info.layers()) out.layers.push_back({layer.nodes(), layer.max_degree(), layer.mean_degree()});
+  out.promotion = FromWire(info.promotion());
+  out.promote = info.promote();
+  for (const v1::StructureBytes& structure : info.bytes()) {
+    out.bytes.push_back({structure.name(), structure.tier(), structure.bytes(), structure.formula()});
+  }
+  out.content_hash = info.content_hash();
+  out.seed = info.seed();
+  out.version = info.version();
+  out.file_bytes = info.file_bytes();
+  out.user_labels = info.user_labels();
+  for (const v1::Placement& placement : wire.placements()) {
+    out.placements.push_back({placement.structure(), placement.tier(), placement.where(), placement.bytes()});
+  }
+  out.simd = wire.simd();
+  out.threads = wire.threads();
+  const v1::Limits& limits = wire.limits();
+  out.limits = {limits.max_batch(),         limits.max_k(),           limits.max_ef(), limits.max_query_threads(),
+                limits.max_request_bytes(), limits.max_reply_bytes()};
+  return out;
+}
+
+IndexSummary FromWire(const v1::IndexSummary& wire) {
+  return {wire.name(), FromWire(wire.state()), wire.reason(), wire.n(), wire.dim(), FromWire(wire.dtype()), FromWire(wire.metric())};
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  google::rpc::Status details;
+  std::vector<std::string> extras;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      if (std::string text = Describe(detail); !text.empty()) extras.push_back(std::move(text));
+    }
+  }
+  std::string message = status.error_message();
+  if (!extras.empty()) absl::StrAppend(&message, " [", absl::StrJoin(extras, "; "), "]");
+  absl::Status out(static_cast<absl::StatusCode>(status.error_code()), message);
+  for (const google::protobuf::Any& detail : details.details()) out.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  return out;
+}
+
+}  // namespace hmann::client

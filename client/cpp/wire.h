@@ -1,0 +1,24 @@
+/// Between the client's structs and the wire. Internal to the client.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/cpp/client.h"
+#include "grpcpp/support/status.h"
+#include "hmann/v1/search.pb.h"
+
+namespace hmann::client {
+
+void ToWire(const Vectors& vectors, v1::Vectors* wire);
+void ToWire(const SearchOptions& options, v1::SearchOptions* wire);
+
+SearchOptions FromWire(const v1::SearchOptions& wire);
+Counters FromWire(const v1::Counters& wire);
+IndexDescription FromWire(const v1::DescribeResponse& wire);
+IndexSummary FromWire(const v1::IndexSummary& wire);
+
+/// The code unchanged; details in brackets behind the message and as payloads.
+absl::Status FromGrpc(const grpc::Status& status);
+
+}  // namespace hmann::client

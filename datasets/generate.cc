@@ -1,0 +1,188 @@
+#include "datasets/generate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/vector_writer.h"
+#include "index/base/cpu.h"
+#include "index/base/random.h"
+#include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {{{Shape::kClustered, "clustered"},
+                                                                       {Shape::kUniform, "uniform"},
+                                                                       {Shape::kHubs, "hubs"},
+                                                                       {Shape::kDuplicates, "duplicates"},
+                                                                       {Shape::kLattice, "lattice"}}};
+constexpr std::uint32_t kDirections = 64;       ///< all clusters choose theirs among these
+constexpr double kClusterRadius = 0.12;
+constexpr double kCloudRadius = 0.12;           ///< per component
+constexpr double kHubShare = 0.01;
+constexpr double kHubRadius = 0.1;              ///< of the cloud's
+constexpr std::uint32_t kDefaultSide = 128;     ///< fits every dtype
+constexpr std::uint64_t kBlockBytes = 4_MiB;
+
+/// Streams of one seed: what a number is for keeps it apart from all others.
+enum Stream : std::uint64_t { kComponents = 1, kCentres, kDirectionsOf, kChoice, kCoefficients, kCopies, kRadius, kDirectionValues };
+std::uint64_t StreamOf(std::uint64_t seed, Stream stream) { return Random(seed, stream); }
+
+/// Nearly normal (variance 1, within 3.5): a sum of four uniforms, so that it needs no libm and is the same everywhere.
+double Normal(std::uint64_t stream, std::uint64_t counter) {
+  double sum = -2;
+  for (std::uint64_t j = 0; j < 4; ++j) sum += RandomUnit(stream, 4 * counter + j);
+  return sum * 1.7320508075688772;
+}
+
+/// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below; the fourth power makes some be repeated often.
+std::uint64_t Original(std::uint64_t seed, std::uint64_t i) {
+  if (i % 2 == 0) return i;
+  const double u = RandomUnit(StreamOf(seed, kCopies), i);
+  return 2 * static_cast<std::uint64_t>(u * u * u * u * static_cast<double>((i + 1) / 2));
+}
+
+void Store(DType dtype, double value, std::byte* row, std::uint32_t c) {
+  if (dtype == DType::kF32) {
+    const auto component = static_cast<float>(value);
+    std::memcpy(row + 4 * std::size_t{c}, &component, 4);
+    return;
+  }
+  const double level = std::clamp(std::floor(value * 255 + 0.5), 0.0, 255.0);
+  row[c] = static_cast<std::byte>(static_cast<int>(level) - (dtype == DType::kI8 ? 128 : 0));
+}
+
+void StoreWhole(DType dtype, std::uint32_t value, std::byte* row, std::uint32_t c) {
+  if (dtype != DType::kF32) {
+    row[c] = static_cast<std::byte>(value);
+    return;
+  }
+  const auto component = static_cast<float>(value);
+  std::memcpy(row + 4 * std::size_t{c}, &component, 4);
+}
+
+}  // namespace
+
+std::string_view Name(Shape shape) { return kNames[static_cast<std::size_t>(shape)].second; }
+
+absl::StatusOr<Shape> ParseShape(std::string_view name) {
+  for (const auto& [shape, known] : kNames) {
+    if (known == name) return shape;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("kind \"", std::string(name), "\" found, clustered, uniform, hubs, duplicates or lattice expected"));
+}
+
+absl::Status GenerateOptions::Validate() const {
+  const auto bad = [](const char* option, std::uint64_t found, std::uint64_t least, std::uint64_t most) {
+    return absl::InvalidArgumentError(absl::StrCat(option, ": ", found, " found, ", least, " to ", most, " expected"));
+  };
+  constexpr std::uint64_t kMostRows = 0xffffffff;
+  if (n == 0 || n > kMostRows) return bad("n", n, 1, kMostRows);
+  if (first > kMostRows) return bad("first", first, 0, kMostRows);
+  if (dim == 0 || dim > kMaxDim) return bad("dim", dim, 1, kMaxDim);
+  if (intrinsic_dim == 0 || intrinsic_dim > kDirections) return bad("intrinsic dimension", intrinsic_dim, 1, kDirections);
+  if (clusters == 0) return bad("clusters", clusters, 1, 0xffffffff);
+  if (threads < 0) return absl::InvalidArgumentError(absl::StrCat("threads: ", threads, " found, at least 0 expected"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType dtype) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  Generator generator;
+  generator.options_ = options;
+  generator.dtype_ = dtype;
+  if (options.shape == Shape::kLattice) {
+    const std::uint32_t most_side = dtype == DType::kU8 ? 256 : dtype == DType::kI8 ? 128 : 1u << 20;
+    generator.side_ = options.side == 0 ? kDefaultSide : options.side;
+    if (generator.side_ < 2 || generator.side_ > most_side) {
+      return absl::InvalidArgumentError(absl::StrCat("side: ", generator.side_, " found, 2 to ", most_side, " expected"));
+    }
+    const std::uint64_t wanted = options.first + options.n;
+    std::uint64_t points = 1;
+    for (generator.axes_ = 0; generator.axes_ < options.dim && (generator.axes_ < 3 || points < wanted) && points < 1ull << 40;
+         ++generator.axes_) {
+      points *= generator.side_;
+    }
+    if (points < wanted) {
+      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ", generator.side_, " in dimension ", options.dim,
+                                                     ", ", wanted, " asked for"));
+    }
+  }
+  if (options.shape == Shape::kClustered || options.shape == Shape::kDuplicates) {
+    generator.directions_.resize(std::size_t{kDirections} * options.dim);
+    const std::uint64_t stream = StreamOf(options.seed, kDirectionValues);
+    for (std::size_t j = 0; j < generator.directions_.size(); ++j) generator.directions_[j] = static_cast<float>(Normal(stream, j));
+  }
+  return generator;
+}
+
+void Generator::ClusteredRow(std::uint64_t i, double* out) const {
+  const std::uint64_t seed = options_.seed;
+  const std::uint64_t cluster = RandomBelow(StreamOf(seed, kChoice), i, options_.clusters);
+  const std::uint64_t centres = StreamOf(seed, kCentres);
+  for (std::uint32_t c = 0; c < options_.dim; ++c) out[c] = 0.25 + 0.5 * RandomUnit(centres, cluster * options_.dim + c);
+  const double scale = kClusterRadius / std::sqrt(static_cast<double>(options_.intrinsic_dim));
+  for (std::uint32_t j = 0; j < options_.intrinsic_dim; ++j) {
+    const std::uint64_t direction = RandomBelow(StreamOf(seed, kDirectionsOf), cluster * options_.intrinsic_dim + j, kDirections);
+    const double coefficient = scale * Normal(StreamOf(seed, kCoefficients), i * options_.intrinsic_dim + j);
+    const float* values = directions_.data() + direction * options_.dim;
+    for (std::uint32_t c = 0; c < options_.dim; ++c) out[c] += coefficient * values[c];
+  }
+}
+
+void Generator::Row(std::uint64_t i, std::byte* row) const {
+  const std::uint32_t dim = options_.dim;
+  if (options_.shape == Shape::kLattice) {
+    for (std::uint32_t c = 0; c < dim; ++c) {
+      StoreWhole(dtype_, c < axes_ ? static_cast<std::uint32_t>(i % side_) : 0, row, c);
+      if (c < axes_) i /= side_;
+    }
+    return;
+  }
+  const std::uint64_t components = StreamOf(options_.seed, kComponents);
+  if (options_.shape == Shape::kUniform) {
+    for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, RandomUnit(components, i * dim + c), row, c);
+    return;
+  }
+  if (options_.shape == Shape::kHubs) {
+    const bool hub = RandomUnit(StreamOf(options_.seed, kRadius), i) < kHubShare;
+    const double radius = kCloudRadius * (hub ? kHubRadius : 1);
+    for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, 0.5 + radius * Normal(components, i * dim + c), row, c);
+    return;
+  }
+  thread_local std::vector<double> values;
+  values.resize(dim);
+  ClusteredRow(options_.shape == Shape::kDuplicates ? Original(options_.seed, i) : i, values.data());
+  for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, values[c], row, c);
+}
+
+absl::Status Generate(const GenerateOptions& options, const std::string& path, Progress& progress) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  HMANN_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSuffix(path));
+  HMANN_ASSIGN_OR_RETURN(const Generator generator, Generator::Make(options, dtype));
+  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, options.dim));
+  ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
+  const std::size_t row_bytes = options.dim * SizeOf(dtype);
+  const std::uint64_t block_rows = std::max<std::uint64_t>(64, kBlockBytes / row_bytes);
+  std::vector<std::byte> block(std::min(block_rows, options.n) * row_bytes);
+  progress.Start("generate", options.n, "vectors");
+  for (std::uint64_t begin = 0; begin < options.n; begin += block_rows) {
+    const std::uint64_t rows = std::min(block_rows, options.n - begin);
+    pool.ParallelFor(rows, 64, [&](std::size_t from, std::size_t to, int) {
+      for (std::size_t i = from; i < to; ++i) generator.Row(options.first + begin + i, block.data() + i * row_bytes);
+    });
+    HMANN_RETURN_IF_ERROR(writer.Append(block.data(), rows));
+    progress.Advance(rows);
+  }
+  progress.Finish();
+  return writer.Commit();
+}
+
+}  // namespace hmann

@@ -1,0 +1,18 @@
+#include "absl/strings/str_cat.h"
+#include "datasets/hdf5_file.h"
+
+namespace hmann {
+namespace {
+
+absl::Status NotBuilt(const std::string& path) {
+  return absl::UnimplementedError(absl::StrCat(path, ": this hmann was built without HDF5"));
+}
+
+}  // namespace
+
+absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string&, std::uint64_t) { return NotBuilt(path); }
+absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) { return NotBuilt(path); }
+absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) { return NotBuilt(path); }
+absl::Status WriteHdf5(const std::string& path, const VectorFile&, const VectorFile&, const Hdf5Neighbours&) { return NotBuilt(path); }
+
+}  // namespace hmann

@@ -1,0 +1,326 @@
+#include "datasets/hdf5_file.h"
+
+#include <fcntl.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
+#include "datasets/vector_writer.h"
+#include "index/base/cpu.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+/// Deflate packs at most 1032 to 1: a data set that claims more per stored byte is not one that was written.
+constexpr std::uint64_t kMostCompression = 1032;
+constexpr std::uint64_t kMostNeighbours = 1u << 24;
+constexpr std::uint64_t kBlockBytes = 16_MiB;
+
+/// One user of the library at a time; its own error printing is off while we look.
+class Hdf5Lock {
+ public:
+  Hdf5Lock() : lock_(Mutex()) {
+    H5open();
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Hdf5Lock() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+
+ private:
+  static std::mutex& Mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::lock_guard<std::mutex> lock_;
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+/// An HDF5 identifier with the function that closes it.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  bool ok() const { return id_ >= 0; }
+  hid_t get() const { return id_; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+absl::StatusOr<Handle> OpenFile(const std::string& path) {
+  // Ask the kernel first: HDF5 does not tell a missing file from a foreign one.
+  HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
+  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (!file.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(), " bytes)"));
+  return file;
+}
+
+/// An opened two-dimensional data set whose size was checked against what is stored.
+struct Table {
+  Handle set, type;
+  std::string name;  ///< "file: data set train"
+  std::uint64_t n = 0, dim = 0;
+  H5D_layout_t layout = H5D_CHUNKED;
+};
+
+/// Errors unless n x dim elements are really stored in the file.
+absl::Status CheckStored(const Table& table, const Handle& properties) {
+  const unsigned __int128 wanted = static_cast<unsigned __int128>(table.n) * table.dim * H5Tget_size(table.type.get());
+  const std::uint64_t stored = H5Dget_storage_size(table.set.get());
+  const bool filtered = H5Pget_nfilters(properties.get()) > 0;
+  if (wanted <= static_cast<unsigned __int128>(stored) * (filtered ? kMostCompression : 1)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(table.name, ": ", stored, " bytes stored, not enough for ", table.n, " x ", table.dim, " components"));
+}
+
+absl::StatusOr<Table> OpenTable(const std::string& path, const Handle& file, const std::string& name, std::uint64_t most_dim) {
+  Table table;
+  table.name = absl::StrCat(path, ": data set ", name);
+  table.set = Handle(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!table.set.ok()) return absl::InvalidArgumentError(absl::StrCat(table.name, ": not in the file"));
+  table.type = Handle(H5Dget_type(table.set.get()), H5Tclose);
+  const Handle space(H5Dget_space(table.set.get()), H5Sclose);
+  const Handle properties(H5Dget_create_plist(table.set.get()), H5Pclose);
+  if (!table.type.ok() || !space.ok() || !properties.ok()) return absl::InvalidArgumentError(absl::StrCat(table.name, ": damaged"));
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (rank != 2) return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", rank, " dimensions found, 2 expected"));
+  hsize_t extent[2] = {0, 0};
+  H5Sget_simple_extent_dims(space.get(), extent, nullptr);
+  table.n = extent[0];
+  table.dim = extent[1];
+  if (table.n == 0 || table.n > std::numeric_limits<std::uint32_t>::max() || table.dim == 0 || table.dim > most_dim) {
+    return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", table.n, " x ", table.dim, " found, 1 to 2^32 - 1 rows of 1 to ",
+                                                   most_dim, " components expected"));
+  }
+  table.layout = H5Pget_layout(properties.get());
+  HMANN_RETURN_IF_ERROR(CheckStored(table, properties));
+  return table;
+}
+
+/// Reads the first `rows` rows, converted to `memory_type`, into `out` (rows x table.dim of that type).
+absl::Status ReadRows(const Table& table, std::uint64_t rows, hid_t memory_type, void* out) {
+  const Handle from(H5Dget_space(table.set.get()), H5Sclose);
+  const hsize_t start[2] = {0, 0};
+  const hsize_t count[2] = {rows, table.dim};
+  const Handle to(H5Screate_simple(2, count, nullptr), H5Sclose);
+  if (!from.ok() || !to.ok() || H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start, nullptr, count, nullptr) < 0 ||
+      H5Dread(table.set.get(), memory_type, to.get(), from.get(), H5P_DEFAULT, out) < 0) {
+    return absl::DataLossError(absl::StrCat(table.name, ": ", rows, " x ", table.dim, " components cannot be read"));
+  }
+  return absl::OkStatus();
+}
+
+/// The dtype that holds the data set's components, and whether the file has exactly that form (then it can be mapped).
+absl::StatusOr<std::pair<DType, bool>> TypeOf(const Table& table) {
+  const hid_t type = table.type.get();
+  const H5T_class_t kind = H5Tget_class(type);
+  const std::size_t size = H5Tget_size(type);
+  if (kind == H5T_FLOAT && size == 4) return std::pair(DType::kF32, H5Tequal(type, H5T_IEEE_F32LE) > 0);
+  if (kind == H5T_FLOAT && size == 8) return std::pair(DType::kF32, false);
+  if (kind == H5T_INTEGER && size == 1) return std::pair(H5Tget_sign(type) == H5T_SGN_NONE ? DType::kU8 : DType::kI8, true);
+  if (kind == H5T_FLOAT && size == 2) return absl::UnimplementedError(absl::StrCat(table.name, ": f16 is not supported yet"));
+  return absl::InvalidArgumentError(absl::StrCat(table.name, ": components of another type than f32, f64, u8 or i8"));
+}
+
+absl::StatusOr<std::string> ReadDistance(const std::string& path, const Handle& file) {
+  constexpr std::size_t kMostBytes = 64;
+  if (H5Aexists(file.get(), "distance") <= 0) return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: not in the file"));
+  const Handle attribute(H5Aopen(file.get(), "distance", H5P_DEFAULT), H5Aclose);
+  const Handle type(H5Aget_type(attribute.get()), H5Tclose);
+  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  if (!type.ok() || !space.ok() || H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: one string expected"));
+  }
+  std::string text;
+  if (H5Tis_variable_str(type.get()) > 0) {
+    char* value = nullptr;
+    if (H5Aread(attribute.get(), type.get(), &value) >= 0 && value != nullptr) {
+      text.assign(value, ::strnlen(value, kMostBytes));
+      H5free_memory(value);
+    }
+  } else if (H5Tget_size(type.get()) <= kMostBytes) {
+    char value[kMostBytes + 1] = {};
+    if (H5Aread(attribute.get(), type.get(), value) >= 0) text = value;
+  }
+  if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: cannot be read"));
+  return text;
+}
+
+absl::Status WriteFailed(const std::string& path, const std::string& what) {
+  return absl::InternalError(absl::StrCat("write ", path, ": HDF5 cannot write ", what, " (is the disk full?)"));
+}
+
+/// A new contiguous data set of n x dim elements of `type`.
+Handle CreateTable(const Handle& file, const char* name, hid_t type, std::uint64_t n, std::uint64_t dim) {
+  const hsize_t extent[2] = {n, dim};
+  const Handle space(H5Screate_simple(2, extent, nullptr), H5Sclose);
+  return Handle(H5Dcreate2(file.get(), name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
+}
+
+absl::Status WriteVectors(const std::string& path, const Handle& file, const char* name, const VectorFile& vectors) {
+  const Handle table = CreateTable(file, name, H5T_IEEE_F32LE, vectors.n(), vectors.dim());
+  if (!table.ok()) return WriteFailed(path, name);
+  const Handle space(H5Dget_space(table.get()), H5Sclose);
+  const std::size_t row_bytes = 4 * std::size_t{vectors.dim()};
+  const std::uint64_t block_rows = std::max<std::uint64_t>(1, kBlockBytes / row_bytes);
+  std::vector<std::byte> block(std::min(block_rows, vectors.n()) * row_bytes);
+  for (std::uint64_t begin = 0; begin < vectors.n(); begin += block_rows) {
+    const std::uint64_t rows = std::min(block_rows, vectors.n() - begin);
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      const absl::Status status = ConvertRow(vectors.dtype(), vectors.Row(begin + i), DType::kF32, block.data() + i * row_bytes, vectors.dim());
+      if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(vectors.path(), ": row ", begin + i, ", ", status.message()));
+    }
+    const hsize_t start[2] = {begin, 0};
+    const hsize_t count[2] = {rows, vectors.dim()};
+    const Handle memory(H5Screate_simple(2, count, nullptr), H5Sclose);
+    if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr) < 0 ||
+        H5Dwrite(table.get(), H5T_IEEE_F32LE, memory.get(), space.get(), H5P_DEFAULT, block.data()) < 0) {
+      return WriteFailed(path, name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTruth(const std::string& path, const Handle& file, const Hdf5Neighbours& truth) {
+  const Handle ids = CreateTable(file, "neighbors", H5T_STD_I32LE, truth.n, truth.k);
+  if (!ids.ok() || H5Dwrite(ids.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, truth.ids.data()) < 0) {
+    return WriteFailed(path, "neighbors");
+  }
+  if (!truth.distances.empty()) {
+    const Handle distances = CreateTable(file, "distances", H5T_IEEE_F32LE, truth.n, truth.k);
+    if (!distances.ok() || H5Dwrite(distances.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, truth.distances.data()) < 0) {
+      return WriteFailed(path, "distances");
+    }
+  }
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), truth.distance.size());
+  const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Handle attribute(H5Acreate2(file.get(), "distance", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  if (!attribute.ok() || H5Awrite(attribute.get(), type.get(), truth.distance.data()) < 0) return WriteFailed(path, "distance");
+  return absl::OkStatus();
+}
+
+/// All of the file's content, under the name `path`, closed and on the disk.
+absl::Status WriteContent(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth) {
+  {
+    const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
+    if (!file.ok()) return ErrnoError(errno, "create", path);
+    HMANN_RETURN_IF_ERROR(WriteVectors(path, file, "train", base));
+    HMANN_RETURN_IF_ERROR(WriteVectors(path, file, "test", queries));
+    HMANN_RETURN_IF_ERROR(WriteTruth(path, file, truth));
+    if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return WriteFailed(path, "the file");
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoError(errno, "open", path);
+  const int failed = ::fsync(fd) != 0 ? errno : 0;
+  ::close(fd);
+  return failed != 0 ? ErrnoError(failed, "fsync", path) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name, std::uint64_t rows) {
+  if (name != "train" && name != "test") {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": data set \"", name, "\" asked for, train or test expected"));
+  }
+  const Hdf5Lock lock;
+  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  HMANN_ASSIGN_OR_RETURN(const Table table, OpenTable(path, file, name, kMaxDim));
+  if (rows > table.n) return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", rows, " rows asked for, it holds ", table.n));
+  HMANN_ASSIGN_OR_RETURN(const auto typed, TypeOf(table));
+  const auto [dtype, as_stored] = typed;
+  const std::uint64_t row_bytes = table.dim * SizeOf(dtype);
+  Hdf5Vectors vectors{
+      .dtype = dtype,
+      .layout = {.offset = 0, .stride = row_bytes, .n = rows == 0 ? table.n : rows, .dim = static_cast<std::uint32_t>(table.dim)},
+      .memory = {}};
+  const haddr_t offset = H5Dget_offset(table.set.get());
+  if (as_stored && table.layout == H5D_CONTIGUOUS && offset != HADDR_UNDEF) {
+    vectors.layout.offset = offset;
+    return vectors;
+  }
+  const std::uint64_t bytes = vectors.layout.n * row_bytes;
+  if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable) {
+    return absl::ResourceExhaustedError(absl::StrCat(table.name, ": chunked or of doubles, so it must be read into memory: ",
+                                                     FormatSize(bytes), " needed, ", FormatSize(usable), " usable"));
+  }
+  HMANN_ASSIGN_OR_RETURN(vectors.memory, Buffer::Allocate(bytes));
+  const hid_t memory_type = dtype == DType::kF32 ? H5T_IEEE_F32LE : dtype == DType::kU8 ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT8;
+  HMANN_RETURN_IF_ERROR(ReadRows(table, vectors.layout.n, memory_type, vectors.memory.data()));
+  return vectors;
+}
+
+absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
+  const Hdf5Lock lock;
+  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  Hdf5Neighbours truth;
+  HMANN_ASSIGN_OR_RETURN(truth.distance, ReadDistance(path, file));
+  HMANN_ASSIGN_OR_RETURN(const Table ids, OpenTable(path, file, "neighbors", kMostNeighbours));
+  if (H5Tget_class(ids.type.get()) != H5T_INTEGER) return absl::InvalidArgumentError(absl::StrCat(ids.name, ": integers expected"));
+  truth.n = ids.n;
+  truth.k = ids.dim;
+  if (truth.n * truth.k > UsableMemoryBytes() / 16) {
+    return absl::ResourceExhaustedError(absl::StrCat(ids.name, ": ", truth.n, " x ", truth.k, " do not fit in memory"));
+  }
+  truth.ids.resize(truth.n * truth.k);
+  HMANN_RETURN_IF_ERROR(ReadRows(ids, ids.n, H5T_NATIVE_INT64, truth.ids.data()));
+  if (H5Lexists(file.get(), "distances", H5P_DEFAULT) <= 0) return truth;
+  HMANN_ASSIGN_OR_RETURN(const Table distances, OpenTable(path, file, "distances", kMostNeighbours));
+  if (distances.n != ids.n || distances.dim != ids.dim || H5Tget_class(distances.type.get()) != H5T_FLOAT) {
+    return absl::InvalidArgumentError(absl::StrCat(distances.name, ": ", distances.n, " x ", distances.dim, " found, ", ids.n, " x ",
+                                                   ids.dim, " floats expected"));
+  }
+  truth.distances.resize(truth.n * truth.k);
+  HMANN_RETURN_IF_ERROR(ReadRows(distances, distances.n, H5T_NATIVE_DOUBLE, truth.distances.data()));
+  return truth;
+}
+
+absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) {
+  const Hdf5Lock lock;
+  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  HMANN_ASSIGN_OR_RETURN(const std::string distance, ReadDistance(path, file));
+  if (distance == "euclidean") return Metric::kL2;
+  if (distance == "angular") return Metric::kCosine;
+  if (distance == "dot" || distance == "ip") return Metric::kInnerProduct;
+  return absl::UnimplementedError(absl::StrCat(path, ": distance ", distance, " is not supported yet"));
+}
+
+absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth) {
+  if (truth.n != queries.n() || truth.k == 0 || truth.ids.size() != truth.n * truth.k || queries.dim() != base.dim() ||
+      (!truth.distances.empty() && truth.distances.size() != truth.ids.size()) || truth.distance.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", queries.n(), " queries of dimension ", queries.dim(), ", base of dimension ",
+                                                   base.dim(), ", ground truth of ", truth.n, " x ", truth.k, ": they do not match"));
+  }
+  const Hdf5Lock lock;
+  const std::string temporary = absl::StrCat(path, ".tmp.", ::getpid());
+  absl::Status status = WriteContent(temporary, base, queries, truth);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = ErrnoError(errno, "rename", temporary);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace hmann

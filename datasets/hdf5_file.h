@@ -1,0 +1,50 @@
+/// ann-benchmarks' HDF5 files: `train` n x d, `test` nq x d, `neighbors` and `distances` nq x k, attribute `distance`.
+///
+/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is not thread-safe: calls here take a lock.
+/// Builds without HDF5 answer every call with UNIMPLEMENTED.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "datasets/row_layout.h"
+#include "index/base/buffer.h"
+#include "index/distance/distance.h"
+
+namespace hmann {
+
+/// A data set of vectors. Either `memory` is empty and `layout` describes the file, to be mapped; or the rows are in `memory`.
+struct Hdf5Vectors {
+  DType dtype = DType::kF32;
+  RowLayout layout;
+  Buffer memory;
+};
+
+/// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8.
+/// Errors: as VectorFile::Open.
+absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name, std::uint64_t rows);
+
+/// `neighbors` and, where there is one, `distances`, row-major n x k.
+struct Hdf5Neighbours {
+  std::uint64_t n = 0;
+  std::uint64_t k = 0;
+  std::vector<std::int64_t> ids;
+  std::vector<double> distances;  ///< as the file has them: euclidean ones are not squared
+  std::string distance;           ///< attribute: "euclidean", "angular", ...
+};
+absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path);
+
+/// The metric that the attribute `distance` names: euclidean is L2, angular is cosine.
+/// Errors: UNIMPLEMENTED for hamming, jaccard and others.
+absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path);
+
+class VectorFile;
+
+/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32, i32 ids, contiguous), whole or not at all.
+/// `truth.distances` must be in the file's own form already.
+absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth);
+
+}  // namespace hmann

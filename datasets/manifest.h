@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/base/progress.h"
+
+namespace hmann {
+
+/// What a folder of downloaded files held when they first came: `manifest.json` beside them, {"files": {name: {"bytes", "xxh3", "url"}}}.
+/// A file that later differs, or comes again with another content, is an error until its entry is removed by hand.
+class Manifest {
+ public:
+  static constexpr const char* kFileName = "manifest.json";
+
+  struct Entry {
+    std::uint64_t bytes = 0;
+    std::string xxh3;  ///< XXH3-64, 16 hexadecimal digits
+    std::string url;   ///< where it came from; for an unpacked file the archive's
+  };
+
+  /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for one that is not as described above.
+  static absl::StatusOr<Manifest> Read(const std::string& folder);
+
+  /// nullptr if there is none.
+  const Entry* Find(const std::string& name) const;
+
+  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes the manifest when there is none.
+  /// Errors: DATA_LOSS naming both sizes or checksums.
+  absl::Status CheckOrPin(const std::string& path, const std::string& name, const std::string& url, Progress& progress);
+
+ private:
+  absl::Status Write() const;
+
+  std::string folder_;
+  std::map<std::string, Entry> entries_;
+};
+
+/// Size and XXH3-64 of a file, streamed. Errors: as open(2).
+absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& progress);
+
+}  // namespace hmann

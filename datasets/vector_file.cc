@@ -1,0 +1,99 @@
+#include "datasets/vector_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/hdf5_file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+bool IsHdf5(const std::string& suffix) { return suffix == ".hdf5" || suffix == ".h5"; }
+bool IsVecs(const std::string& suffix) { return suffix == ".fvecs" || suffix == ".bvecs"; }
+
+/// First NaN or Inf among `dim` floats, or dim.
+std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  bool all_finite = true;
+  for (std::uint32_t c = 0; c < dim; ++c) {
+    std::uint32_t bits;
+    std::memcpy(&bits, row + 4 * std::size_t{c}, 4);
+    all_finite &= (bits & kExponent) != kExponent;
+  }
+  if (all_finite) return dim;
+  std::uint32_t c = 0;
+  for (std::uint32_t bits = 0; c < dim; ++c) {
+    std::memcpy(&bits, row + 4 * std::size_t{c}, 4);
+    if ((bits & kExponent) == kExponent) break;
+  }
+  return c;
+}
+
+}  // namespace
+
+absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
+  const std::string suffix = FormatSuffix(path);
+  if (suffix == ".fbin" || suffix == ".fvecs") return DType::kF32;
+  if (suffix == ".u8bin" || suffix == ".bvecs") return DType::kU8;
+  if (suffix == ".i8bin") return DType::kI8;
+  for (const char* later : {".npy", ".npz", ".f16bin", ".bf16bin", ".hvecs"}) {
+    if (suffix == later) return absl::UnimplementedError(absl::StrCat(path, ": ", suffix, " files are not supported yet"));
+  }
+  if (suffix == ".ibin" || suffix == ".ivecs") return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": suffix \"", suffix,
+                                                 "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
+}
+
+absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
+  VectorFile file;
+  file.path_ = path;
+  const auto [name, data_set] = SplitHdf5Path(path);
+  const std::string suffix = FormatSuffix(name);
+  if (IsHdf5(suffix)) {
+    HMANN_ASSIGN_OR_RETURN(Hdf5Vectors vectors, ReadHdf5Vectors(name, data_set.empty() ? "train" : data_set, rows));
+    file.dtype_ = vectors.dtype;
+    file.layout_ = vectors.layout;
+    file.memory_ = std::move(vectors.memory);
+    if (file.memory_.size() == 0) {
+      HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(name));
+      const RowLayout& at = file.layout_;
+      if (at.offset > file.file_.bytes().size() || (file.file_.bytes().size() - at.offset) / at.stride < at.n) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.file_.bytes().size(), " bytes found, ",
+                                                       at.offset + at.n * at.stride, " expected"));
+      }
+    }
+  } else {
+    HMANN_ASSIGN_OR_RETURN(file.dtype_, DTypeOfSuffix(path));
+    HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
+    file.has_row_dims_ = IsVecs(suffix);
+    HMANN_ASSIGN_OR_RETURN(file.layout_, (file.has_row_dims_ ? VecsLayout : BinLayout)(path, file.file_.bytes(), SizeOf(file.dtype_),
+                                                                                      rows, kMaxDim));
+  }
+  file.data_ = file.memory_.size() > 0 ? file.memory_.data() : file.file_.bytes().data();
+  return file;
+}
+
+absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) const {
+  end = std::min(end, n());
+  if (has_row_dims_) HMANN_RETURN_IF_ERROR(CheckVecsDims(path_, file_.bytes(), layout_, begin, end));
+  if (dtype_ != DType::kF32) return absl::OkStatus();
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const std::uint32_t component = FirstNotFinite(Row(i), dim());
+    if (component == dim()) continue;
+    float value;
+    std::memcpy(&value, Row(i) + 4 * std::size_t{component}, 4);
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": row ", i, ", component ", component, ": ", value, " found, a finite number expected"));
+  }
+  return absl::OkStatus();
+}
+
+void VectorFile::Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const {
+  if (memory_.size() > 0 || begin >= end) return;
+  file_.Advise(access, layout_.offset + begin * layout_.stride, (end - begin) * layout_.stride);
+}
+
+}  // namespace hmann

@@ -1,0 +1,111 @@
+#include "datasets/vector_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kProgressRows = 4096;
+
+float ReadComponent(DType dtype, const std::byte* row, std::uint32_t c) {
+  if (dtype == DType::kU8) return static_cast<float>(std::to_integer<std::uint8_t>(row[c]));
+  if (dtype == DType::kI8) return static_cast<float>(static_cast<std::int8_t>(row[c]));
+  float value;
+  std::memcpy(&value, row + 4 * std::size_t{c}, 4);
+  return value;
+}
+
+bool WriteComponent(DType dtype, float value, std::byte* row, std::uint32_t c) {
+  if (!std::isfinite(value)) return false;
+  if (dtype == DType::kF32) {
+    std::memcpy(row + 4 * std::size_t{c}, &value, 4);
+    return true;
+  }
+  const float least = dtype == DType::kU8 ? 0.0f : -128.0f;
+  if (value < least || value > least + 255.0f || value != std::trunc(value)) return false;
+  row[c] = static_cast<std::byte>(static_cast<int>(value));
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::uint32_t dim) {
+  VectorWriter writer;
+  writer.path_ = path;
+  writer.dim_ = dim;
+  HMANN_ASSIGN_OR_RETURN(writer.dtype_, DTypeOfSuffix(path));
+  if (dim == 0 || dim > kMaxDim) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected"));
+  }
+  const std::string suffix = FormatSuffix(path);
+  writer.has_row_dims_ = suffix == ".fvecs" || suffix == ".bvecs";
+  HMANN_ASSIGN_OR_RETURN(writer.file_, AtomicFile::Create(path));
+  if (!writer.has_row_dims_) {
+    const std::uint32_t header[2] = {0, dim};
+    HMANN_RETURN_IF_ERROR(writer.file_.Append(header, sizeof(header)));
+  }
+  return writer;
+}
+
+absl::Status VectorWriter::Append(const std::byte* rows, std::uint64_t n) {
+  const std::size_t row_bytes = dim_ * SizeOf(dtype_);
+  n_ += n;
+  if (!has_row_dims_) return file_.Append(rows, n * row_bytes);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    HMANN_RETURN_IF_ERROR(file_.Append(&dim_, 4));
+    HMANN_RETURN_IF_ERROR(file_.Append(rows + i * row_bytes, row_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VectorWriter::Commit() {
+  if (n_ == 0) return absl::InvalidArgumentError(absl::StrCat(path_, ": 0 vectors to write, at least 1 expected"));
+  if (!has_row_dims_) {
+    if (n_ > std::numeric_limits<std::uint32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat(path_, ": ", n_, " vectors to write, less than 2^32 expected"));
+    }
+    const auto n = static_cast<std::uint32_t>(n_);
+    HMANN_RETURN_IF_ERROR(file_.WriteAt(0, &n, 4));
+  }
+  return file_.Commit();
+}
+
+absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out, std::uint32_t dim) {
+  for (std::uint32_t c = 0; c < dim; ++c) {
+    const float value = ReadComponent(from, in, c);
+    if (WriteComponent(to, value, out, c)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("component ", c, ": ", value, " found, a value that ", std::string(Name(to)), " holds exactly expected"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, from.dim()));
+  from.Advise(MappedFile::Access::kSequential, 0, from.n());
+  std::vector<std::byte> row(from.dim() * SizeOf(writer.dtype()));
+  progress.Start("convert", from.n(), "vectors");
+  for (std::uint64_t begin = 0; begin < from.n(); begin += kProgressRows) {
+    const std::uint64_t end = std::min(from.n(), begin + kProgressRows);
+    HMANN_RETURN_IF_ERROR(from.CheckFinite(begin, end));
+    for (std::uint64_t i = begin; i < end; ++i) {
+      if (const absl::Status status = ConvertRow(from.dtype(), from.Row(i), writer.dtype(), row.data(), from.dim()); !status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(from.path(), ": row ", i, ", ", status.message()));
+      }
+      HMANN_RETURN_IF_ERROR(writer.Append(row.data(), 1));
+    }
+    progress.Advance(end - begin);
+  }
+  progress.Finish();
+  return writer.Commit();
+}
+
+}  // namespace hmann

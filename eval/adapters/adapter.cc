@@ -1,0 +1,249 @@
+#include "eval/adapters/adapter.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "eval/adapters/build_cache.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double ClockSeconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+absl::Status PinThisThread(int cpu) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return ErrnoError(errno, "sched_getaffinity", "this thread");
+  if (cpu < 0) {
+    for (int i = CPU_SETSIZE - 1; i >= 0 && cpu < 0; --i) {
+      if (CPU_ISSET(i, &allowed)) cpu = i;
+    }
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
+  return absl::OkStatus();
+}
+
+/// The stream that the protocol owns. Whatever a library prints on its stdout goes to stderr from here on.
+class Wire {
+ public:
+  Wire() : fd_(::dup(STDOUT_FILENO)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
+
+  void Say(const Json& line) {
+    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t wrote = ::write(fd_, text.data() + done, text.size() - done);
+      if (wrote < 0 && errno != EINTR) return;  // nobody listens; stdin will end too
+      if (wrote > 0) done += static_cast<std::size_t>(wrote);
+    }
+  }
+  void Say(const absl::Status& error) { Say({{"error", std::string(error.message())}}); }
+
+ private:
+  int fd_;
+};
+
+/// Parses the arguments of PROTOCOL.md; the exit code when they are wrong (2) or only asked for help (0).
+std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
+  CLI::App app("one library behind hmann's evaluation protocol (eval/adapters/PROTOCOL.md)");
+  std::string metric = "l2", build = "{}";
+  app.add_option("--base", job->base, "vectors to index")->required();
+  app.add_option("--queries", job->queries, "vectors to look for")->required();
+  app.add_option("--rows", job->rows, "first vectors of --base only");
+  app.add_option("--query-rows", job->query_rows, "first vectors of --queries only");
+  app.add_option("--metric", metric, "l2, ip, cosine");
+  app.add_option("--m", job->m, "M")->check(CLI::Range(2, 1024));
+  app.add_option("--ef-construction", job->ef_construction, "beam width of the build")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", job->threads, "of the build")->check(CLI::Range(1, 1024));
+  app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--settings", build, "the library's own build settings, a JSON object");
+  app.add_option("--work", job->work, "folder where built indexes are kept");
+  app.add_option("--cpu", job->cpu, "where the search thread runs; -1: the last that is allowed")->check(CLI::Range(-1, CPU_SETSIZE - 1));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, std::cerr, std::cerr) == 0 ? 0 : 2;
+  }
+  const absl::StatusOr<Metric> parsed = ParseMetric(metric);
+  job->build = nlohmann::json::parse(build, nullptr, false);
+  if (!parsed.ok() || !job->build.is_object()) {
+    std::cerr << (parsed.ok() ? "--settings: expected a JSON object, found " + build : std::string(parsed.status().message())) << '\n';
+    return 2;
+  }
+  job->metric = *parsed;
+  return std::nullopt;
+}
+
+absl::Status BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter, BuildFigures* figures, bool* cached) {
+  HMANN_ASSIGN_OR_RETURN(BuildCache cache, BuildCache::Open(job, base, adapter.Describe()));
+  if (std::optional<BuildFigures> known = cache.Find()) {
+    *cached = true;
+    *figures = *std::move(known);
+    return adapter.Load(job, base, cache.index_path());
+  }
+  *cached = false;
+  const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
+  HMANN_RETURN_IF_ERROR(adapter.Build(job, base, cache.index_path(), figures));
+  figures->seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
+  figures->cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+  if (job.work.empty()) return absl::OkStatus();
+  return cache.Keep([&](const std::string& path) { return adapter.Save(path); }, *figures);
+}
+
+/// Everything up to the ready line.
+absl::Status Start(const AdapterJob& job, Adapter& adapter, Wire& wire, std::uint32_t* queries) {
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
+  if (base.dim() != query_file.dim() || base.dtype() != query_file.dtype()) {
+    return absl::InvalidArgumentError(absl::StrCat(job.queries, ": expected vectors of ", base.dim(), " x ", std::string(Name(base.dtype())),
+                                                   " as in ", job.base, ", found ", query_file.dim(), " x ",
+                                                   std::string(Name(query_file.dtype()))));
+  }
+  if (job.k > base.n()) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
+  HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
+  BuildFigures figures;
+  bool cached = false;
+  HMANN_RETURN_IF_ERROR(BuildOrLoad(job, base, adapter, &figures, &cached));
+  HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
+  HMANN_RETURN_IF_ERROR(PinThisThread(job.cpu));
+  *queries = static_cast<std::uint32_t>(query_file.n());
+  Json phases = Json::object();
+  for (const auto& [name, seconds] : figures.phases) phases[name] = seconds;
+  wire.Say({{"ready", adapter.Describe()},
+            {"build_seconds", figures.seconds},
+            {"build_cpu_seconds", figures.cpu_seconds},
+            {"build_threads", job.threads},
+            {"phases", phases},
+            {"index_bytes", figures.index_bytes},
+            {"cached", cached},
+            {"counts", adapter.CanCount()},
+            {"settings", adapter.DefaultSettings()}});
+  return absl::OkStatus();
+}
+
+absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k, const std::vector<std::uint32_t>& ids) {
+  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  const std::uint32_t header[2] = {n, k};
+  HMANN_RETURN_IF_ERROR(file.Append(header, sizeof header));
+  HMANN_RETURN_IF_ERROR(file.Append(ids.data(), ids.size() * sizeof ids[0]));
+  return file.Commit();
+}
+
+absl::StatusOr<Json> RunOnce(const nlohmann::json& command, std::uint32_t queries, std::uint32_t k, Adapter& adapter) {
+  const auto run = command.find("run");
+  const auto answers = command.find("answers");
+  if (run == command.end() || !run->is_object() || answers == command.end() || !answers->is_string()) {
+    return absl::InvalidArgumentError(absl::StrCat("command: expected {\"run\": {...}, \"answers\": \"file\"}, found ", command.dump()));
+  }
+  HMANN_RETURN_IF_ERROR(adapter.Set(*run));
+  std::vector<std::uint32_t> ids(std::size_t{queries} * k, kNoId);
+  Json answer = {{"setting", *run}};
+  if (command.value("count", false)) {
+    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(k, ids.data()));
+  } else {
+    const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
+    HMANN_RETURN_IF_ERROR(adapter.Search(k, ids.data()));
+    answer["cpu_seconds"] = ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    answer["seconds"] = ClockSeconds(CLOCK_MONOTONIC) - wall;
+  }
+  HMANN_RETURN_IF_ERROR(WriteIds(*answers, queries, k, ids));
+  answer["answers"] = *answers;
+  return answer;
+}
+
+void Serve(const AdapterJob& job, std::uint32_t queries, Adapter& adapter, Wire& wire) {
+  for (std::string line; std::getline(std::cin, line);) {
+    const nlohmann::json command = nlohmann::json::parse(line, nullptr, false);
+    if (!command.is_object()) {
+      wire.Say(absl::InvalidArgumentError(absl::StrCat("command: expected a JSON object, found ", line)));
+      continue;
+    }
+    if (command.contains("quit")) return;
+    const absl::StatusOr<Json> answer = RunOnce(command, queries, job.k, adapter);
+    answer.ok() ? wire.Say(*answer) : wire.Say(answer.status());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
+  return absl::UnimplementedError(absl::StrCat(Describe(), " has no counters"));
+}
+
+int RunAdapter(int argc, char** argv, Adapter& adapter) {
+  AdapterJob job;
+  if (const std::optional<int> code = ParseJob(argc, argv, &job)) return *code;
+  Wire wire;
+  try {
+    std::uint32_t queries = 0;
+    if (const absl::Status status = Start(job, adapter, wire, &queries); !status.ok()) {
+      wire.Say(status);
+      return 1;
+    }
+    Serve(job, queries, adapter, wire);
+    return 0;
+  } catch (const std::exception& error) {  // of the library under test
+    wire.Say(absl::InternalError(error.what()));
+    return 1;
+  }
+}
+
+absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most) {
+  const auto value = object.find(key);
+  if (value == object.end()) return absl::InvalidArgumentError(absl::StrCat("setting ", object.dump(), ": ", key, " is missing"));
+  if (!value->is_number_integer() || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) || value->get<std::uint64_t>() < least ||
+      value->get<std::uint64_t>() > most) {
+    return absl::InvalidArgumentError(absl::StrCat("setting ", key, ": expected a whole number from ", least, " to ", most, ", found ", value->dump()));
+  }
+  return value->get<std::uint64_t>();
+}
+
+absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("setting '", key, "' is unknown"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
+  const std::byte* row = file.Row(i);
+  const std::uint32_t dim = file.dim();
+  switch (file.dtype()) {
+    case DType::kF32: std::memcpy(out, row, std::size_t{dim} * 4); break;
+    case DType::kU8:
+      for (std::uint32_t j = 0; j < dim; ++j) out[j] = static_cast<float>(std::to_integer<unsigned>(row[j]));
+      break;
+    case DType::kI8:
+      for (std::uint32_t j = 0; j < dim; ++j) out[j] = static_cast<float>(static_cast<signed char>(row[j]));
+      break;
+  }
+  if (!normalise) return;
+  double squared = 0;
+  for (std::uint32_t j = 0; j < dim; ++j) squared += static_cast<double>(out[j]) * out[j];
+  const auto scale = static_cast<float>(squared > 0 ? 1 / std::sqrt(squared) : 1);
+  for (std::uint32_t j = 0; j < dim; ++j) out[j] *= scale;
+}
+
+}  // namespace hmann

@@ -1,0 +1,84 @@
+/// The rival's side of the protocol (PROTOCOL.md), written once for the adapters in C++: a library supplies five functions, and arguments,
+/// build cache, pinning, the clock and the answers are the same for all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "datasets/vector_file.h"
+#include "index/distance/distance.h"
+#include "nlohmann/json.hpp"
+
+namespace hmann {
+
+/// What the program was asked to build and answer.
+struct AdapterJob {
+  std::string base, queries;     ///< vector files
+  std::uint64_t rows = 0;        ///< first vectors of base only; 0: all
+  std::uint64_t query_rows = 0;  ///< likewise of queries
+  Metric metric = Metric::kL2;
+  std::uint32_t m = 16, ef_construction = 100, k = 10;
+  int threads = 1;               ///< of the build; the search has one
+  nlohmann::json build;          ///< settings of the library's own, an object
+  std::string work;              ///< folder of the build cache; "" builds each time
+  int cpu = -1;                  ///< where the search thread is pinned; -1: the last CPU that this process may use
+};
+
+/// What a build took and gave; kept beside a cached index.
+struct BuildFigures {
+  double seconds = 0;      ///< wall; measured by RunAdapter around Build
+  double cpu_seconds = 0;  ///< of the whole process
+  std::uint64_t index_bytes = 0;
+  std::vector<std::pair<std::string, double>> phases;  ///< optional: seconds of parts, in order
+};
+
+/// A library under test. Functions are called from one thread, in the order in which they stand here. No exception may leave them.
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+
+  /// Name and version of the library, with what sets this run apart: "hnswlib 0.6.2, float".
+  virtual std::string Describe() const = 0;
+  /// Settings that give a whole curve, used when the caller brings none.
+  virtual nlohmann::json DefaultSettings() const = 0;
+
+  /// Checks what cannot work (a metric, a dtype, a build setting of no meaning) before any work.
+  virtual absl::Status Check(const AdapterJob& job, const VectorFile& base) = 0;
+  /// Builds with job.threads threads and fills index_bytes (and phases). `path`: where a library that can only build into a file may write;
+  /// RunAdapter has chosen it so that Load finds it.
+  virtual absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path, BuildFigures* figures) = 0;
+  virtual absl::Status Save(const std::string& path) = 0;
+  virtual absl::Status Load(const AdapterJob& job, const VectorFile& base, const std::string& path) = 0;
+  /// Converts the queries to the form that the library takes; not timed, as its users hold them in that form.
+  virtual absl::Status Prepare(const VectorFile& queries) = 0;
+
+  /// Takes a setting over; not timed.
+  virtual absl::Status Set(const nlohmann::json& setting) = 0;
+  /// Answers all queries in order, one after the other, on the calling thread; `ids`: queries x k, nearest first, kNoId where fewer were found.
+  /// This is what the clock measures.
+  virtual absl::Status Search(std::uint32_t k, std::uint32_t* ids) = 0;
+  /// The same with the library's counters on, as means per query; null when it has none. Not for the clock.
+  virtual absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids);
+  virtual bool CanCount() const { return false; }
+};
+
+constexpr std::uint32_t kNoId = 0xffffffffu;
+
+/// main() of an adapter. 0 at the end of stdin or after {"quit"}, 1 after printing {"error": ...}, 2 for wrong usage.
+int RunAdapter(int argc, char** argv, Adapter& adapter);
+
+/// An unsigned number out of a setting, for Adapter::Set. Errors: INVALID_ARGUMENT naming the key when it is missing, no whole number,
+/// or outside [least, most].
+absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most);
+
+/// INVALID_ARGUMENT naming the first key of `object` that is not among `known`: a misspelt setting must not pass for a default.
+absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known);
+
+/// Row i of a file of any dtype as floats; `normalise`: scaled to length 1 (a zero vector stays as it is).
+void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out);
+
+}  // namespace hmann

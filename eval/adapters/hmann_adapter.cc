@@ -1,0 +1,142 @@
+// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1, "fast": "dram",
+// "slow": "mapped"}, all optional. Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64}.
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "eval/adapters/adapter.h"
+#include "index/base/status_macros.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key, const std::string& fallback) {
+  const auto value = object.find(key);
+  if (value == object.end()) return fallback;
+  if (!value->is_string()) return absl::InvalidArgumentError(absl::StrCat("setting ", key, ": expected a text, found ", value->dump()));
+  return value->get<std::string>();
+}
+
+class HmannAdapter : public Adapter {
+ public:
+  std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
+
+  nlohmann::json DefaultSettings() const override {
+    nlohmann::json settings = nlohmann::json::array();
+    const auto add = [&](const char* walk, int ef_l1, int ef_l0) {
+      settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+    };
+    for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("pool", 8, ef_l0);
+    for (const int ef_l0 : {14, 28, 56, 112, 224}) add("pool", 32, ef_l0);
+    for (const int ef_l1 : {20, 40, 80, 160, 320}) add("beams", ef_l1, 1);
+    for (const int ef_l1 : {20, 40, 80, 160}) add("beams", ef_l1, 2);
+    return settings;
+  }
+
+  absl::Status Check(const AdapterJob& job, const VectorFile&) override {
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"promote", "promotion", "seed", "fast", "slow"}));
+    build_.base = job.base;
+    build_.rows = job.rows;
+    build_.metric = job.metric;
+    build_.m = job.m;
+    build_.ef_construction = job.ef_construction;
+    build_.threads = job.threads;
+    if (const auto promote = job.build.find("promote"); promote != job.build.end()) {
+      if (!promote->is_number()) {
+        return absl::InvalidArgumentError(absl::StrCat("setting promote: expected a number, found ", promote->dump()));
+      }
+      build_.promote = promote->get<double>();
+    }
+    if (job.build.contains("seed")) {
+      HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
+    }
+    HMANN_ASSIGN_OR_RETURN(const std::string promotion, TextIn(job.build, "promotion", "degree"));
+    HMANN_ASSIGN_OR_RETURN(build_.promotion, ParsePromotionOrder(promotion));
+    HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
+    HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
+    return absl::OkStatus();
+  }
+
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path, BuildFigures* figures) override {
+    build_.out = path;
+    HMANN_RETURN_IF_ERROR(build_.Validate());
+    Progress progress;
+    HMANN_ASSIGN_OR_RETURN(const BuildReport report, hmann::Build(build_, progress));
+    for (const auto& [phase, seconds] : report.seconds) {
+      if (phase != "total") figures->phases.emplace_back(phase, seconds);
+    }
+    figures->index_bytes = report.info.file_bytes;
+    return Load(job, base, path);
+  }
+
+  absl::Status Save(const std::string&) override { return absl::OkStatus(); }  // Build has written the file
+
+  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
+    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
+    index_->Warm();
+    searcher_ = std::make_unique<Searcher>(index_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare(const VectorFile& queries) override {
+    n_ = queries.n();
+    row_bytes_ = queries.row_bytes();
+    queries_.resize(n_ * row_bytes_);
+    for (std::uint64_t i = 0; i < n_; ++i) std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Set(const nlohmann::json& setting) override {
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0"}));
+    HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
+    HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l1, NumberIn(setting, "ef_l1", 1, kMaxEf));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l0, NumberIn(setting, "ef_l0", 0, kMaxEf));
+    search_.ef_l1 = static_cast<std::uint32_t>(ef_l1);
+    search_.ef_l0 = static_cast<std::int64_t>(ef_l0);
+    return absl::OkStatus();
+  }
+
+  absl::Status Search(std::uint32_t k, std::uint32_t* ids) override { return Run(k, ids, nullptr); }
+
+  bool CanCount() const override { return true; }
+  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+    Counters sum;
+    HMANN_RETURN_IF_ERROR(Run(k, ids, &sum));
+    const auto mean = [this](std::uint64_t total) { return static_cast<double>(total) / static_cast<double>(n_); };
+    return nlohmann::json{{"distances_fast", mean(sum.distances_fast)}, {"distances_slow", mean(sum.distances_slow)},
+                          {"sketches", mean(sum.sketches)},             {"slow_reads", mean(sum.slow_reads)},
+                          {"slow_touches", mean(sum.slow_touches)},     {"slow_bytes", mean(sum.slow_bytes)},
+                          {"rounds", mean(sum.rounds)},                 {"expanded_l1", mean(sum.expanded_l1)},
+                          {"expanded_l0", mean(sum.expanded_l0)}};
+  }
+
+ private:
+  absl::Status Run(std::uint32_t k, std::uint32_t* ids, Counters* counters) {
+    search_.k = k;
+    for (std::uint64_t i = 0; i < n_; ++i) {
+      HMANN_RETURN_IF_ERROR(searcher_->Search(queries_.data() + i * row_bytes_, search_, &found_, counters));
+      for (std::size_t rank = 0; rank < found_.size(); ++rank) ids[i * k + rank] = static_cast<std::uint32_t>(found_[rank].label);
+    }
+    return absl::OkStatus();
+  }
+
+  BuildOptions build_;
+  OpenOptions open_;
+  SearchOptions search_;
+  std::shared_ptr<const Index> index_;
+  std::unique_ptr<Searcher> searcher_;
+  std::uint64_t n_ = 0, row_bytes_ = 0;
+  std::vector<std::byte> queries_;
+  std::vector<Neighbour> found_;
+};
+
+}  // namespace
+}  // namespace hmann
+
+int main(int argc, char** argv) {
+  hmann::HmannAdapter adapter;
+  return hmann::RunAdapter(argc, argv, adapter);
+}

@@ -1,0 +1,184 @@
+// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way with such data) or {"distance": "u8"} (its integer L2).
+// A program of its own, compiled for the CPU at hand: neither its flags nor its headers meet the engine's objects.
+#include <hnswlib/hnswlib.h>
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "eval/adapters/adapter.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+/// A row in the form that the space computes on.
+template <typename Dist>
+struct Encoding;
+
+template <>
+struct Encoding<float> {
+  using Component = float;
+  static void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) { ToFloats(file, i, normalise, out); }
+};
+
+template <>
+struct Encoding<int> {
+  using Component = std::uint8_t;
+  static void Convert(const VectorFile& file, std::uint64_t i, bool, std::uint8_t* out) { std::memcpy(out, file.Row(i), file.dim()); }
+};
+
+/// One graph over one distance type.
+template <typename Dist>
+class Graph {
+ public:
+  using Component = typename Encoding<Dist>::Component;
+
+  Graph(std::unique_ptr<hnswlib::SpaceInterface<Dist>> space, std::uint32_t dim, bool normalise)
+      : space_(std::move(space)), dim_(dim), normalise_(normalise) {}
+
+  void Build(const AdapterJob& job, const VectorFile& base) {
+    index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), base.n(), job.m, job.ef_construction);
+    Add(base, 0);
+    std::atomic<std::uint64_t> next{1};
+    std::vector<std::thread> threads;
+    std::vector<std::exception_ptr> errors(job.threads);
+    for (int t = 0; t < job.threads; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          for (std::uint64_t i = next++; i < base.n(); i = next++) Add(base, i);
+        } catch (...) {
+          errors[t] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  void Save(const std::string& path) { index_->saveIndex(path); }
+  void Load(const std::string& path) { index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), path); }
+
+  std::uint64_t Bytes() const {
+    std::uint64_t bytes = index_->max_elements_ * (index_->size_data_per_element_ + sizeof(void*));
+    for (std::size_t i = 0; i < index_->cur_element_count; ++i) {
+      if (index_->element_levels_[i] > 0) bytes += index_->size_links_per_element_ * index_->element_levels_[i] + 1;
+    }
+    return bytes;
+  }
+
+  void Prepare(const VectorFile& queries) {
+    queries_.resize(queries.n() * dim_);
+    for (std::uint64_t i = 0; i < queries.n(); ++i) Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
+  }
+
+  void SetEf(std::uint64_t ef) { index_->setEf(ef); }
+
+  void Search(std::uint32_t k, std::uint32_t* ids) const {
+    const std::size_t n = queries_.size() / dim_;
+    for (std::size_t i = 0; i < n; ++i) {
+      auto found = index_->searchKnn(queries_.data() + i * dim_, k);
+      for (std::size_t rank = found.size(); rank-- > 0; found.pop()) ids[i * k + rank] = static_cast<std::uint32_t>(found.top().second);
+    }
+  }
+
+ private:
+  void Add(const VectorFile& base, std::uint64_t i) {
+    thread_local std::vector<Component> row;
+    row.resize(dim_);
+    Encoding<Dist>::Convert(base, i, normalise_, row.data());
+    index_->addPoint(row.data(), i);
+  }
+
+  std::unique_ptr<hnswlib::SpaceInterface<Dist>> space_;
+  std::unique_ptr<hnswlib::HierarchicalNSW<Dist>> index_;
+  std::uint32_t dim_;
+  bool normalise_;
+  std::vector<Component> queries_;
+};
+
+class HnswlibAdapter : public Adapter {
+ public:
+  std::string Describe() const override { return integer_ ? "hnswlib 0.6.2, u8" : "hnswlib 0.6.2, float"; }
+
+  nlohmann::json DefaultSettings() const override {
+    nlohmann::json settings = nlohmann::json::array();
+    for (const int ef : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) settings.push_back({{"ef", ef}});
+    return settings;
+  }
+
+  absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance"}));
+    const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
+    if (distance != "float" && distance != "u8") {
+      return absl::InvalidArgumentError(absl::StrCat("setting distance: expected float or u8, found ", distance.dump()));
+    }
+    integer_ = distance == "u8";
+    if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
+      return absl::InvalidArgumentError(absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ", std::string(Name(base.dtype())),
+                                                     " under ", std::string(Name(job.metric))));
+    }
+    if (integer_) {
+      bytes_.emplace(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(), false);
+    } else if (job.metric == Metric::kL2) {
+      floats_.emplace(std::make_unique<hnswlib::L2Space>(base.dim()), base.dim(), false);
+    } else {
+      floats_.emplace(std::make_unique<hnswlib::InnerProductSpace>(base.dim()), base.dim(), job.metric == Metric::kCosine);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&, BuildFigures* figures) override {
+    return Guard([&](auto& graph) {
+      graph.Build(job, base);
+      figures->index_bytes = graph.Bytes();
+    });
+  }
+  absl::Status Save(const std::string& path) override {
+    return Guard([&](auto& graph) { graph.Save(path); });
+  }
+  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
+    return Guard([&](auto& graph) { graph.Load(path); });
+  }
+  absl::Status Prepare(const VectorFile& queries) override {
+    return Guard([&](auto& graph) { graph.Prepare(queries); });
+  }
+  absl::Status Set(const nlohmann::json& setting) override {
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"ef"}));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
+    return Guard([&](auto& graph) { graph.SetEf(ef); });
+  }
+  absl::Status Search(std::uint32_t k, std::uint32_t* ids) override {
+    return Guard([&](auto& graph) { graph.Search(k, ids); });
+  }
+
+ private:
+  /// hnswlib throws: what it says becomes a Status.
+  template <typename Work>
+  absl::Status Guard(Work work) {
+    try {
+      integer_ ? work(*bytes_) : work(*floats_);
+      return absl::OkStatus();
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("hnswlib: ", error.what()));
+    }
+  }
+
+  bool integer_ = false;
+  std::optional<Graph<float>> floats_;
+  std::optional<Graph<int>> bytes_;
+};
+
+}  // namespace
+}  // namespace hmann
+
+int main(int argc, char** argv) {
+  hmann::HnswlibAdapter adapter;
+  return hmann::RunAdapter(argc, argv, adapter);
+}

@@ -1,0 +1,185 @@
+#include "eval/contestant.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "datasets/ground_truth.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// "hnswlib u8" as a file name.
+std::string FileName(const std::string& name) {
+  std::string file = name;
+  std::replace_if(file.begin(), file.end(), [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+  return file;
+}
+
+/// The last lines that a program said on stderr, for an error message; empty if none.
+std::string TailOfLog(const std::string& log) {
+  const absl::StatusOr<std::string> text = ReadTextFile(log, 64_MiB);
+  if (!text.ok()) return "";
+  const std::string tail = text->substr(text->size() > 800 ? text->size() - 800 : 0);
+  std::vector<std::string> lines = absl::StrSplit(tail, '\n', absl::SkipWhitespace());
+  std::string last;
+  for (std::size_t i = lines.size() > 3 ? lines.size() - 3 : 0; i < lines.size(); ++i) absl::StrAppend(&last, "\n  | ", lines[i]);
+  return last;
+}
+
+absl::StatusOr<double> PositiveIn(const Json& line, const char* key) {
+  const auto value = line.find(key);
+  if (value == line.end() || !value->is_number() || !(value->get<double>() > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a positive number '", key, "', found ", line.dump()));
+  }
+  return value->get<double>();
+}
+
+template <typename T>
+T Optional(const Json& line, const char* key, T fallback) {
+  const auto value = line.find(key);
+  if (value == line.end()) return fallback;
+  if constexpr (std::is_same_v<T, bool>) return value->is_boolean() ? value->template get<bool>() : fallback;
+  return value->is_number() ? value->template get<T>() : fallback;
+}
+
+absl::StatusOr<Ready> ParseReady(const Json& line) {
+  if (!line.contains("ready") || !line["ready"].is_string()) {
+    return absl::InvalidArgumentError(absl::StrCat("expected {\"ready\": \"name\", ...}, found ", line.dump()));
+  }
+  Ready ready;
+  ready.library = line["ready"].get<std::string>();
+  HMANN_ASSIGN_OR_RETURN(ready.build_seconds, PositiveIn(line, "build_seconds"));
+  HMANN_ASSIGN_OR_RETURN(const double bytes, PositiveIn(line, "index_bytes"));
+  ready.index_bytes = static_cast<std::uint64_t>(bytes);
+  ready.build_cpu_seconds = Optional<double>(line, "build_cpu_seconds", 0);
+  ready.build_threads = Optional<int>(line, "build_threads", 0);
+  ready.cached = Optional<bool>(line, "cached", false);
+  ready.counts = Optional<bool>(line, "counts", false);
+  if (line.contains("phases") && line["phases"].is_object()) ready.phases = line["phases"];
+  if (line.contains("settings") && line["settings"].is_array()) ready.settings = line["settings"];
+  return ready;
+}
+
+std::vector<std::string> Arguments(const ContestantSpec& spec, const ContestantJob& job) {
+  std::vector<std::string> arguments = spec.command;
+  const auto add = [&](const char* option, const std::string& value) {
+    arguments.emplace_back(option);
+    arguments.push_back(value);
+  };
+  add("--base", job.base);
+  add("--queries", job.queries);
+  if (job.rows > 0) add("--rows", absl::StrCat(job.rows));
+  if (job.query_rows > 0) add("--query-rows", absl::StrCat(job.query_rows));
+  add("--metric", std::string(Name(job.metric)));
+  add("--m", absl::StrCat(job.m));
+  add("--ef-construction", absl::StrCat(job.ef_construction));
+  add("--threads", absl::StrCat(job.threads));
+  add("--k", absl::StrCat(job.k));
+  if (!spec.build.empty()) add("--settings", spec.build.dump());
+  if (!job.work.empty()) add("--work", job.work);
+  return arguments;
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k) {
+  HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const std::uint64_t expected = 8 + 4 * queries * k;
+  if (file.bytes().size() != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, " bytes for ", queries, " x ", k, " ids, found ", file.bytes().size()));
+  }
+  std::uint32_t header[2];
+  std::memcpy(header, file.bytes().data(), sizeof header);
+  if (header[0] != queries || header[1] != k) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: expected ", queries, " x ", k, ", found ", header[0], " x ", header[1]));
+  }
+  std::vector<std::uint32_t> narrow(queries * k);
+  std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
+  return std::vector<std::uint64_t>(narrow.begin(), narrow.end());
+}
+
+}  // namespace
+
+absl::Status Contestant::Error(const absl::Status& status) const {
+  if (status.code() == absl::StatusCode::kCancelled) return status;
+  return absl::Status(status.code(), absl::StrCat("contestant ", spec_.name, ": ", status.message(), TailOfLog(log_)));
+}
+
+absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const ContestantJob& job) {
+  Contestant contestant;
+  contestant.spec_ = std::move(spec);
+  contestant.job_ = job;
+  const std::string stem = absl::StrCat(job.folder, "/", FileName(contestant.name()));
+  contestant.log_ = stem + ".log";
+  contestant.answers_ = stem + ".answers.ibin";
+  HMANN_ASSIGN_OR_RETURN(contestant.process_, ChildProcess::Start(Arguments(contestant.spec_, job), contestant.log_));
+  absl::StatusOr<Json> line = contestant.Receive(job.build_timeout);
+  if (!line.ok()) return line.status();
+  absl::StatusOr<Ready> ready = ParseReady(*line);
+  if (!ready.ok()) return contestant.Error(ready.status());
+  contestant.ready_ = *std::move(ready);
+  if (contestant.spec_.settings.is_null()) contestant.spec_.settings = contestant.ready_.settings;
+  const Json& settings = contestant.spec_.settings;
+  if (!settings.is_array() || settings.empty() || !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
+    return contestant.Error(absl::InvalidArgumentError(absl::StrCat("settings: expected an array of objects, found ", settings.dump())));
+  }
+  return contestant;
+}
+
+absl::StatusOr<Json> Contestant::Receive(milliseconds timeout) {
+  absl::StatusOr<std::string> text = process_.ReadLine(timeout, job_.cancelled);
+  if (!text.ok()) return Error(text.status());
+  Json line = Json::parse(*text, nullptr, false);
+  if (!line.is_object()) {
+    return Error(absl::InvalidArgumentError(absl::StrCat("expected a line of JSON, an object, found '", absl::CHexEscape(text->substr(0, 200)), "'")));
+  }
+  if (line.contains("error")) {
+    return Error(absl::FailedPreconditionError(line["error"].is_string() ? line["error"].get<std::string>() : line["error"].dump()));
+  }
+  return line;
+}
+
+absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
+  std::error_code ignored;
+  std::filesystem::remove(answers_, ignored);  // the answers of the run before must not pass for those of this one
+  Json command = {{"run", setting}, {"answers", answers_}};
+  if (count) command["count"] = true;
+  if (const absl::Status status = process_.WriteLine(command.dump()); !status.ok()) return Error(status);
+  HMANN_ASSIGN_OR_RETURN(const Json line, Receive(job_.run_timeout));
+  RunAnswer answer;
+  if (count) {
+    if (!line.contains("counters") || !line["counters"].is_object()) {
+      return Error(absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump())));
+    }
+    answer.counters = line["counters"];
+  } else {
+    const absl::StatusOr<double> seconds = PositiveIn(line, "seconds"), cpu_seconds = PositiveIn(line, "cpu_seconds");
+    if (!seconds.ok()) return Error(seconds.status());
+    if (!cpu_seconds.ok()) return Error(cpu_seconds.status());
+    answer.seconds = *seconds;
+    answer.cpu_seconds = *cpu_seconds;
+  }
+  absl::StatusOr<std::vector<std::uint64_t>> ids = ReadAnswers(answers_, job_.query_count, job_.k);
+  if (!ids.ok()) return Error(ids.status());
+  answer.ids = *std::move(ids);
+  std::filesystem::remove(answers_, ignored);
+  return answer;
+}
+
+absl::Status Contestant::Stop() {
+  const absl::Status ignored = process_.WriteLine(R"({"quit": true})");  // if it is dead already, that is what Stop says
+  const std::string end = process_.Stop(milliseconds(10000));
+  if (end != "exit code 0") return Error(absl::InternalError(absl::StrCat("it ended with ", end)));
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "eval/child_process.h"
+#include "index/distance/distance.h"
+#include "nlohmann/json.hpp"
+
+namespace hmann {
+
+using Json = nlohmann::ordered_json;
+
+/// What every contestant of a sweep gets (adapters/PROTOCOL.md).
+struct ContestantJob {
+  std::string base, queries;
+  std::uint64_t rows = 0, query_rows = 0;
+  Metric metric = Metric::kL2;
+  std::uint32_t m = 16, ef_construction = 100, k = 10;
+  int threads = 1;
+  std::uint64_t query_count = 0;  ///< queries that are answered: the shape of the answers
+  std::string work;               ///< of built indexes
+  std::string folder;             ///< of logs and answers
+  std::chrono::milliseconds build_timeout{0}, run_timeout{0};  ///< 0: waits for ever
+  const std::atomic<bool>* cancelled = nullptr;                ///< not owned
+};
+
+struct ContestantSpec {
+  std::string name;                  ///< in tables and charts; unique
+  std::vector<std::string> command;  ///< program and leading arguments; those of the job come behind
+  Json build = Json::object();       ///< the library's own build settings
+  Json settings;                     ///< array; null: what the program offers
+};
+
+/// A program's first line.
+struct Ready {
+  std::string library;
+  double build_seconds = 0, build_cpu_seconds = 0;
+  int build_threads = 0;
+  std::uint64_t index_bytes = 0;
+  bool cached = false, counts = false;
+  Json phases = Json::object();
+  Json settings = Json::array();
+};
+
+struct RunAnswer {
+  double seconds = 0, cpu_seconds = 0;  ///< 0 in a counted run
+  Json counters;                        ///< null in a timed one
+  std::vector<std::uint64_t> ids;       ///< queries x k
+};
+
+/// A library under test: a program that keeps an index and answers all queries whenever told to. Move-only; the program ends with it.
+///
+/// Every error names the contestant and quotes the end of its log.
+class Contestant {
+ public:
+  /// Starts the program and waits until its index stands.
+  static absl::StatusOr<Contestant> Start(ContestantSpec spec, const ContestantJob& job);
+
+  const std::string& name() const { return spec_.name; }
+  const ContestantSpec& spec() const { return spec_; }
+  const Ready& ready() const { return ready_; }
+
+  /// Runs all queries at one setting. `count`: with counters, not timed; only if ready().counts.
+  absl::StatusOr<RunAnswer> Run(const Json& setting, bool count);
+
+  /// Asks the program to leave. Errors: INTERNAL when it does not, or not with exit code 0.
+  absl::Status Stop();
+
+ private:
+  absl::StatusOr<Json> Receive(std::chrono::milliseconds timeout);
+  absl::Status Error(const absl::Status& status) const;
+
+  ContestantSpec spec_;
+  ContestantJob job_;
+  ChildProcess process_;
+  std::string log_, answers_;
+  Ready ready_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,55 @@
+#include "index/build/degree.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "index/base/random.h"
+
+namespace hmann {
+
+Degrees ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree, ThreadPool& pool) {
+  Degrees degrees;
+  degrees.out.resize(n);
+  degrees.in.resize(n);
+  degrees.either.resize(n);
+  const auto list = [&](NodeId node) { return links + static_cast<std::size_t>(node) * max_degree; };
+  pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t v = begin; v < end; ++v) {
+      const NodeId* const own = list(static_cast<NodeId>(v));
+      const std::uint32_t count = CountLinks(own, max_degree);
+      degrees.out[v] = count;
+      std::atomic_ref(degrees.either[v]).fetch_add(count, std::memory_order_relaxed);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        std::atomic_ref(degrees.in[own[i]]).fetch_add(1, std::memory_order_relaxed);
+        const NodeId* const theirs = list(own[i]);
+        if (std::find(theirs, theirs + max_degree, static_cast<NodeId>(v)) == theirs + max_degree) {
+          std::atomic_ref(degrees.either[own[i]]).fetch_add(1, std::memory_order_relaxed);
+        }
+      }
+    }
+  });
+  return degrees;
+}
+
+std::vector<NodeId> RankNodes(const Degrees& degrees, PromotionOrder order, const std::vector<std::uint32_t>& row_of, std::uint64_t seed) {
+  const auto n = static_cast<NodeId>(row_of.size());
+  std::vector<std::uint32_t> shuffled;
+  if (order == PromotionOrder::kRandom) shuffled = RandomPermutation(n, seed);
+  const auto score = [&](NodeId v) {
+    switch (order) {
+      case PromotionOrder::kInDegree: return degrees.in[v];
+      case PromotionOrder::kOutDegree: return degrees.out[v];
+      case PromotionOrder::kRandom: return shuffled[row_of[v]];
+      default: return degrees.either[v];
+    }
+  };
+  std::vector<NodeId> ranked(n);
+  std::iota(ranked.begin(), ranked.end(), 0u);
+  std::sort(ranked.begin(), ranked.end(), [&](NodeId a, NodeId b) {
+    return score(a) != score(b) ? score(a) > score(b) : row_of[a] < row_of[b];
+  });
+  return ranked;
+}
+
+}  // namespace hmann

@@ -1,0 +1,27 @@
+#include "index/build/options.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hmann {
+
+absl::Status BuildOptions::Validate() const {
+  if (base.empty()) return absl::InvalidArgumentError("base: no vector file given");
+  if (out.empty()) return absl::InvalidArgumentError("out: no index file given");
+  if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+  if (ef_construction < 1 || ef_construction > 100000) {
+    return absl::InvalidArgumentError(absl::StrCat("ef_construction: expected 1 to 100000, found ", ef_construction));
+  }
+  if (promote.has_value() && fast_memory_bytes.has_value()) {
+    return absl::InvalidArgumentError("promote and fast_memory both say how many nodes to promote: give one");
+  }
+  if (promote.has_value() && !(*promote > 0 && *promote < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("promote: expected a share between 0 and 1, found ", *promote));
+  }
+  if (!from_hnswlib.empty() && !from_faiss.empty()) {
+    return absl::InvalidArgumentError("from_hnswlib and from_faiss both give a finished graph: give one");
+  }
+  if (threads < 0 || threads > 1024) return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

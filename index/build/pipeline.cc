@@ -1,0 +1,294 @@
+#include "index/build/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/labels.h"
+#include "datasets/vector_file.h"
+#include "index/base/cpu.h"
+#include "index/base/random.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/build/connect.h"
+#include "index/build/degree.h"
+#include "index/build/duplicates.h"
+#include "index/build/fast_memory.h"
+#include "index/build/import_faiss.h"
+#include "index/build/import_hnswlib.h"
+#include "index/build/insert.h"
+#include "index/build/vectors.h"
+#include "index/format/writer.h"
+
+namespace hmann {
+namespace {
+
+constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 96 GB
+constexpr std::uint64_t kSelfRecallSample = 1000;
+constexpr std::uint64_t kOrderSeed = 0x6f72646572;  ///< keeps the stream of the insertion order apart from that of random promotion
+
+/// The state of one build, handed from phase to phase. Nodes are named by *node* (place in the order of insertion), *row* (place in
+/// the base file) or *id* (place in the finished index).
+class Pipeline {
+ public:
+  Pipeline(const BuildOptions& options, Progress& progress)
+      : options_(options), progress_(progress), pool_(options.threads > 0 ? options.threads : UsableCores()) {
+    report_.threads = pool_.threads();
+  }
+
+  absl::StatusOr<BuildReport> Run() {
+    const auto start = std::chrono::steady_clock::now();
+    HMANN_RETURN_IF_ERROR(Load());
+    HMANN_RETURN_IF_ERROR(BuildBottom());
+    HMANN_RETURN_IF_ERROR(Rank());
+    HMANN_RETURN_IF_ERROR(Promote());
+    CheckSelfRecall();
+    HMANN_RETURN_IF_ERROR(Write());
+    report_.seconds.emplace_back("total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    report_.peak_rss_bytes = PeakRssBytes();
+    return std::move(report_);
+  }
+
+ private:
+  void Begin(const char* phase, std::uint64_t total, const char* unit) { progress_.Start(phase, total, unit); }
+  void End(const char* phase) { report_.seconds.emplace_back(phase, progress_.Finish()); }
+
+  /// Opens and checks every input, then encodes the vectors.
+  absl::Status Load();
+  absl::Status CheckMemory() const;
+  /// Phase 1: L0 by insertion or import, copies hung below their firsts.
+  absl::Status BuildBottom();
+  /// Degree ranks; every node made reachable from the one of rank 0.
+  absl::Status Rank();
+  /// Phase 2: the upper layers, inserted in order of rank.
+  absl::Status Promote();
+  void CheckSelfRecall();
+  absl::Status Write();
+
+  const BuildOptions& options_;
+  Progress& progress_;
+  ThreadPool pool_;
+  BuildReport report_;
+
+  std::unique_ptr<VectorFile> file_;
+  Kernels kernels_;
+  NodeId n_ = 0;
+  Layers layers_;
+  std::uint32_t m_ = 0, ef_construction_ = 0;
+  std::vector<std::uint64_t> user_labels_;
+  std::unique_ptr<ImportedGraph> imported_;
+
+  std::vector<std::uint32_t> row_of_;   ///< [node]
+  std::vector<NodeId> node_of_id_;      ///< [id]
+  StoredVectors rows_;                  ///< by node
+  std::unique_ptr<InsertionGraph> bottom_;
+  StoredVectors fast_rows_;             ///< by id < n1
+  std::unique_ptr<InsertionGraph> upper_;
+};
+
+absl::Status Pipeline::Load() {
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_.base, options_.rows));
+  file_ = std::make_unique<VectorFile>(std::move(file));
+  if (file_->n() > kMaxNodes) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+  }
+  n_ = static_cast<NodeId>(file_->n());
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_.metric, file_->dim()));
+  if (!options_.labels.empty()) {
+    HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_.labels, n_));
+  }
+  m_ = options_.m;
+  ef_construction_ = options_.ef_construction;
+  if (!options_.from_hnswlib.empty() || !options_.from_faiss.empty()) {
+    HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_.from_hnswlib.empty() ? ImportHnswlib(options_.from_hnswlib, *file_, options_.metric)
+                                                                               : ImportFaiss(options_.from_faiss, *file_, options_.metric));
+    imported_ = std::make_unique<ImportedGraph>(std::move(graph));
+    m_ = imported_->m;
+    ef_construction_ = imported_->ef_construction;
+  }
+  NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
+  if (options_.fast_memory_bytes.has_value()) {
+    const std::uint32_t label_bytes = user_labels_.empty() ? 4 : 8;
+    HMANN_ASSIGN_OR_RETURN(n1, LargestN1(n_, m_, kernels_.row_bytes, label_bytes, *options_.fast_memory_bytes, UsableCores()));
+  }
+  layers_ = Layers::Make(n_, n1, m_);
+  HMANN_RETURN_IF_ERROR(CheckMemory());
+  Begin("load", n_, "vectors");
+  HMANN_ASSIGN_OR_RETURN(rows_, LoadVectors(*file_, options_.base, kernels_, pool_, options_.cancelled, progress_));
+  End("load");
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::CheckMemory() const {
+  const std::uint64_t stride = RowStride(kernels_);
+  const std::uint64_t links = std::uint64_t{8} * m_;  // 2M links of 4 bytes
+  // Rows twice while they are put into the order of insertion, links, then about 40 bytes a node for orders, hashes and degrees.
+  const std::uint64_t need = n_ * (2 * stride + links + 40) + layers_.n1() * (stride + links) + std::uint64_t{64_MiB};
+  const std::uint64_t have = UsableMemoryBytes();
+  if (need <= have) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
+                                                   " are available to this process: take fewer rows (--rows) or a smaller --m"));
+}
+
+absl::Status Pipeline::BuildBottom() {
+  Begin("order", n_, "vectors");
+  const DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
+  report_.duplicates = duplicates.copies;
+  // Firsts in random order, so that a sorted base file makes no difference; their copies behind them. An imported graph keeps its own.
+  row_of_.resize(n_);
+  std::vector<NodeId> node_of(n_);
+  NodeId inserted = n_;
+  if (imported_ != nullptr) {
+    std::iota(row_of_.begin(), row_of_.end(), 0u);
+  } else {
+    inserted = static_cast<NodeId>(duplicates.unique.size());
+    const std::vector<std::uint32_t> order = RandomPermutation(inserted, options_.seed ^ kOrderSeed);
+    for (NodeId node = 0; node < inserted; ++node) row_of_[node] = duplicates.unique[order[node]];
+    NodeId next = inserted;
+    for (const auto& group : duplicates.groups) {
+      for (std::size_t i = 1; i < group.size(); ++i) row_of_[next++] = group[i];
+    }
+  }
+  for (NodeId node = 0; node < n_; ++node) node_of[row_of_[node]] = node;
+  HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
+  End("order");
+
+  std::vector<NodeId> nodes = {n_};
+  std::vector<std::uint32_t> max_degree = {2 * m_};
+  if (imported_ == nullptr) {
+    for (NodeId next = inserted / m_; next > 0; next /= m_) {
+      nodes.push_back(next);
+      max_degree.push_back(m_);
+    }
+  }
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
+  bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
+  Begin("insert", inserted, "vectors");
+  if (imported_ != nullptr) {
+    std::copy(imported_->links.begin(), imported_->links.end(), bottom_->Links(0, 0));
+    imported_.reset();
+  } else {
+    const InsertOptions insert{ef_construction_, m_, m_, options_.cancelled};
+    HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
+    LinkDuplicates(duplicates, node_of, *bottom_);
+  }
+  bottom_->DropUpperLayers();
+  End("insert");
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::Rank() {
+  Begin("rank", n_, "nodes");
+  std::vector<NodeId> ranked;
+  // A repair adds links and so may change who is first; it settles at once in practice.
+  for (int round = 0; round < 8; ++round) {
+    const Degrees degrees = ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
+    ranked = RankNodes(degrees, options_.promotion, row_of_, options_.seed);
+    const ConnectReport connected = ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
+    report_.repaired_nodes += connected.added_links;
+    if (connected.added_links > 0) continue;
+    std::vector<std::uint32_t> sorted = degrees.either;
+    std::sort(sorted.begin(), sorted.end());
+    report_.degree_mean = static_cast<double>(std::accumulate(sorted.begin(), sorted.end(), std::uint64_t{0})) / n_;
+    report_.degree_p99 = sorted[static_cast<std::size_t>(n_ - 1) * 99 / 100];
+    report_.degree_max = sorted.back();
+    report_.reachable_share = 1;
+    break;
+  }
+  if (report_.reachable_share != 1) return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
+  // Promoted nodes by rank, the others by row.
+  std::sort(ranked.begin() + layers_.n1(), ranked.end(), [&](NodeId a, NodeId b) { return row_of_[a] < row_of_[b]; });
+  node_of_id_ = std::move(ranked);
+  End("rank");
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::Promote() {
+  Begin("promote", layers_.n1(), "nodes");
+  if (layers_.n1() > 0) {
+    const std::vector<std::uint32_t> promoted(node_of_id_.begin(), node_of_id_.begin() + layers_.n1());
+    HMANN_ASSIGN_OR_RETURN(fast_rows_, GatherVectors(rows_, promoted, pool_));
+    const std::vector<NodeId> nodes(layers_.nodes.begin() + 1, layers_.nodes.end());
+    std::vector<std::uint32_t> max_degree;
+    for (std::uint32_t layer = 1; layer <= layers_.top(); ++layer) max_degree.push_back(layers_.MaxDegree(layer));
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
+                           InsertionGraph::Make(nodes, max_degree, fast_rows_.rows.data(), fast_rows_.stride, kernels_));
+    upper_ = std::make_unique<InsertionGraph>(std::move(graph));
+    const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled};
+    HMANN_RETURN_IF_ERROR(InsertNodes(*upper_, layers_.n1(), insert, pool_, progress_));
+    report_.repaired_nodes += ConnectAll(*upper_, layers_.n1(), 0, ef_construction_).added_links;
+  }
+  End("promote");
+  return absl::OkStatus();
+}
+
+void Pipeline::CheckSelfRecall() {
+  Begin("self-recall", kSelfRecallSample, "vectors");
+  constexpr std::uint32_t kWidth = 64;
+  const LayerView bottom = bottom_->View(0);
+  const std::uint64_t sample = std::min<std::uint64_t>(kSelfRecallSample, n_);
+  std::atomic<std::uint64_t> found{0};
+  std::vector<LayerScratch> scratch(static_cast<std::size_t>(pool_.threads()));
+  pool_.ParallelFor(sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
+    LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
+    NullLayerCounters counters;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::byte* query = rows_.Row(RandomBelow(options_.seed, i, n_));
+      const NodeId entry = upper_ == nullptr ? 0 : upper_->Descend(query, 0, own);
+      OpenBeam(bottom, query, node_of_id_[entry], kWidth, own, counters);
+      SearchLayer(bottom, query, kWidth, own, counters);
+      if (own.beam.key(0) <= kernels_.one(query, query, kernels_.dim)) ++found;
+    }
+    progress_.Advance(end - begin);
+  });
+  report_.self_recall_sample = sample;
+  report_.self_recall_at_1 = static_cast<double>(found) / static_cast<double>(sample);
+  End("self-recall");
+}
+
+absl::Status Pipeline::Write() {
+  Begin("write", n_, "records");
+  std::vector<NodeId> id_of_node(n_);
+  for (NodeId id = 0; id < n_; ++id) id_of_node[node_of_id_[id]] = id;
+  std::vector<NodeId> renamed;
+  IndexContents contents;
+  contents.dtype = kernels_.dtype;
+  contents.metric = kernels_.metric;
+  contents.dim = kernels_.dim;
+  contents.row_bytes = kernels_.row_bytes;
+  contents.layers = layers_;
+  contents.ef_construction = ef_construction_;
+  contents.promotion = options_.promotion;
+  contents.seed = options_.seed;
+  contents.user_labels = !user_labels_.empty();
+  contents.links = [&](std::uint32_t layer, NodeId id) -> std::span<const NodeId> {
+    if (layer > 0) {
+      const NodeId* links = upper_->Links(layer - 1, id);
+      return {links, CountLinks(links, layers_.MaxDegree(layer))};
+    }
+    const NodeId* links = bottom_->Links(0, node_of_id_[id]);
+    renamed.assign(links, links + CountLinks(links, layers_.MaxDegree(0)));
+    for (NodeId& link : renamed) link = id_of_node[link];
+    return renamed;
+  };
+  contents.row = [&](NodeId id) { return rows_.Row(node_of_id_[id]); };
+  contents.label = [&](NodeId id) -> std::uint64_t {
+    const std::uint32_t row = row_of_[node_of_id_[id]];
+    return user_labels_.empty() ? row : user_labels_[row];
+  };
+  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, progress_, options_.cancelled));
+  End("write");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BuildReport> BuildIndex(const BuildOptions& options, Progress& progress) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  return Pipeline(options, progress).Run();
+}
+
+}  // namespace hmann

@@ -1,0 +1,51 @@
+#include "index/build/vectors.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::string& path, const Kernels& kernels, ThreadPool& pool,
+                                          const std::atomic<bool>* cancelled, Progress& progress) {
+  StoredVectors vectors;
+  vectors.stride = RowStride(kernels);
+  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(file.n() * vectors.stride));
+  std::mutex mutex;
+  absl::Status error;
+  std::uint64_t error_row = 0;
+  std::atomic<bool> failed{false};
+  pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
+    if (failed || (cancelled != nullptr && cancelled->load(std::memory_order_relaxed))) return;
+    for (std::size_t i = begin; i < end; ++i) {
+      const absl::Status status = EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
+      if (status.ok()) continue;
+      std::lock_guard lock(mutex);
+      if (!failed || i < error_row) {
+        error = status;
+        error_row = i;
+      }
+      failed = true;
+      return;
+    }
+    progress.Advance(end - begin);
+  });
+  if (failed) return absl::Status(error.code(), absl::StrCat(path, ": vector ", error_row, ": ", error.message()));
+  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("build cancelled");
+  return vectors;
+}
+
+absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from, const std::vector<std::uint32_t>& order, ThreadPool& pool) {
+  StoredVectors vectors;
+  vectors.stride = from.stride;
+  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(order.size() * from.stride));
+  pool.ParallelFor(order.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) std::memcpy(vectors.rows.data() + i * vectors.stride, from.Row(order[i]), from.stride);
+  });
+  return vectors;
+}
+
+}  // namespace hmann

@@ -1,0 +1,31 @@
+#include "index/format/chunked_checksum.h"
+
+#include <array>
+#include <vector>
+
+namespace hmann {
+
+void ChunkedChecksum::AppendZeros(std::uint64_t bytes) {
+  static const std::uint64_t zero_chunk_digest = [] {
+    const std::vector<std::byte> zeros(kChecksumChunk);
+    return Checksum(zeros.data(), zeros.size());
+  }();
+  static constexpr std::array<std::byte, 4096> kZeros{};
+  while (bytes > 0) {
+    if (filled_ == 0 && bytes >= kChecksumChunk) {
+      CloseChunk(zero_chunk_digest);
+      bytes -= kChecksumChunk;
+      continue;
+    }
+    const std::size_t part = std::min<std::uint64_t>(bytes, kZeros.size());
+    Append(kZeros.data(), part);
+    bytes -= part;
+  }
+}
+
+std::uint64_t ChunkedChecksum::Digest() {
+  if (filled_ > 0) CloseChunk(XXH3_64bits_digest(&chunk_));
+  return XXH3_64bits_digest(&chunks_);
+}
+
+}  // namespace hmann

@@ -1,0 +1,279 @@
+#include "index/format/header.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/check.h"
+#include "index/base/checksum.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+constexpr char kMagic[8] = {'\x89', 'h', 'm', 'a', 'n', 'n', '\r', '\n'};
+constexpr std::uint32_t kEndianTag = 0x0a0b0c0d;
+constexpr std::uint64_t kKnownFeatures = 0;
+
+struct LayerEntry {
+  std::uint32_t nodes, max_degree;
+  double mean_degree;
+};
+
+/// The header as it lies in the file; FORMAT.md has the same words.
+struct HeaderBytes {
+  // The preamble: the same in every version.
+  char magic[8];
+  std::uint16_t format_major, format_minor, min_reader_minor, reserved_0;
+  std::uint32_t endian_tag, header_bytes;
+  std::uint64_t features, reserved_1;
+  std::uint64_t file_bytes, content_hash, header_checksum;
+  // Metadata.
+  std::uint64_t n, n1;
+  std::uint32_t dim, row_bytes, m, ef_construction;
+  std::uint8_t dtype, metric, promotion, label_bytes;
+  std::uint32_t layer_count;
+  std::uint64_t seed;
+  std::uint32_t section_count, reserved_2;
+  std::uint64_t reserved_3;
+  LayerEntry layers[kMaxLayers];
+  std::byte reserved_4[256];
+  Section sections[kMaxSections];
+};
+static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 && sizeof(LayerEntry) == 16);
+static_assert(offsetof(HeaderBytes, header_checksum) == 56 && offsetof(HeaderBytes, n) == 64);
+static_assert(offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, sections) == 1024);
+
+std::uint64_t HeaderChecksum(HeaderBytes bytes) {
+  bytes.header_checksum = 0;
+  return Checksum(&bytes, sizeof(bytes));
+}
+
+/// Over what the sections hold, wherever they lie: kind, layer, bytes and checksum of each.
+std::uint64_t ContentHash(const std::vector<Section>& sections) {
+  std::vector<std::uint64_t> words;
+  for (const Section& section : sections) {
+    words.insert(words.end(), {static_cast<std::uint64_t>(section.kind), section.layer, section.bytes, section.checksum});
+  }
+  return Checksum(words.data(), words.size() * sizeof(std::uint64_t));
+}
+
+template <class... Parts>
+absl::Status Corrupt(const std::string& path, const Parts&... parts) {
+  return absl::DataLossError(absl::StrCat(path, ": header: ", parts...));
+}
+
+absl::Status CheckMagic(const std::string& path, std::span<const std::byte> bytes) {
+  const std::size_t shown = std::min(bytes.size(), sizeof(kMagic));
+  if (shown > 0 && std::memcmp(bytes.data(), kMagic, shown) == 0) return absl::OkStatus();
+  const absl::string_view found(reinterpret_cast<const char*>(bytes.data()), shown);
+  return absl::InvalidArgumentError(absl::StrCat(path, ": not an hmann index: offset 0: expected \"",
+                                                 absl::CHexEscape(absl::string_view(kMagic, sizeof(kMagic))), "\"; found ",
+                                                 shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\"")));
+}
+
+/// Everything that holds for any version: whole, intact, and a version that this build reads.
+absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw, std::uint64_t file_bytes) {
+  if (raw.endian_tag == __builtin_bswap32(kEndianTag)) return absl::UnimplementedError(absl::StrCat(path, ": a big-endian hmann index"));
+  if (const std::uint64_t found = HeaderChecksum(raw); found != raw.header_checksum) {
+    return Corrupt(path, "offset 0: expected checksum ", absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
+                   absl::Hex(found, absl::kZeroPad16));
+  }
+  if (raw.format_major != kFormatMajor || raw.min_reader_minor > kFormatMinor) {
+    return absl::UnimplementedError(absl::StrCat(path, ": header: offset 8: index format ", raw.format_major, ".", raw.format_minor,
+                                                 " needs a reader of ", raw.format_major, ".", raw.min_reader_minor,
+                                                 "; this build reads up to ", kFormatMajor, ".", kFormatMinor));
+  }
+  if ((raw.features & ~kKnownFeatures) != 0) {
+    return absl::UnimplementedError(absl::StrCat(path, ": header: offset 24: features ", absl::Hex(raw.features & ~kKnownFeatures),
+                                                 " are unknown to this build"));
+  }
+  if (raw.endian_tag != kEndianTag) return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
+  if (raw.header_bytes != kHeaderBytes) return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
+  if (raw.file_bytes != file_bytes) {
+    return Corrupt(path, "offset 40: expected a file of ", raw.file_bytes, " bytes; found ", file_bytes,
+                   file_bytes < raw.file_bytes ? " (truncated)" : " (something was appended)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Header& header) {
+  header.dtype = static_cast<DType>(raw.dtype);
+  header.metric = static_cast<Metric>(raw.metric);
+  header.dim = raw.dim;
+  header.row_bytes = raw.row_bytes;
+  header.ef_construction = raw.ef_construction;
+  header.promotion = static_cast<PromotionOrder>(raw.promotion);
+  header.seed = raw.seed;
+  header.label_bytes = raw.label_bytes;
+  header.minor = raw.format_minor;
+  header.file_bytes = raw.file_bytes;
+  header.content_hash = raw.content_hash;
+  if (raw.n == 0 || raw.n > kMaxNodes) return Corrupt(path, "offset 64: n: expected 1 to ", kMaxNodes, "; found ", raw.n);
+  if (raw.n1 >= raw.n) return Corrupt(path, "offset 72: n1: expected less than n = ", raw.n, "; found ", raw.n1);
+  if (raw.m < 2 || raw.m > kMaxM) return Corrupt(path, "offset 88: m: expected 2 to ", kMaxM, "; found ", raw.m);
+  header.layers = Layers::Make(static_cast<NodeId>(raw.n), static_cast<NodeId>(raw.n1), raw.m);
+  const std::size_t layers = header.layers.nodes.size();
+  if (raw.layer_count != layers) return Corrupt(path, "offset 100: layers: expected ", layers, "; found ", raw.layer_count);
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    const LayerEntry& entry = raw.layers[layer];
+    const std::size_t offset = offsetof(HeaderBytes, layers) + layer * sizeof(LayerEntry);
+    if (entry.nodes != header.layers.nodes[layer] || entry.max_degree != header.layers.MaxDegree(layer)) {
+      return Corrupt(path, "offset ", offset, ": layer ", layer, ": expected ", header.layers.nodes[layer], " nodes of at most ",
+                     header.layers.MaxDegree(layer), " links; found ", entry.nodes, " of ", entry.max_degree);
+    }
+    header.mean_degree.push_back(entry.mean_degree);
+  }
+  const absl::Status status = CheckMetadata(header);
+  return status.ok() ? status : Corrupt(path, status.message());
+}
+
+/// Sections ascend, lie inside the file on block boundaries, and are those that the metadata asks for.
+absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Header& header) {
+  if (raw.section_count > kMaxSections) {
+    return Corrupt(path, "offset 112: expected at most ", kMaxSections, " sections; found ", raw.section_count);
+  }
+  const std::vector<Section> plan = PlanSections(header);
+  std::uint64_t end = kHeaderBytes;
+  for (std::uint32_t i = 0; i < raw.section_count; ++i) {
+    const Section& section = raw.sections[i];
+    const std::string place = absl::StrCat("offset ", offsetof(HeaderBytes, sections) + i * sizeof(Section), ": section ", Name(section));
+    if (section.offset % kBlockBytes != 0) {
+      return Corrupt(path, place, ": expected an offset that is a multiple of ", kBlockBytes, "; found ", section.offset);
+    }
+    if (section.offset < end) return Corrupt(path, place, ": expected to start at ", end, " or later; found ", section.offset);
+    if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
+      return Corrupt(path, place, ": expected to end within the file's ", header.file_bytes, " bytes; found offset ", section.offset, " and ",
+                     section.bytes, " bytes");
+    }
+    end = section.offset + section.bytes;
+    const bool known = section.kind >= SectionKind::kUpperLinks && section.kind <= SectionKind::kL0;
+    if (!known && header.minor > kFormatMinor) continue;  // a newer minor version may add sections that older readers do without
+    const std::size_t at = header.sections.size();
+    if (!known || at == plan.size() || section.kind != plan[at].kind || section.layer != plan[at].layer) {
+      return Corrupt(path, place, ": expected ", at == plan.size() ? "no more sections" : Name(plan[at]));
+    }
+    if (section.bytes != plan[at].bytes) return Corrupt(path, place, ": expected ", plan[at].bytes, " bytes; found ", section.bytes);
+    header.sections.push_back(section);
+  }
+  if (header.sections.size() != plan.size()) {
+    return Corrupt(path, "offset 112: expected section ", Name(plan[header.sections.size()]), "; found the end of the table");
+  }
+  const std::uint64_t hash = ContentHash(header.sections);
+  if (header.minor == kFormatMinor && hash != header.content_hash) {
+    return Corrupt(path, "offset 48: expected content hash ", absl::Hex(hash, absl::kZeroPad16), "; found ",
+                   absl::Hex(header.content_hash, absl::kZeroPad16));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Name(const Section& section) {
+  switch (section.kind) {
+    case SectionKind::kUpperLinks: return absl::StrCat("upper_links[", section.layer, "]");
+    case SectionKind::kFastRows: return "fast_rows";
+    case SectionKind::kFastLabels: return "fast_labels";
+    case SectionKind::kL0: return "l0";
+  }
+  return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
+}
+
+RecordLayout Header::Records() const {
+  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes);
+}
+
+absl::Status CheckMetadata(const Header& header) {
+  const auto wrong = [](const char* field, const auto& expected, const auto& found) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, "; found ", found));
+  };
+  if (header.dtype > DType::kI8) return wrong("dtype", "at most 2", static_cast<int>(header.dtype));
+  if (header.metric > Metric::kCosine) return wrong("metric", "at most 2", static_cast<int>(header.metric));
+  if (header.promotion > PromotionOrder::kRandom) return wrong("promotion", "at most 3", static_cast<int>(header.promotion));
+  if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
+  if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
+  const Layers& layers = header.layers;
+  if (layers.nodes.empty() || layers.n() == 0 || layers.n() > kMaxNodes) {
+    return wrong("n", absl::StrCat("1 to ", kMaxNodes), layers.nodes.empty() ? 0 : layers.n());
+  }
+  if (layers.m < 2 || layers.m > kMaxM) return wrong("m", absl::StrCat("2 to ", kMaxM), layers.m);
+  if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes) return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
+  if (header.mean_degree.size() != layers.nodes.size()) return wrong("mean_degree", "one per layer", header.mean_degree.size());
+  for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
+    const double mean = header.mean_degree[layer];
+    if (!(mean >= 0 && mean <= layers.MaxDegree(layer))) {
+      return wrong("mean_degree", absl::StrCat("0 to ", layers.MaxDegree(layer), " in layer ", layer), mean);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Section> PlanSections(const Header& header) {
+  const Layers& layers = header.layers;
+  std::vector<Section> sections;
+  std::uint64_t offset = kHeaderBytes;
+  const auto add = [&](SectionKind kind, std::uint32_t layer, std::uint64_t bytes) {
+    sections.push_back({.kind = kind, .layer = layer, .offset = offset, .bytes = bytes});
+    offset += RoundUp(bytes, kBlockBytes);
+  };
+  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) {
+    add(SectionKind::kUpperLinks, layer, std::uint64_t{layers.nodes[layer]} * layers.MaxDegree(layer) * sizeof(NodeId));
+  }
+  add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
+  add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
+  add(SectionKind::kL0, 0, header.Records().TotalBytes());
+  return sections;
+}
+
+std::vector<std::byte> EncodeHeader(const Header& header) {
+  HMANN_CHECK(header.layers.nodes.size() <= kMaxLayers && header.sections.size() <= kMaxSections);
+  HeaderBytes raw{};
+  std::memcpy(raw.magic, kMagic, sizeof(kMagic));
+  raw.format_major = kFormatMajor;
+  raw.format_minor = kFormatMinor;
+  raw.endian_tag = kEndianTag;
+  raw.header_bytes = kHeaderBytes;
+  raw.file_bytes = header.file_bytes;
+  raw.content_hash = ContentHash(header.sections);
+  raw.n = header.layers.n();
+  raw.n1 = header.layers.n1();
+  raw.dim = header.dim;
+  raw.row_bytes = header.row_bytes;
+  raw.m = header.layers.m;
+  raw.ef_construction = header.ef_construction;
+  raw.dtype = static_cast<std::uint8_t>(header.dtype);
+  raw.metric = static_cast<std::uint8_t>(header.metric);
+  raw.promotion = static_cast<std::uint8_t>(header.promotion);
+  raw.label_bytes = static_cast<std::uint8_t>(header.label_bytes);
+  raw.layer_count = static_cast<std::uint32_t>(header.layers.nodes.size());
+  raw.seed = header.seed;
+  raw.section_count = static_cast<std::uint32_t>(header.sections.size());
+  for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
+    raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer), header.mean_degree[layer]};
+  }
+  std::copy(header.sections.begin(), header.sections.end(), raw.sections);
+  raw.header_checksum = HeaderChecksum(raw);
+  std::vector<std::byte> bytes(sizeof(raw));
+  std::memcpy(bytes.data(), &raw, sizeof(raw));
+  return bytes;
+}
+
+absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes, std::uint64_t file_bytes) {
+  HMANN_RETURN_IF_ERROR(CheckMagic(path, bytes));
+  if (bytes.size() < kHeaderBytes) {
+    return Corrupt(path, "offset 0: expected ", kHeaderBytes, " bytes; found a file of ", file_bytes, " (truncated)");
+  }
+  HeaderBytes raw;
+  std::memcpy(&raw, bytes.data(), sizeof(raw));
+  HMANN_RETURN_IF_ERROR(CheckPreamble(path, raw, file_bytes));
+  Header header;
+  HMANN_RETURN_IF_ERROR(ReadMetadata(path, raw, header));
+  HMANN_RETURN_IF_ERROR(ReadSections(path, raw, header));
+  return header;
+}
+
+}  // namespace hmann

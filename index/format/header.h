@@ -1,0 +1,81 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/buffer.h"
+#include "index/base/prefetch.h"
+#include "index/format/info.h"
+#include "index/format/layout.h"
+#include "index/graph/layers.h"
+
+namespace hmann {
+
+static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
+
+constexpr std::uint16_t kFormatMajor = 1;
+constexpr std::uint16_t kFormatMinor = 0;
+constexpr std::uint64_t kHeaderBytes = kBlockBytes;
+constexpr std::uint32_t kMaxLayers = 40;
+constexpr std::uint32_t kMaxSections = 96;
+/// Bounds M, so that sizes computed from a hostile header cannot overflow.
+constexpr std::uint32_t kMaxM = 4096;
+
+enum class SectionKind : std::uint32_t { kUpperLinks = 1, kFastRows = 2, kFastLabels = 3, kL0 = 4 };
+
+/// One entry of the section table, 32 bytes in the file.
+struct Section {
+  SectionKind kind{};
+  std::uint32_t layer = 0;      ///< of kUpperLinks; 0 for the others
+  std::uint64_t offset = 0;     ///< from the start of the file, a multiple of kBlockBytes
+  std::uint64_t bytes = 0;      ///< without the zeros up to the next section
+  std::uint64_t checksum = 0;   ///< see ChunkedChecksum
+};
+
+/// "upper_links[2]", "fast_rows", "fast_labels", "l0".
+std::string Name(const Section& section);
+
+/// Promoted vectors start on a cache line each.
+constexpr std::size_t FastRowStride(std::uint32_t row_bytes) { return RoundUp(row_bytes, kCacheLineBytes); }
+
+/// The header, decoded: everything that an index file says outside its sections.
+struct Header {
+  DType dtype = DType::kF32;
+  Metric metric = Metric::kL2;
+  std::uint32_t dim = 0;
+  std::uint32_t row_bytes = 0;
+  Layers layers;
+  std::vector<double> mean_degree;  ///< one per layer
+  std::uint32_t ef_construction = 0;
+  PromotionOrder promotion = PromotionOrder::kDegree;
+  std::uint64_t seed = 0;
+  std::uint32_t label_bytes = 4;
+  std::uint16_t minor = kFormatMinor;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t content_hash = 0;
+  std::vector<Section> sections;
+
+  RecordLayout Records() const;
+  /// What the file shows of itself; formulas of section 7 of the readings beside the bytes.
+  IndexInfo Info() const;
+};
+
+/// The sections that `header` asks for, in file order, with offsets and sizes; checksums are 0.
+std::vector<Section> PlanSections(const Header& header);
+
+/// The 4096 bytes of the header. Computes the content hash and the checksum.
+std::vector<std::byte> EncodeHeader(const Header& header);
+
+/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are `bytes` (at most kHeaderBytes are looked at).
+/// `path` is for messages. Errors: see IndexFile::Open.
+absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes, std::uint64_t file_bytes);
+
+/// Errors: INVALID_ARGUMENT naming the field for metadata that no index can have (n, n1, m, dim, row_bytes, layers, enums).
+absl::Status CheckMetadata(const Header& header);
+
+}  // namespace hmann

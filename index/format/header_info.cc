@@ -1,0 +1,56 @@
+#include "absl/strings/str_cat.h"
+#include "index/format/header.h"
+
+namespace hmann {
+namespace {
+
+std::vector<StructureBytes> BytesByStructure(const Header& header) {
+  const Layers& layers = header.layers;
+  std::uint64_t upper_links = 0;
+  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) {
+    upper_links += std::uint64_t{layers.nodes[layer]} * layers.MaxDegree(layer) * sizeof(NodeId);
+  }
+  const std::uint64_t n = layers.n(), n1 = layers.n1();
+  const std::uint64_t vector_bytes = header.dim * SizeOf(header.dtype);
+  const bool has_norms = header.metric == Metric::kCosine && header.dtype != DType::kF32;
+  const std::uint64_t l0_links = n * layers.MaxDegree(0) * sizeof(NodeId);
+  std::vector<StructureBytes> lines = {
+      {"upper_links", "fast", upper_links, upper_links},
+      {"fast_vectors", "fast", n1 * vector_bytes, n1 * vector_bytes},
+      {"l0_links", "slow", l0_links, l0_links},
+      {"slow_vectors", "slow", (n - n1) * vector_bytes, (n - n1) * vector_bytes},
+      {"labels", "both", n * header.label_bytes, 0},
+      {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
+      {"header", "file", kHeaderBytes, 0},
+  };
+  std::uint64_t used = 0;
+  for (const StructureBytes& line : lines) used += line.bytes;
+  lines.insert(lines.end() - 1, {"padding", "file", header.file_bytes - used, 0});
+  return lines;
+}
+
+}  // namespace
+
+IndexInfo Header::Info() const {
+  IndexInfo info;
+  info.n = layers.n();
+  info.dim = dim;
+  info.dtype = dtype;
+  info.metric = metric;
+  info.m = layers.m;
+  info.ef_construction = ef_construction;
+  for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
+    info.layers.push_back({layers.nodes[layer], layers.MaxDegree(layer), mean_degree[layer]});
+  }
+  info.promotion = promotion;
+  info.promote = static_cast<double>(layers.n1()) / static_cast<double>(layers.n());
+  info.bytes = BytesByStructure(*this);
+  info.content_hash = content_hash;
+  info.seed = seed;
+  info.version = absl::StrCat(kFormatMajor, ".", minor);
+  info.file_bytes = file_bytes;
+  info.user_labels = label_bytes == 8;
+  return info;
+}
+
+}  // namespace hmann

@@ -1,0 +1,29 @@
+#include "index/format/reader.h"
+
+#include <algorithm>
+
+#include "index/base/check.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
+  IndexFile index;
+  HMANN_ASSIGN_OR_RETURN(index.file_, MappedFile::Open(path));
+  const std::span<const std::byte> bytes = index.file_.bytes();
+  HMANN_ASSIGN_OR_RETURN(Header header, DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)), bytes.size()));
+  index.info_ = header.Info();
+  index.records_ = header.Records();
+  index.layers_ = std::move(header.layers);
+  index.sections_ = std::move(header.sections);
+  return index;
+}
+
+const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
+  const auto found =
+      std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });
+  HMANN_CHECK(found != sections_.end());
+  return *found;
+}
+
+}  // namespace hmann

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/file.h"
+#include "index/format/header.h"
+#include "index/format/info.h"
+#include "index/format/layout.h"
+#include "index/graph/layers.h"
+
+namespace hmann {
+
+/// An index file, mapped. Opening reads the header alone: afterwards every section is known to lie inside the file and to have exactly the
+/// size that the layers and the record layout ask for. What the sections hold is checked by VerifyIndex, not here.
+/// Move-only; spans point into the mapping and stay valid while the object (or the one it was moved into) lives. Thread-safe once open.
+class IndexFile {
+ public:
+  /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file; UNIMPLEMENTED for a newer format or an unknown feature;
+  /// DATA_LOSS naming offset, expected and found for a truncated or corrupt one.
+  static absl::StatusOr<IndexFile> Open(const std::string& path);
+
+  const IndexInfo& info() const { return info_; }
+  const Layers& layers() const { return layers_; }
+  const RecordLayout& records() const { return records_; }
+
+  /// The vectors of the n1 promoted nodes in stored form, node i at i * fast_row_stride().
+  std::span<const std::byte> fast_rows() const { return Bytes(SectionKind::kFastRows, 0); }
+  std::size_t fast_row_stride() const { return FastRowStride(records_.row_bytes); }
+  /// N_layer x M_layer u32, unused = kNoNode; layer in 1..top.
+  std::span<const std::byte> upper_links(std::uint32_t layer) const { return Bytes(SectionKind::kUpperLinks, layer); }
+  /// n1 x label_bytes.
+  std::span<const std::byte> fast_labels() const { return Bytes(SectionKind::kFastLabels, 0); }
+  /// See RecordLayout.
+  std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
+  /// What the section table says of l0's content; names a copy of it.
+  std::uint64_t l0_checksum() const { return Find(SectionKind::kL0, 0).checksum; }
+
+  /// In file order.
+  const std::vector<Section>& sections() const { return sections_; }
+  std::span<const std::byte> Bytes(const Section& section) const { return file_.bytes().subspan(section.offset, section.bytes); }
+  const MappedFile& file() const { return file_; }
+
+ private:
+  const Section& Find(SectionKind kind, std::uint32_t layer) const;
+  std::span<const std::byte> Bytes(SectionKind kind, std::uint32_t layer) const { return Bytes(Find(kind, layer)); }
+
+  MappedFile file_;
+  IndexInfo info_;
+  Layers layers_;
+  RecordLayout records_;
+  std::vector<Section> sections_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "index/base/progress.h"
+#include "index/format/info.h"
+#include "index/graph/layers.h"
+
+namespace hmann {
+
+/// What a finished build hands over. The callbacks are called from one thread, in id order within a section: links(layer, id) once for
+/// every layer and node, row(id) and label(id) once for every node; what they return stays valid until the next call of the same callback.
+struct IndexContents {
+  DType dtype = DType::kF32;
+  Metric metric = Metric::kL2;
+  std::uint32_t dim = 0;
+  std::uint32_t row_bytes = 0;  ///< Kernels::row_bytes
+  Layers layers;
+  std::uint32_t ef_construction = 0;
+  PromotionOrder promotion = PromotionOrder::kDegree;
+  std::uint64_t seed = 0;
+  bool user_labels = false;  ///< labels take 8 bytes instead of 4
+  std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)> links;  ///< without kNoNode
+  /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros, a hole in the file. An index with holes opens, and is
+  /// as large as it says, but Verify refuses it.
+  std::function<const std::byte*(NodeId id)> row;
+  std::function<std::uint64_t(NodeId id)> label;
+};
+
+/// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone.
+/// Errors: INVALID_ARGUMENT (contents that contradict themselves, a list over its layer's M_i, a label that does not fit), CANCELLED,
+/// RESOURCE_EXHAUSTED (disk full) and whatever creating a file gives.
+absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents, Progress& progress,
+                                     const std::atomic<bool>* cancelled = nullptr);
+
+}  // namespace hmann

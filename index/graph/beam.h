@@ -1,0 +1,99 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "index/distance/distance.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// The best `width` candidates met so far, nearest first, each expanded or not: the candidate queue and the result list of a best-first
+/// search in one sorted array. Ties are broken by id, so that a search depends on nothing but the graph and the query.
+///
+/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines, and an insertion is a binary search and one
+/// memmove. An id may be inserted once only: the caller's visited set sees to that.
+class Beam {
+ public:
+  /// Empties the beam; keeps its memory.
+  void Reset(std::uint32_t width) {
+    width_ = width;
+    size_ = 0;
+    next_ = 0;
+    if (entries_.size() < width + std::size_t{1}) entries_.resize(width + std::size_t{1});
+  }
+
+  std::uint32_t size() const { return size_; }
+  std::uint32_t width() const { return width_; }
+  NodeId id(std::uint32_t i) const { return static_cast<NodeId>(entries_[i]) >> 1; }
+  DistanceKey key(std::uint32_t i) const { return static_cast<DistanceKey>(entries_[i] >> 32); }
+  bool expanded(std::uint32_t i) const { return (entries_[i] & 1) != 0; }
+
+  /// Keys above this cannot enter.
+  DistanceKey bound() const { return size_ < width_ ? ~DistanceKey{0} : key(size_ - 1); }
+
+  /// Returns whether the candidate entered.
+  bool Insert(DistanceKey key, NodeId id) {
+    const std::uint64_t entry = (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
+    if (size_ == width_) {
+      if (size_ == 0 || entry >= entries_[size_ - 1]) return false;
+    } else {
+      ++size_;
+    }
+    std::uint64_t* const begin = entries_.data();
+    std::uint64_t* const place = LowerBound(begin, size_ - 1, entry);
+    std::memmove(place + 1, place, static_cast<std::size_t>(begin + size_ - 1 - place) * sizeof(entry));
+    *place = entry;
+    next_ = std::min(next_, static_cast<std::uint32_t>(place - begin));
+    return true;
+  }
+
+  /// Insert for candidates that may have been inserted before (a result list that several searches feed); none may be expanded yet.
+  bool InsertUnique(DistanceKey key, NodeId id) {
+    const std::uint64_t entry = (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
+    if (size_ > 0 && entry <= entries_[size_ - 1] && *LowerBound(entries_.data(), size_, entry) == entry) return false;
+    return Insert(key, id);
+  }
+
+  /// True while some candidate among the first `window` is not expanded.
+  bool HasNext(std::uint32_t window) const { return next_ < std::min(size_, window); }
+  /// The nearest candidate that is not expanded; HasNext must hold.
+  NodeId PeekNext() const { return id(next_); }
+  /// Marks it as expanded and returns it.
+  NodeId PopNext() {
+    const NodeId node = id(next_);
+    entries_[next_] |= 1;
+    do ++next_;
+    while (next_ < size_ && expanded(next_));
+    return node;
+  }
+
+  /// Makes every candidate unexpanded again, so that another layer can be searched from all of them; keeps the nearest `width`.
+  void Reopen(std::uint32_t width) {
+    width_ = width;
+    size_ = std::min(size_, width);
+    if (entries_.size() < width + std::size_t{1}) entries_.resize(width + std::size_t{1});
+    for (std::uint32_t i = 0; i < size_; ++i) entries_[i] &= ~std::uint64_t{1};
+    next_ = 0;
+  }
+
+ private:
+  /// First of n sorted entries that is not below `entry`; branch-free.
+  static std::uint64_t* LowerBound(std::uint64_t* first, std::size_t n, std::uint64_t entry) {
+    while (n > 0) {
+      const std::size_t half = (n + 1) / 2;
+      first += first[half - 1] < entry ? half : 0;
+      n -= half;
+    }
+    return first;
+  }
+
+  std::vector<std::uint64_t> entries_;
+  std::uint32_t width_ = 0;
+  std::uint32_t size_ = 0;
+  std::uint32_t next_ = 0;  ///< no entry before it is unexpanded
+};
+
+}  // namespace hmann

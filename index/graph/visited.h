@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// The nodes that a search has met: an open-addressing hash set whose size follows the search, not the graph, so that it stays in
+/// the L1/L2 cache and a searcher on a billion nodes holds a few dozen KiB. Exact. Keeps its memory between searches.
+class VisitedSet {
+ public:
+  VisitedSet() : slots_(kMinSlots, kNoNode) {}
+
+  void Clear() {
+    // A table that one large query blew up would make every later Clear dear: let it shrink.
+    if (slots_.size() > kMinSlots && size_ * 16 < slots_.size()) slots_.resize(slots_.size() / 2);
+    std::fill(slots_.begin(), slots_.end(), kNoNode);
+    size_ = 0;
+  }
+
+  std::size_t size() const { return size_; }
+
+  /// Returns whether `node` is new.
+  bool Insert(NodeId node) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = Home(node) & mask;
+    while (slots_[slot] != kNoNode) {
+      if (slots_[slot] == node) return false;
+      slot = (slot + 1) & mask;
+    }
+    slots_[slot] = node;
+    if (++size_ * 2 > slots_.size()) Grow();
+    return true;
+  }
+
+  bool Contains(NodeId node) const {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = Home(node) & mask; slots_[slot] != kNoNode; slot = (slot + 1) & mask) {
+      if (slots_[slot] == node) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kMinSlots = 256;
+
+  static std::size_t Home(NodeId node) { return (node * std::uint64_t{0x9e3779b97f4a7c15u}) >> 32; }
+
+  void Grow() {
+    std::vector<NodeId> old(slots_.size() * 2, kNoNode);
+    old.swap(slots_);
+    size_ = 0;
+    for (NodeId node : old) {
+      if (node != kNoNode) Insert(node);
+    }
+  }
+
+  std::vector<NodeId> slots_;  ///< a power of two; kNoNode = empty
+  std::size_t size_ = 0;
+};
+
+}  // namespace hmann

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/base/prefetch.h"
+#include "index/graph/layer_search.h"
+#include "index/graph/types.h"
+#include "index/search/options.h"
+#include "index/search/placed_index.h"
+
+namespace hmann {
+
+/// Work counters of a walk that counts.
+struct WalkCounters {
+  static constexpr bool kCounts = true;
+  Counters total;
+  std::vector<NodeId> read;  ///< distinct records that this walk read
+};
+
+/// Of a walk that does not.
+struct NullWalkCounters {
+  static constexpr bool kCounts = false;
+};
+
+/// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
+/// from. One step reads the links of the nearest unexpanded candidate, the next the vectors of those of its neighbours that are new and
+/// live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of its beam is expanded.
+///
+/// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is one of width efSearchL0 per L1 candidate
+/// (Algorithm 3 in the reading of section 11.d), and a result list of its own receives all that the beams score: they crowd around the
+/// same few nearest nodes, so that the union of their efSearchL0 best would be far fewer than k. Every driver knows the same face:
+///
+///   while (!walk.Done()) { ids = walk.Wanted(); ...; walk.Absorb(records); }
+///
+/// Absorb(records): records[i] is the record of Wanted()[i], valid during the call. A record may be asked for again later (links after
+/// vector): a driver of a block tier keeps what it has read until the walk is done.
+template <typename WalkCounterType>
+class BestFirstWalk {
+ public:
+  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
+  /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
+  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr) {
+    Bind(index, query, scratch, counters);
+    results_ = results;
+    NextCandidate();
+  }
+
+  /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
+  void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounterType& counters) {
+    Bind(index, query, scratch, counters);
+    scratch.batch.size = 0;
+    wanted_size_ = 0;
+    if (scratch.visited.Insert(node)) Meet(node);
+    step_ = Step::kVectors;
+  }
+
+  bool Done() const { return step_ == Step::kDone; }
+  /// Ids whose records the next Absorb needs, at most max_links; may be empty.
+  std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
+  /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
+  bool WantsLinks() const { return step_ == Step::kLinks; }
+  /// The candidate that will probably be expanded next, kNoNode if none: worth fetching its links ahead.
+  NodeId Upcoming() const { return scratch_->beam.HasNext(scratch_->beam.width()) ? scratch_->beam.PeekNext() : kNoNode; }
+
+  void Absorb(std::span<const std::byte* const> records) {
+    if (step_ == Step::kLinks) {
+      AbsorbLinks(records[0]);
+    } else {
+      AbsorbVectors(records);
+    }
+  }
+
+ private:
+  enum class Step { kLinks, kVectors, kDone };
+
+  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters) {
+    index_ = &index;
+    query_ = query;
+    scratch_ = &scratch;
+    counters_ = &counters;
+    results_ = nullptr;
+    scratch.batch.Reserve(index.records.max_links);
+    if (wanted_.size() < index.records.max_links) wanted_.resize(index.records.max_links);
+  }
+
+  void NextCandidate() {
+    Beam& beam = scratch_->beam;
+    if (!beam.HasNext(beam.width())) {
+      step_ = Step::kDone;
+      wanted_size_ = 0;
+      return;
+    }
+    wanted_[0] = beam.PopNext();
+    wanted_size_ = 1;
+    step_ = Step::kLinks;
+    if constexpr (WalkCounterType::kCounts) {
+      ++counters_->total.expanded_l0;
+      ++counters_->total.slow_touches;
+      if (wanted_[0] < index_->n1()) CountRead(wanted_[0]);  // an unpromoted node's record came with its vector
+    }
+  }
+
+  /// A node met for the first time: scored from fast memory if promoted, else its record is wanted.
+  void Meet(NodeId node) {
+    if (node < index_->n1()) {
+      const std::byte* row = index_->FastRow(node);
+      PrefetchLines(row, index_->kernels.row_bytes);
+      scratch_->batch.Add(node, row);
+    } else {
+      wanted_[wanted_size_++] = node;
+    }
+  }
+
+  void AbsorbLinks(const std::byte* record) {
+    const NodeId* links = index_->Links(wanted_[0], record);
+    scratch_->batch.size = 0;
+    wanted_size_ = 0;
+    for (std::uint32_t i = 0; i < index_->records.max_links && links[i] < index_->layers.n(); ++i) {
+      if (scratch_->visited.Insert(links[i])) Meet(links[i]);
+    }
+    step_ = Step::kVectors;
+  }
+
+  void AbsorbVectors(std::span<const std::byte* const> records) {
+    RowBatch& batch = scratch_->batch;
+    if constexpr (WalkCounterType::kCounts) {
+      counters_->total.distances_fast += batch.size;
+      counters_->total.distances_slow += wanted_size_;
+      counters_->total.slow_touches += wanted_size_;
+      counters_->total.rounds += wanted_size_ > 0 ? 1 : 0;
+      for (std::uint32_t i = 0; i < wanted_size_; ++i) CountRead(wanted_[i], false);
+    }
+    for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
+    batch.Score(index_->kernels, query_);
+    for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    if (results_ != nullptr) {
+      for (std::uint32_t i = 0; i < batch.size; ++i) results_->InsertUnique(batch.keys[i], batch.ids[i]);
+    }
+    NextCandidate();
+  }
+
+  void CountRead(NodeId node, bool waits = true) {
+    if constexpr (WalkCounterType::kCounts) {
+      counters_->read.push_back(node);
+      counters_->total.slow_bytes += index_->records.RecordBytes(node);
+      counters_->total.rounds += waits ? 1 : 0;
+    }
+  }
+
+  const PlacedIndex* index_ = nullptr;
+  const std::byte* query_ = nullptr;
+  LayerScratch* scratch_ = nullptr;
+  WalkCounterType* counters_ = nullptr;
+  Beam* results_ = nullptr;
+  std::vector<NodeId> wanted_;
+  std::uint32_t wanted_size_ = 0;
+  Step step_ = Step::kDone;
+};
+
+}  // namespace hmann

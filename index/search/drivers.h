@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "index/base/prefetch.h"
+#include "index/search/options.h"
+#include "index/search/placed_index.h"
+
+namespace hmann {
+
+/// Tells a driver when to give up. Looks at the clock only every few calls.
+class StopCheck {
+ public:
+  explicit StopCheck(const SearchLimits& limits)
+      : limits_(limits), idle_(limits.cancelled == nullptr && limits.deadline == std::chrono::steady_clock::time_point::max()) {}
+
+  /// Call once per step; OK means go on. Errors: DEADLINE_EXCEEDED, CANCELLED.
+  absl::Status Step() {
+    if (idle_ || ++calls_ % 16 != 0) return absl::OkStatus();
+    return Now();
+  }
+
+  absl::Status Now() const {
+    if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("search cancelled");
+    if (std::chrono::steady_clock::now() >= limits_.deadline) return absl::DeadlineExceededError("the deadline passed during the search");
+    return absl::OkStatus();
+  }
+  bool idle() const { return idle_; }
+
+ private:
+  const SearchLimits& limits_;
+  bool idle_;
+  std::uint32_t calls_ = 0;
+};
+
+/// The pointers that a driver hands to a walk; kept between searches.
+using RecordPointers = std::vector<const std::byte*>;
+
+/// Turns what a walk wants into pointers, and has the cache lines that it will read fetched.
+template <typename Walk>
+void FetchWanted(const Walk& walk, const PlacedIndex& index, std::span<const std::byte*> records) {
+  const std::span<const NodeId> wanted = walk.Wanted();
+  const std::size_t link_bytes = index.records.max_links * sizeof(NodeId);
+  if (walk.WantsLinks()) {
+    records[0] = index.Record(wanted[0]);
+    PrefetchLines(index.Links(wanted[0], records[0]), link_bytes);
+    return;
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    records[i] = index.Record(wanted[i]);
+    PrefetchLines(records[i] + index.records.row_offset, index.kernels.row_bytes);
+  }
+  // The runner-up is expanded next unless one of these vectors beats it.
+  if (const NodeId next = walk.Upcoming(); next != kNoNode) PrefetchLines(index.Links(next, index.Record(next)), link_bytes);
+}
+
+/// Direct driver, for tiers that hand out pointers: one walk to its end.
+template <typename Walk>
+absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, RecordPointers& records, StopCheck& stop) {
+  records.resize(index.records.max_links);
+  while (!walk.Done()) {
+    FetchWanted(walk, index, records);
+    walk.Absorb({records.data(), walk.Wanted().size()});
+    if (absl::Status status = stop.Step(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+/// Interleaving driver: advances several walks of one thread in turn, so that each one's fetches are under way while the others compute.
+template <typename Walk>
+absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, RecordPointers& records, StopCheck& stop) {
+  constexpr std::size_t kGroup = 8;  // in flight at once: 8 x up to 32 rows fill the line-fill buffers many times over
+  const std::size_t most = index.records.max_links;
+  records.resize(kGroup * most);
+  for (std::size_t first = 0; first < walks.size(); first += kGroup) {
+    const std::size_t group = std::min(kGroup, walks.size() - first);
+    const auto slots = [&](std::size_t i) { return std::span(records).subspan(i * most, most); };
+    for (std::size_t i = 0; i < group; ++i) {
+      if (!walks[first + i].Done()) FetchWanted(walks[first + i], index, slots(i));
+    }
+    for (bool busy = true; busy;) {
+      busy = false;
+      for (std::size_t i = 0; i < group; ++i) {
+        Walk& walk = walks[first + i];
+        if (walk.Done()) continue;
+        walk.Absorb(slots(i).first(walk.Wanted().size()));
+        if (walk.Done()) continue;
+        FetchWanted(walk, index, slots(i));
+        busy = true;
+      }
+      if (absl::Status status = stop.Step(); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

@@ -1,0 +1,70 @@
+#include "index/tiers/dram.h"
+
+#include <numa.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/tiers/region_builder.h"
+
+namespace hmann {
+namespace {
+
+class MemoryTier : public Tier {
+ public:
+  MemoryTier(std::string name, std::optional<int> node) : Tier({.name = std::move(name)}), node_(node) {}
+
+  absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
+    const std::string& name = traits().name;
+    HMANN_ASSIGN_OR_RETURN(RegionBuilder builder, RegionBuilder::Anonymous(name, source.bytes.size(), node_));
+    progress.Start(absl::StrCat("load into ", name), source.bytes.size(), "bytes");
+    builder.Fill(source.bytes, progress);
+    progress.Finish();
+    builder.Lock(name);
+    HMANN_ASSIGN_OR_RETURN(Region region, std::move(builder).Seal());
+    if (node_.has_value()) HMANN_RETURN_IF_ERROR(ProveNode(region));
+    return region;
+  }
+
+ private:
+  absl::Status ProveNode(const Region& region) const {
+    for (const auto& [node, share] : region.Where().nodes) {
+      if (node == *node_) continue;
+      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": expected all of ", FormatSize(region.size()), " on node ", *node_,
+                                                       "; found ", static_cast<int>(share * 100), " % on node ", node));
+    }
+    return absl::OkStatus();
+  }
+
+  std::optional<int> node_;
+};
+
+std::vector<int> UsableNodes() {
+  std::vector<int> nodes;
+  if (::numa_available() < 0) return nodes;
+  bitmask* allowed = ::numa_get_mems_allowed();
+  for (int node = 0; node <= ::numa_max_node(); ++node) {
+    if (::numa_bitmask_isbitset(allowed, static_cast<unsigned>(node)) != 0) nodes.push_back(node);
+  }
+  ::numa_bitmask_free(allowed);
+  return nodes;
+}
+
+}  // namespace
+
+std::unique_ptr<Tier> MakeDramTier() { return std::make_unique<MemoryTier>("dram", std::nullopt); }
+
+absl::StatusOr<std::unique_ptr<Tier>> MakeNumaTier(std::string_view node) {
+  const absl::string_view text(node.data(), node.size());
+  const std::vector<int> nodes = UsableNodes();
+  int number = -1;
+  if (!absl::SimpleAtoi(text, &number) || std::find(nodes.begin(), nodes.end(), number) == nodes.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("tier numa:", text, ": expected a node that this process may use, which are ",
+                                                   nodes.empty() ? "none: the kernel has no NUMA support" : absl::StrJoin(nodes, ", ")));
+  }
+  return std::make_unique<MemoryTier>(absl::StrCat("numa:", number), number);
+}
+
+}  // namespace hmann

@@ -1,0 +1,101 @@
+#include <numaif.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "index/base/units.h"
+#include "index/tiers/tier.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uintptr_t kPage = 4_KiB;
+constexpr std::size_t kMostPagesAsked = 65536;
+
+std::string Percent(double share) { return absl::StrCat(static_cast<int>(std::floor(share * 100 + 1e-9)), " %"); }
+
+/// Node of every page, or of kMostPagesAsked pages evenly spread, as move_pages(2) without a target says.
+void AskNodes(std::uintptr_t begin, std::size_t pages, Whereabouts& where) {
+  const std::size_t asked = std::min(pages, kMostPagesAsked);
+  std::vector<void*> addresses(asked);
+  std::vector<int> status(asked, -ENOENT);
+  for (std::size_t i = 0; i < asked; ++i) {
+    const std::size_t page = pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
+    addresses[i] = reinterpret_cast<void*>(begin + page * kPage);
+  }
+  if (::move_pages(0, asked, addresses.data(), nullptr, status.data(), 0) < 0) {
+    where.error = absl::StrCat("move_pages: ", std::strerror(errno));
+    return;
+  }
+  std::map<int, std::size_t> count;
+  std::size_t present = 0;
+  for (const int node : status) {
+    if (node < 0) continue;
+    ++count[node];
+    ++present;
+  }
+  where.present = static_cast<double>(present) / static_cast<double>(asked);
+  for (const auto& [node, n] : count) where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
+}
+
+/// Adds up the mappings that lie wholly inside [begin, end). Where they do not cover it, some mapping is shared with other bytes and its
+/// figures cannot be told apart: then nothing is said.
+void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, Whereabouts& where) {
+  std::ifstream smaps("/proc/self/smaps");
+  std::uint64_t covered = 0, huge_kib = 0, locked_kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t from, to;
+    std::uint64_t kib;
+    char field[64];
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
+      inside = from >= begin && to <= end;
+      if (inside) covered += to - from;
+    } else if (inside && std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
+      const std::string_view name(field);
+      if (name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped") huge_kib += kib;
+      if (name == "Locked") locked_kib += kib;
+    }
+  }
+  if (covered != end - begin) return;
+  where.huge = static_cast<double>(huge_kib) * 1024 / static_cast<double>(covered);
+  where.locked = static_cast<double>(locked_kib) * 1024 / static_cast<double>(covered);
+}
+
+}  // namespace
+
+Whereabouts Region::Where() const {
+  Whereabouts where;
+  where.file_backed = file_backed_;
+  if (size_ == 0) return where;
+  where.bytes = size_;
+  const auto begin = reinterpret_cast<std::uintptr_t>(data_);
+  AskNodes(begin, (size_ + kPage - 1) / kPage, where);
+  ReadSmaps(begin, begin + capacity_, where);
+  return where;
+}
+
+std::string Whereabouts::ToString() const {
+  if (bytes == 0) return "empty";
+  std::vector<std::string> parts;
+  if (file_backed) parts.push_back("page cache");
+  if (!error.empty()) {
+    parts.push_back(absl::StrCat("node unknown (", error, ")"));
+  } else if (file_backed || present < 1) {
+    parts.push_back(absl::StrCat(Percent(present), " present"));
+  }
+  for (const auto& [node, share] : nodes) parts.push_back(absl::StrCat("node ", node, ": ", Percent(share)));
+  if (huge.has_value() && !file_backed) parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
+  if (locked.has_value() && *locked > 0) parts.push_back(*locked >= 1 ? "locked" : absl::StrCat("locked ", Percent(*locked)));
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace hmann

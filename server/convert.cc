@@ -1,0 +1,207 @@
+#include "server/convert.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "server/errors.h"
+
+namespace hmann {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "vectors on the wire are little-endian and used as they are");
+
+constexpr std::uint64_t kBytesPerId = 12;  // fixed64 id, float distance
+
+absl::Status CheckComponents(std::uint64_t components, const char* what, const IndexInfo& info, std::uint64_t most, absl::string_view field) {
+  const std::uint64_t count = components / info.dim;
+  if (components == 0 || components % info.dim != 0 || (most == 1 && count != 1)) {
+    return BadField(field, absl::StrCat("expected ", most == 1 ? "" : "a multiple of ", info.dim, " ", what, " (the index's dimension), found ",
+                                        components));
+  }
+  if (count > most) return BadField(field, absl::StrCat("expected at most ", most, " vectors, found ", count));
+  return absl::OkStatus();
+}
+
+/// Floats to integers of type T, none of which may be rounded or cut.
+template <typename T>
+absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::string_view field, std::vector<std::byte>* out) {
+  out->resize(floats.size());
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    const float value = floats[i];
+    if (!(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max()) || value != std::floor(value)) {
+      return BadField(field, absl::StrCat("vector ", i / dim, ", component ", i % dim, ": expected a whole number from ",
+                                          int{std::numeric_limits<T>::min()}, " to ", int{std::numeric_limits<T>::max()}, ", found ", value));
+    }
+    (*out)[i] = static_cast<std::byte>(static_cast<T>(value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field) {
+  QueryVectors out;
+  switch (vectors.data_case()) {
+    case v1::Vectors::kRaw: {
+      const std::size_t component = SizeOf(info.dtype);
+      if (vectors.raw().size() % component != 0) {
+        return BadField(field, absl::StrCat("expected whole components of ", component, " bytes, found ", vectors.raw().size(), " bytes"));
+      }
+      const std::uint64_t components = vectors.raw().size() / component;
+      const std::string what = absl::StrCat("components of ", component, component == 1 ? " byte" : " bytes");
+      HMANN_RETURN_IF_ERROR(CheckComponents(components, what.c_str(), info, most, field));
+      out.count = components / info.dim;
+      out.bytes = std::as_bytes(std::span(vectors.raw()));
+      return out;
+    }
+    case v1::Vectors::kFloats: {
+      const std::span<const float> floats(vectors.floats().values().data(), static_cast<std::size_t>(vectors.floats().values_size()));
+      HMANN_RETURN_IF_ERROR(CheckComponents(floats.size(), "floats", info, most, field));
+      out.count = floats.size() / info.dim;
+      if (info.dtype == DType::kF32) {
+        out.bytes = std::as_bytes(floats);
+        return out;
+      }
+      HMANN_RETURN_IF_ERROR(info.dtype == DType::kU8 ? Narrow<std::uint8_t>(floats, info.dim, field, &out.converted)
+                                                     : Narrow<std::int8_t>(floats, info.dim, field, &out.converted));
+      out.bytes = out.converted;
+      return out;
+    }
+    case v1::Vectors::DATA_NOT_SET: break;
+  }
+  return BadField(field, "expected `raw` or `floats`, found neither");
+}
+
+absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const IndexInfo& info, const RequestLimits& limits) {
+  const auto above = [](const char* field, std::uint64_t most, std::uint64_t found) {
+    return BadField(field, absl::StrCat("expected at most ", most, ", found ", found));
+  };
+  SearchOptions options;
+  options.k = wire.k();
+  if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
+  if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
+  if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
+  if (wire.query_threads() > limits.max_query_threads) return above("options.query_threads", limits.max_query_threads, wire.query_threads());
+  options.ef_l1 = wire.ef_l1();
+  if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
+  if (wire.has_query_threads()) options.query_threads = wire.query_threads();
+  switch (wire.walk()) {
+    case v1::WALK_UNSPECIFIED: break;
+    case v1::WALK_BEAMS: options.walk = Walk::kBeams; break;
+    case v1::WALK_POOL: options.walk = Walk::kPool; break;
+    default: return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
+  }
+  if (const absl::Status status = options.Validate(info.n); !status.ok()) {
+    // The engine's message begins with its field: "k: expected ...".
+    const absl::string_view message = status.message();
+    const std::size_t colon = message.find(": ");
+    if (colon == absl::string_view::npos) return BadField("options", message);
+    return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
+  }
+  return options.Resolved(info.n, info.layers.size() > 1 ? info.layers[1].nodes : 0);
+}
+
+absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits) {
+  const std::uint64_t bytes = queries * k * kBytesPerId;  // at most 2^32 * 2^32 / 2^20 by the limits on both: no overflow
+  return bytes <= limits.max_reply_bytes ? absl::OkStatus() : ReplyTooLarge(bytes, limits.max_reply_bytes);
+}
+
+v1::DType ToWire(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return v1::DTYPE_F32;
+    case DType::kU8: return v1::DTYPE_U8;
+    case DType::kI8: return v1::DTYPE_I8;
+  }
+  return v1::DTYPE_UNSPECIFIED;
+}
+
+v1::Metric ToWire(Metric metric) {
+  switch (metric) {
+    case Metric::kL2: return v1::METRIC_L2;
+    case Metric::kInnerProduct: return v1::METRIC_INNER_PRODUCT;
+    case Metric::kCosine: return v1::METRIC_COSINE;
+  }
+  return v1::METRIC_UNSPECIFIED;
+}
+
+static v1::PromotionOrder ToWire(PromotionOrder order) {
+  switch (order) {
+    case PromotionOrder::kDegree: return v1::PROMOTION_ORDER_DEGREE;
+    case PromotionOrder::kInDegree: return v1::PROMOTION_ORDER_IN_DEGREE;
+    case PromotionOrder::kOutDegree: return v1::PROMOTION_ORDER_OUT_DEGREE;
+    case PromotionOrder::kRandom: return v1::PROMOTION_ORDER_RANDOM;
+  }
+  return v1::PROMOTION_ORDER_UNSPECIFIED;
+}
+
+void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
+  wire->set_k(options.k);
+  wire->set_ef_l1(options.ef_l1);
+  wire->set_ef_l0(static_cast<std::uint32_t>(options.ef_l0));
+  wire->set_query_threads(options.query_threads);
+  wire->set_walk(options.walk == Walk::kBeams ? v1::WALK_BEAMS : options.walk == Walk::kPool ? v1::WALK_POOL : v1::WALK_UNSPECIFIED);
+}
+
+void ToWire(const Counters& counters, v1::Counters* wire) {
+  wire->set_distances_fast(counters.distances_fast);
+  wire->set_distances_slow(counters.distances_slow);
+  wire->set_sketches(counters.sketches);
+  wire->set_slow_reads(counters.slow_reads);
+  wire->set_slow_touches(counters.slow_touches);
+  wire->set_slow_bytes(counters.slow_bytes);
+  wire->set_rounds(counters.rounds);
+  wire->set_migrated(counters.migrated);
+  wire->set_migrated_used(counters.migrated_used);
+  wire->set_expanded_l1(counters.expanded_l1);
+  wire->set_expanded_l0(counters.expanded_l0);
+}
+
+void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
+  wire->set_n(info.n);
+  wire->set_dim(info.dim);
+  wire->set_dtype(ToWire(info.dtype));
+  wire->set_metric(ToWire(info.metric));
+  wire->set_m(info.m);
+  wire->set_ef_construction(info.ef_construction);
+  for (const LayerInfo& layer : info.layers) {
+    v1::LayerInfo* out = wire->add_layers();
+    out->set_nodes(layer.nodes);
+    out->set_max_degree(layer.max_degree);
+    out->set_mean_degree(layer.mean_degree);
+  }
+  wire->set_promotion(ToWire(info.promotion));
+  wire->set_promote(info.promote);
+  for (const StructureBytes& structure : info.bytes) {
+    v1::StructureBytes* out = wire->add_bytes();
+    out->set_name(structure.name);
+    out->set_tier(structure.tier);
+    out->set_bytes(structure.bytes);
+    out->set_formula(structure.formula);
+  }
+  wire->set_content_hash(info.content_hash);
+  wire->set_seed(info.seed);
+  wire->set_version(info.version);
+  wire->set_file_bytes(info.file_bytes);
+  wire->set_user_labels(info.user_labels);
+}
+
+void ToWire(const Placement& placement, v1::Placement* wire) {
+  wire->set_structure(placement.structure);
+  wire->set_tier(placement.tier);
+  wire->set_where(placement.where);
+  wire->set_bytes(placement.bytes);
+}
+
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {
+  constexpr std::uint64_t kRest = 64 << 10;         // name, options, framing
+  constexpr std::uint64_t kLeast = 4 << 20;         // gRPC's own default
+  constexpr std::uint64_t kMost = (1u << 31) - 1;   // gRPC's type is int
+  return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast, kMost);
+}
+
+}  // namespace hmann

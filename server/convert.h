@@ -1,0 +1,45 @@
+/// Between the wire and the engine: what a request holds is checked here, before it waits for a thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "hmann/v1/search.pb.h"
+#include "index/hmann.h"
+#include "server/options.h"
+
+namespace hmann {
+
+/// Query vectors in an index's dtype, row-major. Bytes are viewed where they lie in the request, which must outlive this.
+struct QueryVectors {
+  std::size_t count = 0;
+  std::span<const std::byte> bytes;
+  std::vector<std::byte> converted;  ///< what `bytes` views when they came as floats for an index of integers
+
+  const std::byte* row(std::size_t i) const { return bytes.data() + i * (bytes.size() / count); }
+};
+
+/// Errors: INVALID_ARGUMENT (BadRequest naming `field`) for no vector, a size that is no multiple of dim, more than `most` vectors, or a
+/// float that the index's dtype cannot hold. NaN and zero vectors are the engine's to refuse.
+absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field);
+
+/// Every default filled in. Errors: INVALID_ARGUMENT naming the field.
+absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& options, const IndexInfo& info, const RequestLimits& limits);
+
+/// Checks `queries` answers of k ids against limits.max_reply_bytes.
+absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits);
+
+v1::DType ToWire(DType dtype);
+v1::Metric ToWire(Metric metric);
+void ToWire(const SearchOptions& options, v1::SearchOptions* wire);
+void ToWire(const Counters& counters, v1::Counters* wire);
+void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
+void ToWire(const Placement& placement, v1::Placement* wire);
+
+/// Bytes that a request of max_batch vectors of `dim` floats may take.
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);
+
+}  // namespace hmann

@@ -1,0 +1,98 @@
+#include "server/errors.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace hmann {
+namespace {
+
+constexpr char kDomain[] = "hmann";
+
+template <typename Detail>
+void Attach(const Detail& detail, absl::Status* status) {
+  status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()), absl::Cord(detail.SerializeAsString()));
+}
+
+void AttachReason(absl::string_view reason, std::initializer_list<std::pair<const char*, std::string>> metadata, absl::Status* status) {
+  google::rpc::ErrorInfo info;
+  info.set_reason(std::string(reason));
+  info.set_domain(kDomain);
+  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[key] = value;
+  Attach(info, status);
+}
+
+void AttachRetry(std::chrono::nanoseconds delay, absl::Status* status) {
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(delay.count() / 1000000000);
+  retry.mutable_retry_delay()->set_nanos(static_cast<std::int32_t>(delay.count() % 1000000000));
+  Attach(retry, status);
+}
+
+}  // namespace
+
+absl::Status BadField(absl::string_view field, absl::string_view description) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+  google::rpc::BadRequest detail;
+  auto* violation = detail.add_field_violations();
+  violation->set_field(std::string(field));
+  violation->set_description(std::string(description));
+  Attach(detail, &status);
+  return status;
+}
+
+absl::Status UnknownIndex(absl::string_view name) {
+  absl::Status status = absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name"));
+  google::rpc::ResourceInfo detail;
+  detail.set_resource_type("index");
+  detail.set_resource_name(std::string(name));
+  Attach(detail, &status);
+  return status;
+}
+
+absl::Status IndexLoading(absl::string_view name) {
+  absl::Status status = absl::UnavailableError(absl::StrCat("index '", name, "' is loading"));
+  AttachReason("INDEX_LOADING", {{"index", std::string(name)}}, &status);
+  AttachRetry(std::chrono::milliseconds(200), &status);
+  return status;
+}
+
+absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
+  absl::Status status = absl::FailedPreconditionError(absl::StrCat("index '", name, "' could not be loaded: ", why.message()));
+  AttachReason("INDEX_FAILED", {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}}, &status);
+  return status;
+}
+
+absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " queries wait"));
+  AttachReason("QUEUE_FULL", {{"queue_queries", absl::StrCat(capacity)}}, &status);
+  AttachRetry(delay, &status);
+  return status;
+}
+
+absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most) {
+  absl::Status status = BadField("options.k", absl::StrCat("the answers would take ", bytes, " bytes, expected at most ", most,
+                                                           ": ask for fewer neighbours or send fewer queries at once"));
+  AttachReason("REPLY_TOO_LARGE", {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}}, &status);
+  return status;
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status wire;
+  wire.set_code(static_cast<int>(status.code()));
+  wire.set_message(std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
+    auto* detail = wire.add_details();
+    detail->set_type_url(std::string(type_url));
+    detail->set_value(std::string(payload));
+  });
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+                      wire.details().empty() ? std::string() : wire.SerializeAsString());
+}
+
+}  // namespace hmann

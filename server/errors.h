@@ -1,0 +1,29 @@
+/// The errors that a client meets, as absl::Status with google.rpc details in its payloads (type URL -> serialised message).
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/support/status.h"
+
+namespace hmann {
+
+/// INVALID_ARGUMENT, BadRequest: `field` is the path in the request, e.g. "options.k".
+absl::Status BadField(absl::string_view field, absl::string_view description);
+/// NOT_FOUND, ResourceInfo of type "index".
+absl::Status UnknownIndex(absl::string_view name);
+/// UNAVAILABLE, ErrorInfo INDEX_LOADING, RetryInfo.
+absl::Status IndexLoading(absl::string_view name);
+/// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be loaded.
+absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
+/// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`, unlike a message over the limit.
+absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);
+/// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
+absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
+
+/// Code, message and payloads, the latter as a google.rpc.Status in grpc-status-details-bin.
+grpc::Status ToGrpc(const absl::Status& status);
+
+}  // namespace hmann

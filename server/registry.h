@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "index/hmann.h"
+#include "server/options.h"
+
+namespace hmann {
+
+enum class IndexState { kLoading, kServing, kFailed };
+
+/// An index under its name, from LOADING to SERVING or FAILED, and the searchers over it.
+///
+/// Thread safety: Load once, from one thread; all else from any.
+class ServedIndex {
+ public:
+  explicit ServedIndex(IndexSpec spec) : spec_(std::move(spec)) {}
+
+  const std::string& name() const { return spec_.name; }
+  IndexState state() const { return state_.load(std::memory_order_acquire); }
+
+  /// Opens and warms the index, then changes the state.
+  absl::Status Load(const OpenOptions& options);
+  /// The state after a load that was not tried or did not end well.
+  void Fail(absl::Status why);
+
+  /// Errors: UNAVAILABLE while loading, FAILED_PRECONDITION once failed, both with details.
+  absl::StatusOr<const Index*> Get() const;
+  /// Why the state is FAILED.
+  const absl::Status& failure() const { return failure_; }
+
+  /// A searcher for one query at a time. Searchers are kept, so that their scratch is: as many as were ever in use at once.
+  std::unique_ptr<Searcher> TakeSearcher();
+  void GiveBack(std::unique_ptr<Searcher> searcher);
+
+ private:
+  const IndexSpec spec_;
+  std::atomic<IndexState> state_{IndexState::kLoading};
+  std::shared_ptr<const Index> index_;  // written before the state is SERVING, then never again
+  absl::Status failure_;                // written before the state is FAILED
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Searcher>> idle_;
+};
+
+/// The indexes of a server: the names are fixed at the start, the states change. Thread-safe.
+class Registry {
+ public:
+  explicit Registry(const std::vector<IndexSpec>& specs);
+
+  const std::vector<std::unique_ptr<ServedIndex>>& indexes() const { return indexes_; }
+  /// Errors: NOT_FOUND with ResourceInfo.
+  absl::StatusOr<ServedIndex*> Find(const std::string& name) const;
+
+ private:
+  std::vector<std::unique_ptr<ServedIndex>> indexes_;  // in the order of the command line
+  absl::flat_hash_map<std::string, ServedIndex*> by_name_;
+};
+
+}  // namespace hmann

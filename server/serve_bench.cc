@@ -1,0 +1,265 @@
+/// What serving costs: the latency of one gRPC search beside the same search in process and an empty RPC, and queries per second by
+/// concurrent clients and batch size. The server is a process of its own on loopback, with one thread per core unless told otherwise.
+///
+///     serve_bench --index sift.hmann --queries queries.u8bin --ef-l0 80
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "datasets/vector_file.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "index/base/check.h"
+#include "index/base/status_macros.h"
+#include "index/hmann.h"
+#include "nlohmann/json.hpp"
+#include "server/server.h"
+
+namespace hmann {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string index, queries;
+  SearchOptions search;
+  int threads = 0;
+  int rounds = 5;
+  double seconds = 1;
+  bool json = false;
+};
+
+/// The server, in a process that ends with this one.
+class ServerProcess {
+ public:
+  /// Must run before anything of gRPC does.
+  explicit ServerProcess(const Flags& flags) {
+    int fds[2];
+    HMANN_CHECK(pipe(fds) == 0);
+    pid_ = fork();
+    HMANN_CHECK(pid_ >= 0);
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ServerOptions options;
+      options.indexes = {{"bench", flags.index}};
+      options.listen = "127.0.0.1:0";
+      options.threads = flags.threads;
+      const auto server = Server::Start(options);
+      const int port = server.ok() ? (*server)->port() : 0;
+      if (!server.ok()) std::fprintf(stderr, "%s\n", server.status().ToString().c_str());
+      HMANN_CHECK(write(fds[1], &port, sizeof(port)) == sizeof(port));
+      for (;;) pause();
+    }
+    close(fds[1]);
+    HMANN_CHECK(read(fds[0], &port_, sizeof(port_)) == sizeof(port_));
+    close(fds[0]);
+  }
+  ~ServerProcess() { kill(pid_, SIGKILL); }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  pid_t pid_ = 0;
+  int port_ = 0;
+};
+
+struct Queries {
+  std::vector<std::byte> bytes;
+  std::size_t count = 0, row_bytes = 0;
+
+  std::span<const std::byte> rows(std::size_t first, std::size_t n) const {
+    return std::span(bytes).subspan(first * row_bytes, n * row_bytes);
+  }
+};
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+double Microseconds(const std::function<absl::Status()>& work, absl::Status* status) {
+  const auto start = Clock::now();
+  status->Update(work());
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+client::SearchOptions ClientOptions(const SearchOptions& options) {
+  client::SearchOptions out;
+  out.k = options.k;
+  out.ef_l1 = options.ef_l1;
+  if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
+  out.walk = options.walk == Walk::kBeams ? client::Walk::kBeams : options.walk == Walk::kPool ? client::Walk::kPool : client::Walk::kDefault;
+  return out;
+}
+
+/// The three calls take turns on each query, so that all meet the same machine. The first tenth warms up.
+absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, const std::string& address) {
+  HMANN_ASSIGN_OR_RETURN(const auto index, Index::Open(flags.index));
+  index->Warm();
+  Searcher searcher(index);
+  HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(address));
+  const auto health = grpc::health::v1::Health::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const client::SearchOptions options = ClientOptions(flags.search);
+
+  const std::size_t calls = 2000 * static_cast<std::size_t>(flags.rounds);
+  std::vector<double> in_process, empty, served;
+  absl::Status status;
+  std::vector<Neighbour> answer;
+  for (std::size_t i = 0; i < calls && status.ok(); ++i) {
+    const auto row = queries.rows(i % queries.count, 1);
+    const double a = Microseconds([&] { return searcher.Search(row.data(), flags.search, &answer); }, &status);
+    const double b = Microseconds([&] {
+      grpc::ClientContext context;
+      grpc::health::v1::HealthCheckResponse response;
+      return health->Check(&context, {}, &response).ok() ? absl::OkStatus() : absl::UnavailableError("health check failed");
+    }, &status);
+    const double c = Microseconds([&] { return client.Search("bench", client::Vectors::Raw(row), options).status(); }, &status);
+    if (i < calls / 10) continue;
+    in_process.push_back(a);
+    empty.push_back(b);
+    served.push_back(c);
+  }
+  HMANN_RETURN_IF_ERROR(status);
+  std::vector<double> added(served.size());
+  std::transform(served.begin(), served.end(), in_process.begin(), added.begin(), std::minus<>());
+  return Json{{"calls", served.size()},        {"in_process_us", Median(in_process)}, {"empty_rpc_us", Median(empty)},
+              {"served_us", Median(served)},   {"added_us", Median(added)}};
+}
+
+/// Queries per second of `clients` closed loops with a connection each.
+absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, const std::string& address, int clients, std::size_t batch) {
+  const client::SearchOptions options = ClientOptions(flags.search);
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::uint64_t> answered{0};
+  std::atomic<bool> stop{false};
+  std::vector<absl::Status> statuses(static_cast<std::size_t>(clients));
+  std::vector<std::thread> threads;
+  for (absl::Status& status : statuses) {
+    threads.emplace_back([&, own = &status] {
+      auto client = client::Client::Connect(address, {.own_connection = true});
+      for (*own = client.status(); own->ok() && !stop.load();) {
+        const std::size_t count = std::min(batch, queries.count), first = next.fetch_add(count) % (queries.count - count + 1);
+        const auto rows = client::Vectors::Raw(queries.rows(first, count));
+        own->Update(batch == 1 ? client->Search("bench", rows, options).status() : client->SearchBatch("bench", rows, options).status());
+        answered.fetch_add(count);
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds / 5));  // connections and caches
+  const std::uint64_t before = answered.load();
+  const auto start = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds));
+  const std::uint64_t after = answered.load();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  stop.store(true);
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) HMANN_RETURN_IF_ERROR(status);
+  return static_cast<double>(after - before) / seconds;
+}
+
+absl::StatusOr<Json> MeasureThroughput(const Flags& flags, const Queries& queries, const std::string& address) {
+  struct Cell {
+    int clients;
+    std::size_t batch;
+    std::vector<double> qps;
+  };
+  std::vector<Cell> cells;
+  for (const std::size_t batch : {1, 16, 256}) {
+    for (const int clients : {1, 2, 8, 32}) cells.push_back({clients, batch, {}});
+  }
+  for (int round = 0; round < flags.rounds; ++round) {
+    for (Cell& cell : cells) {
+      HMANN_ASSIGN_OR_RETURN(const double qps, MeasureQps(flags, queries, address, cell.clients, cell.batch));
+      cell.qps.push_back(qps);
+    }
+  }
+  Json out = Json::array();
+  for (const Cell& cell : cells) out.push_back({{"clients", cell.clients}, {"batch", cell.batch}, {"qps", Median(cell.qps)}});
+  return out;
+}
+
+void Print(const Json& result) {
+  const Json& latency = result["latency"];
+  std::printf("one search, median of %d\n", latency["calls"].get<int>());
+  for (const char* name : {"in_process_us", "empty_rpc_us", "served_us", "added_us"}) {
+    std::printf("  %-14s %8.1f\n", name, latency[name].get<double>());
+  }
+  std::printf("queries per second\n  batch   clients: 1          2          8         32");
+  for (const Json& cell : result["throughput"]) {
+    if (cell["clients"] == 1) std::printf("\n  %5d   ", cell["batch"].get<int>());
+    std::printf("%11.0f", cell["qps"].get<double>());
+  }
+  std::printf("\n");
+}
+
+absl::Status Run(const Flags& flags, const ServerProcess& server) {
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.queries));
+  Queries queries;
+  queries.count = static_cast<std::size_t>(file.n());
+  queries.row_bytes = file.row_bytes();
+  queries.bytes.resize(queries.count * queries.row_bytes);
+  for (std::size_t i = 0; i < queries.count; ++i) std::memcpy(queries.bytes.data() + i * queries.row_bytes, file.Row(i), queries.row_bytes);
+
+  HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(server.address()));
+  HMANN_RETURN_IF_ERROR(client.WaitReady("bench", {.deadline = std::chrono::minutes(10)}));
+  HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, client.Describe("bench"));
+  Json result{{"n", index.n}, {"dim", index.dim}, {"simd", index.simd}, {"server_threads", index.threads}, {"k", flags.search.k}};
+  HMANN_ASSIGN_OR_RETURN(result["latency"], MeasureLatency(flags, queries, server.address()));
+  HMANN_ASSIGN_OR_RETURN(result["throughput"], MeasureThroughput(flags, queries, server.address()));
+  if (flags.json) {
+    std::printf("%s\n", result.dump().c_str());
+  } else {
+    Print(result);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace hmann
+
+int main(int argc, char** argv) {
+  CLI::App app("What serving costs: latency of one search over gRPC, and queries per second by clients and batch size");
+  hmann::Flags flags;
+  std::string walk = "default";
+  app.add_option("--index", flags.index, "index file")->required();
+  app.add_option("--queries", flags.queries, "vector file")->required();
+  app.add_option("--k", flags.search.k);
+  app.add_option("--ef-l1", flags.search.ef_l1);
+  app.add_option("--ef-l0", flags.search.ef_l0);
+  app.add_option("--walk", walk, "beams or pool");
+  app.add_option("--threads", flags.threads, "of the server; 0: as many as there are cores");
+  app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", flags.seconds, "per cell and round");
+  app.add_flag("--json", flags.json);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto parsed = hmann::ParseWalk(walk);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(parsed.status().message()).c_str());
+    return 2;
+  }
+  flags.search.walk = *parsed;
+  const hmann::ServerProcess server(flags);
+  const absl::Status status = hmann::Run(flags, server);
+  if (!status.ok()) std::fprintf(stderr, "serve_bench: %s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
+}

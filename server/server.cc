@@ -1,0 +1,155 @@
+#include "server/server.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "grpc/grpc.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "server/convert.h"
+#include "spdlog/spdlog.h"
+
+namespace hmann {
+namespace {
+
+constexpr char kServiceName[] = "hmann.v1.Search";
+
+std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
+
+/// gRPC says only that it could not bind; bind once more by hand to learn why.
+absl::Status WhyNotBound(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  std::string host = listen.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found); error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("listen ", listen, ": ", gai_strerror(error)));
+  }
+  absl::Status status = absl::UnavailableError(absl::StrCat("listen ", listen, ": gRPC could not bind this address"));
+  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, 1) != 0) status = absl::ErrnoToStatus(errno, absl::StrCat("listen ", listen));
+  close(fd);
+  freeaddrinfo(found);
+  return status;
+}
+
+/// The largest dimension among the indexes whose headers can be read, so that their batches fit into a message.
+std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
+  std::uint32_t dim = 0;
+  for (const IndexSpec& spec : specs) {
+    if (const absl::StatusOr<IndexInfo> info = ReadInfo(spec.path); info.ok()) dim = std::max(dim, info->dim);
+  }
+  return dim;
+}
+
+ServerOptions Resolve(ServerOptions options) {
+  if (options.threads == 0) options.threads = UsableCores();
+  if (options.limits.max_query_threads == 0) options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  std::unique_ptr<Server> server(new Server(Resolve(options)));
+  HMANN_RETURN_IF_ERROR(server->Listen());
+  server->loader_ = std::thread([raw = server.get()] { raw->Load(); });
+  return server;
+}
+
+Server::Server(const ServerOptions& options)
+    : options_(options), registry_(options.indexes), pool_(options.threads, options.queue) {}
+
+Server::~Server() {
+  BeginDrain();
+  Shutdown(std::chrono::nanoseconds::zero());
+}
+
+absl::Status Server::Listen() {
+  const std::uint64_t max_request_bytes = MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
+  service_ = std::make_unique<SearchService>(&registry_, &pool_, options_.limits, max_request_bytes, options_.default_deadline);
+  health_.Register("");
+  health_.Register(kServiceName);
+  for (const IndexSpec& spec : options_.indexes) health_.Register(HealthName(spec.name));
+
+  grpc::EnableDefaultHealthCheckService(false);
+  if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // else a second server on the port would quietly take half of the calls
+  builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(service_.get());
+  builder.RegisterService(&health_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) {
+    if (server_ != nullptr) server_->Shutdown();
+    server_ = nullptr;
+    return WhyNotBound(options_.listen);
+  }
+  return absl::OkStatus();
+}
+
+std::string Server::address() const { return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port_); }
+
+void Server::Load() {
+  bool all = true;
+  for (const auto& index : registry_.indexes()) {
+    if (stop_.load()) {
+      index->Fail(absl::CancelledError("the server shuts down"));
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (const absl::Status status = index->Load(options_.open); !status.ok()) {
+      all = false;
+      spdlog::error("index {}: {}", index->name(), status.ToString());
+      continue;
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const IndexInfo& info = (*index->Get())->info();
+    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(), info.n, info.dim, seconds.count());
+    health_.Set(HealthName(index->name()), true);
+    health_.Set(kServiceName, true);
+  }
+  if (all) health_.Set("", true);
+}
+
+absl::Status Server::WaitLoaded() {
+  if (loader_.joinable()) loader_.join();
+  std::vector<std::string> reasons;
+  for (const auto& index : registry_.indexes()) {
+    if (index->state() == IndexState::kServing) return absl::OkStatus();
+    reasons.push_back(absl::StrCat(index->name(), ": ", index->failure().message()));
+  }
+  return absl::FailedPreconditionError(absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
+}
+
+void Server::BeginDrain() { health_.BeginDrain(); }
+
+void Server::Shutdown(std::chrono::nanoseconds grace) {
+  stop_.store(true);
+  health_.EndWatches();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (loader_.joinable()) loader_.join();
+}
+
+void Server::CancelCalls() {
+  if (server_ != nullptr) grpc_server_cancel_all_calls(server_->c_server());
+}
+
+}  // namespace hmann

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/health.h"
+#include "server/options.h"
+#include "server/registry.h"
+#include "server/search_pool.h"
+#include "server/service.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace hmann {
+
+/// A running server. The port is bound first, with every health entry NOT_SERVING; indexes are then opened and warmed one after the other
+/// and serve as soon as they are warm. An index that cannot be loaded does not stop the others.
+///
+/// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does; "" once all do.
+///
+/// Thread safety: Start, WaitLoaded and the destructor from one thread; the rest from any.
+class Server {
+ public:
+  /// Errors: of options.Validate(); of bind(2), e.g. for a port in use, as "listen 127.0.0.1:50051: Address already in use".
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  ~Server();
+
+  int port() const { return port_; }
+  /// "127.0.0.1:50051", with the port that was picked.
+  std::string address() const;
+
+  /// Blocks until every index serves or has failed.
+  /// Errors: FAILED_PRECONDITION when none serves, with the reasons.
+  absl::Status WaitLoaded();
+
+  /// Health says NOT_SERVING, for good; searches are still answered, so that balancers can go elsewhere first.
+  void BeginDrain();
+  /// Takes no more calls (they end UNAVAILABLE), gives those that run `grace` to end, then cancels them. Returns when all have ended.
+  void Shutdown(std::chrono::nanoseconds grace);
+  /// Cancels the calls that run now; ends a Shutdown early.
+  void CancelCalls();
+
+ private:
+  explicit Server(const ServerOptions& options);
+  absl::Status Listen();
+  void Load();
+
+  const ServerOptions options_;
+  Registry registry_;
+  SearchPool pool_;
+  HealthService health_;
+  std::unique_ptr<SearchService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread loader_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,245 @@
+#include "server/service.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "index/base/status_macros.h"
+#include "server/convert.h"
+#include "server/errors.h"
+
+namespace hmann {
+namespace {
+
+/// Candidates that a search may keep to be run in gRPC's thread: it ends within a few hundred microseconds.
+constexpr std::int64_t kNarrow = 512;
+
+struct ParsedQuery {
+  ServedIndex* index = nullptr;
+  QueryVectors vectors;
+  SearchOptions options;
+  bool counters = false;
+
+  bool IsNarrow() const {
+    const std::int64_t beams = options.walk == Walk::kBeams ? std::max<std::int64_t>(options.ef_l1, 1) : 1;
+    return vectors.count == 1 && options.query_threads == 1 && options.ef_l1 <= kNarrow && options.ef_l0 * beams <= kNarrow;
+  }
+};
+
+absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits, const std::string& name, const v1::Vectors& vectors,
+                                  std::uint64_t most, absl::string_view field, const v1::SearchOptions& options) {
+  ParsedQuery parsed;
+  HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
+  HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
+  HMANN_ASSIGN_OR_RETURN(parsed.options, ReadOptions(options, index->info(), limits));
+  HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
+  HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.options.k, limits));
+  parsed.counters = options.counters();
+  return parsed;
+}
+
+/// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when gRPC is done, which is after Complete.
+class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
+ public:
+  PooledCall(ParsedQuery parsed, Clock::time_point deadline)
+      : SearchJob(parsed.index, parsed.vectors.count, deadline), parsed_(std::move(parsed)) {}
+
+  const ParsedQuery& parsed() const { return parsed_; }
+  void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
+  void OnCancel() override { Cancel(); }
+  void OnDone() override { delete this; }
+
+ protected:
+  /// The answer to query `i`, valid until this thread's next.
+  absl::StatusOr<const std::vector<Neighbour>*> Search(std::size_t i, absl::string_view field, Searcher& searcher, const SearchLimits& limits,
+                                                       Counters* counters) {
+    thread_local std::vector<Neighbour> answer;
+    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.options, &answer, counters, limits);
+    // The options were valid when the call was parsed, so it is the vector.
+    if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
+    if (!status.ok()) return status;
+    return &answer;
+  }
+
+  const ParsedQuery parsed_;
+};
+
+class SingleCall : public PooledCall {
+ public:
+  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits, const v1::SearchRequest& request) {
+    return Parse(registry, limits, request.index(), request.query(), 1, "query", request.options());
+  }
+
+  SingleCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchResponse* response)
+      : PooledCall(std::move(parsed), deadline), response_(response) {}
+
+ protected:
+  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
+    Counters counters;
+    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, parsed_.counters ? &counters : nullptr));
+    response_->mutable_ids()->Reserve(static_cast<int>(answer->size()));
+    response_->mutable_distances()->Reserve(static_cast<int>(answer->size()));
+    for (const Neighbour& neighbour : *answer) {
+      response_->mutable_ids()->AddAlreadyReserved(neighbour.label);
+      response_->mutable_distances()->AddAlreadyReserved(neighbour.distance);
+    }
+    ToWire(parsed_.options, response_->mutable_dials());
+    if (parsed_.counters) ToWire(counters, response_->mutable_counters());
+    return absl::OkStatus();
+  }
+
+ private:
+  v1::SearchResponse* const response_;
+};
+
+class BatchCall : public PooledCall {
+ public:
+  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits, const v1::SearchBatchRequest& request) {
+    return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries", request.options());
+  }
+
+  /// Each query's answer has k places of its own in the response, so that threads do not meet.
+  BatchCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchBatchResponse* response)
+      : PooledCall(std::move(parsed), deadline), response_(response) {
+    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.options.k);
+    response_->mutable_ids()->Resize(ids, 0);
+    response_->mutable_distances()->Resize(ids, 0);
+    response_->mutable_counts()->Resize(queries, 0);
+  }
+
+  void Complete(const absl::Status& status) override {
+    if (status.ok()) {
+      CloseGaps();
+      ToWire(parsed_.options, response_->mutable_dials());
+      if (parsed_.counters) ToWire(counters_, response_->mutable_counters());
+    }
+    PooledCall::Complete(status);
+  }
+
+ protected:
+  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
+    Counters counters;
+    HMANN_ASSIGN_OR_RETURN(const auto* answer,
+                           Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
+    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
+    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.options.k;
+    for (std::size_t j = 0; j < answer->size(); ++j) {
+      ids[j] = (*answer)[j].label;
+      distances[j] = (*answer)[j].distance;
+    }
+    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer->size());
+    if (parsed_.counters) {
+      const std::lock_guard lock(mutex_);
+      counters_ += counters;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  /// Moves answers together where one has fewer than k.
+  void CloseGaps() {
+    std::uint64_t* ids = response_->mutable_ids()->mutable_data();
+    float* distances = response_->mutable_distances()->mutable_data();
+    std::size_t end = 0;
+    for (int i = 0; i < response_->counts_size(); ++i) {
+      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.options.k, count = response_->counts(i);
+      if (begin != end) {
+        std::copy_n(ids + begin, count, ids + end);
+        std::copy_n(distances + begin, count, distances + end);
+      }
+      end += count;
+    }
+    response_->mutable_ids()->Truncate(static_cast<int>(end));
+    response_->mutable_distances()->Truncate(static_cast<int>(end));
+  }
+
+  v1::SearchBatchResponse* const response_;
+  std::mutex mutex_;
+  Counters counters_;
+};
+
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+}  // namespace
+
+SearchJob::Clock::time_point SearchService::Deadline(const grpc::CallbackServerContext& context) const {
+  const auto now = SearchJob::Clock::now();
+  const auto asked = context.deadline();
+  if (asked == std::chrono::system_clock::time_point::max()) return now + default_deadline_;
+  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(asked - std::chrono::system_clock::now());
+}
+
+template <typename Call, typename Request, typename Response>
+grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context, const Request& request, Response* response) {
+  absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, request);
+  if (!parsed.ok()) return Reply(context, parsed.status());
+  const bool narrow = parsed->IsNarrow();
+  auto* call = new Call(*std::move(parsed), Deadline(*context), response);
+  if (narrow && pool_.TryRunHere(call)) return call;
+  if (const absl::Status status = pool_.Submit(call); !status.ok()) call->Complete(status);
+  return call;
+}
+
+grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context, const v1::SearchRequest* request,
+                                                v1::SearchResponse* response) {
+  return Start<SingleCall>(context, *request, response);
+}
+
+grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext* context, const v1::SearchBatchRequest* request,
+                                                     v1::SearchBatchResponse* response) {
+  return Start<BatchCall>(context, *request, response);
+}
+
+grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context, const v1::DescribeRequest* request,
+                                                  v1::DescribeResponse* response) {
+  const auto describe = [&]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
+    HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
+    response->set_index(served->name());
+    ToWire(index->info(), response->mutable_info());
+    for (const Placement& placement : index->Placements()) ToWire(placement, response->add_placements());
+    response->set_simd(std::string(index->kernels().simd));
+    response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
+    v1::Limits* limits = response->mutable_limits();
+    limits->set_max_batch(limits_.max_batch);
+    limits->set_max_k(limits_.max_k);
+    limits->set_max_ef(limits_.max_ef);
+    limits->set_max_query_threads(limits_.max_query_threads);
+    limits->set_max_request_bytes(max_request_bytes_);
+    limits->set_max_reply_bytes(limits_.max_reply_bytes);
+    return absl::OkStatus();
+  };
+  return Reply(context, describe());
+}
+
+grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context, const v1::ListRequest*, v1::ListResponse* response) {
+  for (const auto& served : registry_.indexes()) {
+    v1::IndexSummary* summary = response->add_indexes();
+    summary->set_name(served->name());
+    switch (served->state()) {
+      case IndexState::kLoading: summary->set_state(v1::INDEX_STATE_LOADING); break;
+      case IndexState::kFailed:
+        summary->set_state(v1::INDEX_STATE_FAILED);
+        summary->set_reason(std::string(served->failure().message()));
+        break;
+      case IndexState::kServing: {
+        const IndexInfo& info = (*served->Get())->info();
+        summary->set_state(v1::INDEX_STATE_SERVING);
+        summary->set_n(info.n);
+        summary->set_dim(info.dim);
+        summary->set_dtype(ToWire(info.dtype));
+        summary->set_metric(ToWire(info.metric));
+        break;
+      }
+    }
+  }
+  return Reply(context, absl::OkStatus());
+}
+
+}  // namespace hmann

@@ -1,0 +1,386 @@
+// The program as a user meets it: usage, reports, and the errors of files. Everything runs the real binary on the sample.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const char kBase[] = "datasets/sample/base.u8bin";
+const char kQueries[] = "datasets/sample/query.u8bin";
+const char kTruth[] = "datasets/sample/query.gt100";
+
+Outcome Hmann(std::vector<std::string> arguments, const RunOptions& options = {}) {
+  arguments.insert(arguments.begin(), HmannProgram());
+  return RunProgram(arguments, options);
+}
+
+RunOptions WithSimd(const std::string& level) {
+  RunOptions options;
+  options.environment = {{"HMANN_SIMD", level}};
+  return options;
+}
+
+/// The index of the sample's first 2000 vectors, made once.
+const std::string& SmallIndex() {
+  static const TestFolder* folder = new TestFolder("cli_index");
+  static const std::string path = *folder / "small.hmann";
+  static const Outcome built = Hmann({"build", "--base", kBase, "--out", path, "--rows", "2000"});
+  EXPECT_EQ(built.exit_code, 0) << built.err;
+  return path;
+}
+
+void Succeeds(const Outcome& ran) { ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err; }
+
+/// Exit 1, an error of one line that holds every word given, nothing on stdout.
+void FailsNaming(const Outcome& ran, const std::vector<std::string>& words) {
+  EXPECT_EQ(ran.exit_code, 1) << "signal " << ran.signal << "\n" << ran.err;
+  EXPECT_THAT(ran.out, IsEmpty());
+  for (const std::string& word : words) EXPECT_THAT(ran.err, HasSubstr(word));
+}
+
+void IsWrongUsage(const Outcome& ran, const std::string& word) {
+  EXPECT_EQ(ran.exit_code, 2) << ran.err;
+  EXPECT_THAT(ran.out, IsEmpty());
+  EXPECT_THAT(ran.err, HasSubstr(word));
+}
+
+/// A .?bin file: u32 n, u32 dim, then `bytes`.
+std::string BinFile(std::uint32_t n, std::uint32_t dim, const std::string& bytes) {
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &n, 4);
+  std::memcpy(file.data() + 4, &dim, 4);
+  return file + bytes;
+}
+
+std::string Floats(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::vector<std::string> Commands() {
+  std::vector<std::string> commands;
+  const Outcome help = Hmann({"--help"});
+  bool listed = false;
+  for (const auto line : absl::StrSplit(help.out, '\n')) {
+    if (listed && line.size() > 2 && line[2] != ' ') commands.emplace_back(*absl::StrSplit(line.substr(2), ' ').begin());
+    listed = listed || line == "Subcommands:";
+  }
+  return commands;
+}
+
+TEST(Usage, HelpOfEveryCommandHasAnExample) {
+  const std::vector<std::string> commands = Commands();
+  EXPECT_THAT(commands, testing::IsSupersetOf({"build", "info", "verify", "search", "completion", "man"}));
+  for (const std::string& command : commands) {
+    const Outcome help = Hmann({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Example:"), HasSubstr(absl::StrCat("hmann ", command)))) << command;
+  }
+}
+
+TEST(Usage, VersionIsOnStdout) {
+  for (const char* flag : {"-V", "--version"}) {
+    const Outcome ran = Hmann({flag});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_THAT(ran.out, testing::MatchesRegex("hmann [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  }
+}
+
+TEST(Usage, WrongUsageIsExitCodeTwo) {
+  IsWrongUsage(Hmann({}), "Subcommands");
+  IsWrongUsage(Hmann({"serach"}), "did you mean 'search'?");
+  IsWrongUsage(Hmann({"xylophone"}), "no command 'xylophone'");
+  IsWrongUsage(Hmann({"--colour"}), "--colour");
+  IsWrongUsage(Hmann({"info"}), "INDEX");
+  IsWrongUsage(Hmann({"verify"}), "INDEX");
+  IsWrongUsage(Hmann({"build", "--base", kBase}), "--out");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> build = {
+      {{"--m", "1"}, "--m"},           {{"--promote", "1"}, "--promote"},         {{"--promote", "0"}, "--promote"},
+      {{"--metric", "l7"}, "l7"},      {{"--fast-memory", "1.5GiB"}, "1.5GiB"},   {{"--promotion", "luck"}, "luck"},
+      {{"--threads", "-1"}, "--threads"}, {{"--promote", "0.1", "--fast-memory", "1GiB"}, "--fast-memory"}, {{"extra"}, "extra"}};
+  for (const auto& [more, word] : build) {
+    std::vector<std::string> arguments = {"build", "--base", kBase, "--out", "never.hmann"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    IsWrongUsage(Hmann(arguments), word);
+  }
+  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {
+      {{"--k", "0"}, "--k"},         {{"--k", "ten"}, "--k"},  {{"--walk", "moon"}, "moon"}, {{"--threads", "0"}, "--threads"},
+      {{"--ef-l1", "0"}, "--ef-l1"}, {{"--out", "a.csv"}, ".csv"}, {{"--query-threads", "65"}, "--query-threads"}};
+  for (const auto& [more, word] : search) {
+    std::vector<std::string> arguments = {"search", "never.hmann", "--queries", kQueries};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    IsWrongUsage(Hmann(arguments), word);
+  }
+  EXPECT_FALSE(std::filesystem::exists("never.hmann"));
+}
+
+TEST(Usage, CompletionIsBashThatCompletes) {
+  const TestFolder folder("completion");
+  const Outcome script = Hmann({"completion", "bash"});
+  Succeeds(script);
+  WriteFile(folder / "hmann.bash", script.out);
+  const auto complete = [&](const std::string& words, int at) {
+    return RunProgram({"/bin/bash", "-ec", absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at,
+                                                 "; _hmann; echo ${COMPREPLY[@]}")});
+  };
+  EXPECT_EQ(complete("hmann bui", 1).out, "build\n");
+  EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");
+  EXPECT_THAT(complete("hmann completion ''", 2).out, Not(HasSubstr("build")));
+  Succeeds(Hmann({"completion", "zsh"}));
+  EXPECT_EQ(Hmann({"completion", "fish"}).exit_code, 2);
+}
+
+TEST(Usage, EveryCommandHasAManualPage) {
+  const TestFolder folder("man");
+  Succeeds(Hmann({"man", "--out", folder / "man1"}));
+  for (const std::string& command : Commands()) {
+    const std::string page = ReadFile(folder / absl::StrCat("man1/hmann-", command, ".1"));
+    EXPECT_THAT(page, AllOf(HasSubstr(".SH NAME"), HasSubstr(".SH EXAMPLE"))) << command;
+  }
+  EXPECT_THAT(ReadFile(folder / "man1/hmann-search.1"), HasSubstr("\\-\\-ef\\-l1"));
+}
+
+TEST(Reports, BuildInfoAndVerifyAgree) {
+  const TestFolder folder("reports");
+  const std::string index = folder / "a.hmann";
+  const Outcome built = Hmann({"build", "--base", kBase, "--out", index, "--rows", "3000", "--promote", "0.2", "--m", "8", "--threads", "2",
+                               "--json"});
+  Succeeds(built);
+  const json build = json::parse(built.out);
+  EXPECT_EQ(build["n"], 3000);
+  EXPECT_EQ(build["dim"], 128);
+  EXPECT_EQ(build["dtype"], "u8");
+  EXPECT_EQ(build["metric"], "l2");
+  EXPECT_EQ(build["m"], 8);
+  EXPECT_EQ(build["threads"], 2);
+  EXPECT_EQ(build["layers"][1]["nodes"], 600);
+  EXPECT_EQ(build["layers"][2]["nodes"], 75);
+  EXPECT_EQ(build["reachable_share"], 1.0);
+  EXPECT_GT(build["seconds"]["total"], 0);
+  EXPECT_GT(build["peak_rss_bytes"], 0);
+
+  const Outcome asked = Hmann({"info", index, "--json"});
+  Succeeds(asked);
+  const json info = json::parse(asked.out);
+  for (const auto& [name, value] : info.items()) EXPECT_EQ(build[name], value) << name;
+  EXPECT_EQ(info["file_bytes"], std::filesystem::file_size(index));
+  for (const auto& [name, structure] : info["bytes"].items()) {
+    if (structure["formula"].is_null()) continue;
+    EXPECT_NEAR(structure["bytes"].get<double>() / structure["formula"].get<double>(), 1, 0.01) << name;
+  }
+
+  const Outcome verified = Hmann({"verify", index, "--json"});
+  Succeeds(verified);
+  EXPECT_EQ(json::parse(verified.out)["content_hash"], info["content_hash"]);
+  EXPECT_THAT(Hmann({"info", index}).err, AllOf(HasSubstr("upper_links"), HasSubstr("3000 vectors, 128 x u8")));
+}
+
+TEST(Reports, SameSeedSameBytesForAnyThreads) {
+  const TestFolder folder("same");
+  for (const char* threads : {"1", "2"}) {
+    Succeeds(Hmann({"build", "--base", kBase, "--out", folder / threads, "--rows", "2000", "--threads", threads}));
+  }
+  EXPECT_TRUE(ReadFile(folder / "1") == ReadFile(folder / "2"));
+}
+
+TEST(Reports, SearchFindsAndCounts) {
+  const TestFolder folder("search");
+  const std::string index = folder / "sample.hmann";
+  Succeeds(Hmann({"build", "--base", kBase, "--out", index}));
+  const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k", "10", "--ef-l1", "100", "--ef-l0", "50",
+                             "--walk", "pool", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
+  Succeeds(ran);
+  const json report = json::parse(ran.out);
+  EXPECT_GE(report["recall"], 0.95);
+  EXPECT_EQ(report["k"], 10);
+  EXPECT_EQ(report["walk"], "pool");
+  EXPECT_EQ(report["threads"], 2);
+  EXPECT_EQ(report["ef_l1"], 100);
+  EXPECT_GT(report["distances_fast"], 0);
+  EXPECT_GT(report["expanded_l1"], 0);
+  EXPECT_GE(report["slow_touches"], report["slow_reads"]);
+  EXPECT_GE(report["p99_us"], report["p50_us"]);
+
+  const std::string ids = folder / "a.ibin";
+  const std::string truth = folder / "a.gt";
+  for (const std::string& out : {ids, truth}) {
+    Succeeds(Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool", "--out", out}));
+  }
+  const std::size_t queries = report["queries"];
+  EXPECT_EQ(ReadFile(ids).size(), 8 + queries * 10 * 4);
+  EXPECT_EQ(ReadFile(truth).size(), 8 + queries * 10 * 8);
+  EXPECT_EQ(ReadFile(truth).substr(0, ReadFile(ids).size()), ReadFile(ids));
+  const std::string lines = ReadFile(folder / "a.jsonl");
+  const json first = json::parse(lines.substr(0, lines.find('\n')));
+  std::uint32_t id = 0;
+  std::memcpy(&id, ReadFile(ids).data() + 8, 4);
+  EXPECT_EQ(first["ids"][0], id);
+
+  // Measured against its own answers, a search finds all of them.
+  const Outcome again = Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool",
+                               "--groundtruth", truth, "--rows", "100", "--json"});
+  Succeeds(again);
+  EXPECT_EQ(json::parse(again.out)["recall"], 1.0);
+  EXPECT_EQ(json::parse(again.out)["queries"], 100);
+}
+
+TEST(Reports, ForcedSimdIsReportedAndTheUnknownRefused) {
+  const Outcome scalar = Hmann({"search", SmallIndex(), "--queries", kQueries, "--rows", "10", "--json"}, WithSimd("scalar"));
+  Succeeds(scalar);
+  EXPECT_EQ(json::parse(scalar.out)["simd"], "scalar");
+  FailsNaming(Hmann({"search", SmallIndex(), "--queries", kQueries}, WithSimd("mmx")), {"mmx"});
+  const Outcome cpu = Hmann({"info", "--cpu", "--json"}, WithSimd("scalar"));
+  Succeeds(cpu);
+  EXPECT_EQ(json::parse(cpu.out)["simd"], "scalar");
+}
+
+TEST(Reports, AFullStdoutIsAnError) {
+  RunOptions full;
+  full.stdout_to = "/dev/full";
+  const Outcome ran = Hmann({"info", SmallIndex(), "--json"}, full);
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("stdout"));
+}
+
+TEST(WrongIndex, IsNamedByEveryCommandThatOpensIt) {
+  const TestFolder folder("wrong_index");
+  const std::string good = ReadFile(SmallIndex());
+  std::string newer = good;
+  newer[8] ^= 0x7f;
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"empty.hmann", ""},
+      {"one_byte.hmann", good.substr(0, 1)},
+      {"header_only.hmann", good.substr(0, 64)},
+      {"half.hmann", good.substr(0, good.size() / 2)},
+      {"one_short.hmann", good.substr(0, good.size() - 1)},
+      {"foreign.hmann", ReadFile(kQueries).substr(0, 100000)},
+      {"header_bit.hmann", newer},
+      {"zeros.hmann", std::string(good.size(), '\0')},
+  };
+  for (const auto& [name, content] : wrong) {
+    WriteFile(folder / name, content);
+    FailsNaming(Hmann({"info", folder / name}), {name});
+    FailsNaming(Hmann({"verify", folder / name}), {name});
+    FailsNaming(Hmann({"search", folder / name, "--queries", kQueries, "--json"}), {name});
+  }
+  FailsNaming(Hmann({"info", folder / "absent.hmann"}), {"absent.hmann", "No such file"});
+  FailsNaming(Hmann({"verify", folder.path().string()}), {folder.path().filename().string()});
+}
+
+TEST(WrongIndex, VerifySeesOneBitAnywhere) {
+  const TestFolder folder("bits");
+  const std::string good = ReadFile(SmallIndex());
+  const std::string path = folder / "bit.hmann";
+  for (std::size_t i = 0; i < 24; ++i) {
+    const std::size_t at = i * (good.size() - 1) / 23;
+    std::string bad = good;
+    bad[at] ^= 0x10;
+    WriteFile(path, bad);
+    const Outcome ran = Hmann({"verify", path});
+    EXPECT_EQ(ran.exit_code, 1) << "byte " << at << " of " << good.size() << "\n" << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("bit.hmann"));
+  }
+}
+
+TEST(WrongVectors, BuildNamesFileExpectedAndFound) {
+  const TestFolder folder("wrong_vectors");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"empty.u8bin", ""},
+      {"short.u8bin", BinFile(100, 16, std::string(1599, 'x'))},
+      {"long.u8bin", BinFile(100, 16, std::string(1601, 'x'))},
+      {"none.u8bin", BinFile(0, 16, "")},
+      {"flat.u8bin", BinFile(16, 0, "")},
+      {"huge.fbin", BinFile(0xffffffff, 0x7fffffff, "xxxx")},
+      {"nan.fbin", BinFile(2, 2, Floats({1, 2, 3, nan}))},
+      {"ragged.fvecs", std::string("\2\0\0\0", 4) + Floats({1, 2}) + std::string("\1\0\0\0", 4) + Floats({1, 2})},
+      {"words.txt", "these are no vectors"},
+      {"array.npy", "\x93NUMPY"},
+  };
+  for (const auto& [name, content] : wrong) {
+    WriteFile(folder / name, content);
+    FailsNaming(Hmann({"build", "--base", folder / name, "--out", folder / "x.hmann", "--json"}), {name});
+  }
+  WriteFile(folder / "zero.fbin", BinFile(2, 2, Floats({1, 2, 0, 0})));
+  FailsNaming(Hmann({"build", "--base", folder / "zero.fbin", "--out", folder / "x.hmann", "--metric", "cosine"}), {"zero"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.hmann"));
+}
+
+TEST(WrongVectors, SearchChecksQueriesAndTruth) {
+  const TestFolder folder("wrong_queries");
+  WriteFile(folder / "narrow.u8bin", BinFile(2, 64, std::string(128, 'x')));
+  WriteFile(folder / "floats.fbin", BinFile(1, 128, Floats(std::vector<float>(128, 1))));
+  WriteFile(folder / "cut.gt100", ReadFile(kTruth).substr(0, 5000));
+  const auto search = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"search", SmallIndex(), "--json", "--queries"});
+    return Hmann(more);
+  };
+  FailsNaming(search({folder / "narrow.u8bin"}), {"narrow.u8bin", "128", "64"});
+  FailsNaming(search({folder / "floats.fbin"}), {"floats.fbin", "u8", "f32"});
+  FailsNaming(search({folder / "absent.u8bin"}), {"absent.u8bin", "No such file"});
+  FailsNaming(search({kQueries, "--groundtruth", folder / "cut.gt100"}), {"cut.gt100"});
+  FailsNaming(search({kQueries, "--k", "200", "--groundtruth", kTruth}), {"query.gt100"});
+  FailsNaming(search({kQueries, "--k", "2001"}), {"2001", "2000"});
+  FailsNaming(search({kQueries, "--out", folder / "no/folder/a.gt"}), {"no/folder"});
+  FailsNaming(search({kQueries, "--slow", "cloud"}), {"cloud"});
+}
+
+TEST(WrongVectors, NanAndZeroQueries) {
+  const TestFolder folder("nan_query");
+  std::vector<float> values;
+  for (int i = 0; i < 400; ++i) values.push_back(static_cast<float>(i * 37 % 101) + 1);
+  WriteFile(folder / "base.fbin", BinFile(100, 4, Floats(values)));
+  WriteFile(folder / "nan.fbin", BinFile(2, 4, Floats({1, 2, 3, 4, 1, std::numeric_limits<float>::quiet_NaN(), 3, 4})));
+  WriteFile(folder / "zero.fbin", BinFile(1, 4, Floats({0, 0, 0, 0})));
+  const std::string index = folder / "f32.hmann";
+  Succeeds(Hmann({"build", "--base", folder / "base.fbin", "--out", index, "--metric", "cosine"}));
+  FailsNaming(Hmann({"search", index, "--queries", folder / "nan.fbin"}), {"query 1"});
+  FailsNaming(Hmann({"search", index, "--queries", folder / "zero.fbin"}), {"query 0"});
+}
+
+TEST(Interrupted, AFullDiskLeavesTheOldIndex) {
+  const TestFolder folder("full");
+  const std::string index = folder / "a.hmann";
+  std::filesystem::copy_file(SmallIndex(), index);
+  const std::string before = ReadFile(index);
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{4096}, static_cast<std::uint64_t>(before.size()) - 1}) {
+    RunOptions options;
+    options.most_file_bytes = limit;
+    FailsNaming(Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "20"}, options), {"a.hmann"});
+    EXPECT_TRUE(ReadFile(index) == before) << limit;
+    EXPECT_THAT(folder.Files(), ElementsAre("a.hmann")) << limit;
+  }
+}
+
+TEST(Interrupted, CtrlCLeavesNothingHalfWritten) {
+  const TestFolder folder("interrupt");
+  const std::string index = folder / "a.hmann";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Program build({HmannProgram(), "build", "--base", kBase, "--out", index, "--ef-construction", "3000", "--m", "64", "--threads", "1"});
+    ASSERT_TRUE(build.UntilBusyFor(0.4)) << build.Wait().err;
+    build.Signal(signal);
+    const Outcome ran = build.Wait();
+    EXPECT_EQ(ran.exit_code, 1) << "signal " << ran.signal << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("stopping"));
+    EXPECT_THAT(folder.Files(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,164 @@
+#include "tests/house.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::set<std::string> kForeignFolders = {"build", "data", "node_modules", "__pycache__"};
+const std::set<std::string> kTextSuffixes = {".cc",    ".h",   ".def", ".proto", ".cmake", ".txt", ".md",
+                                             ".json",  ".js",  ".mjs", ".ts",    ".html",  ".css", ".py",
+                                             ".jsonl", ".cfg", ".in",  ".sh",    ".yml",   ".yaml"};
+
+bool OursToEnter(const fs::directory_entry& entry, const fs::path& root) {
+  const std::string name = entry.path().filename().string();
+  if (name == ".ci") return true;
+  if (name.starts_with('.')) return false;
+  if (name == "data" && entry.path().parent_path() != root) return true;
+  return !kForeignFolders.contains(name);
+}
+
+bool IsText(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return kTextSuffixes.contains(path.extension().string()) || name == "dev" || name == "run";
+}
+
+std::string Blank(const std::string& text, std::size_t begin, std::size_t end) {
+  std::string blank = text.substr(begin, end - begin);
+  std::replace_if(blank.begin(), blank.end(), [](char c) { return c != '\n'; }, ' ');
+  return blank;
+}
+
+/// End of the literal or comment that starts at `i`, or `i` when none does.
+std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
+  const auto found = [&](const std::string& mark, std::size_t from) {
+    const std::size_t at = text.find(mark, from);
+    return at == std::string::npos ? text.size() : at + mark.size();
+  };
+  if (text.compare(i, 2, "//") == 0) return std::min(text.find('\n', i), text.size());
+  if (text.compare(i, 2, "/*") == 0) return found("*/", i + 2);
+  if (text.compare(i, 2, "R\"") == 0) {
+    const std::size_t open = text.find('(', i);
+    return open == std::string::npos ? text.size() : found(absl::StrCat(")", text.substr(i + 2, open - i - 2), "\""), open);
+  }
+  const bool digit_separator = text[i] == '\'' && i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
+  if ((text[i] != '"' && text[i] != '\'') || digit_separator) return i;
+  for (std::size_t j = i + 1; j < text.size(); ++j) {
+    if (text[j] == '\\') ++j;
+    else if (text[j] == text[i] || text[j] == '\n') return j + 1;
+  }
+  return text.size();
+}
+
+std::size_t Indent(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+/// The name before the first '(' of a line that opens a function body; empty for anything else that ends in '{'.
+std::string OpenedFunction(const std::string& line) {
+  if (!line.ends_with('{') || line.find('(') == std::string::npos) return "";
+  std::size_t end = line.find('(');
+  while (end > 0 && line[end - 1] == ' ') --end;
+  std::size_t begin = end;
+  while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_' || line[begin - 1] == ':' ||
+                       line[begin - 1] == '~'))
+    --begin;
+  const std::string name = line.substr(begin, end - begin);
+  static const std::set<std::string> kNotFunctions = {"if", "for", "while", "switch", "catch", "", "namespace", "return", "else"};
+  return kNotFunctions.contains(name) ? "" : name;
+}
+
+}  // namespace
+
+bool SourceFile::Test() const {
+  return path.starts_with("tests/") || path.find("_test.") != std::string::npos || path.find("_bench.") != std::string::npos ||
+         path.find("_fuzz.") != std::string::npos;
+}
+
+std::vector<SourceFile> ReadTree(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
+    if (it->is_symlink()) continue;
+    if (it->is_directory()) {
+      if (!OursToEnter(*it, root)) it.disable_recursion_pending();
+      continue;
+    }
+    if (!it->is_regular_file() || !IsText(it->path())) continue;
+    std::ifstream in(it->path(), std::ios::binary);
+    SourceFile file{fs::relative(it->path(), root).string(), {std::istreambuf_iterator<char>(in), {}}, {}};
+    std::istringstream lines(file.text);
+    for (std::string line; std::getline(lines, line);) file.lines.push_back(line);
+    files.push_back(std::move(file));
+  }
+  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  return files;
+}
+
+std::string CodeOnly(const std::string& text) {
+  std::string code;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = EndOfNonCode(text, i);
+    if (end == i) {
+      code += text[i++];
+    } else {
+      code += Blank(text, i, end);
+      i = end;
+    }
+  }
+  return code;
+}
+
+std::vector<Function> Functions(const SourceFile& file) {
+  std::vector<Function> functions;
+  std::vector<std::string> lines;
+  std::istringstream code(CodeOnly(file.text));
+  for (std::string line; std::getline(code, line);) {
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    lines.push_back(line);
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // A signature broken over lines opens on its last line; its name is on the first line of the statement.
+    if (!lines[i].ends_with('{') || Indent(lines[i]) > 6) continue;
+    std::size_t first = i;
+    std::string statement = lines[i];
+    while (first > 0 && i - first < 6 && OpenedFunction(statement).empty() && !lines[first - 1].empty() &&
+           std::string(";{}:").find(lines[first - 1].back()) == std::string::npos) {
+      --first;
+      statement.insert(0, lines[first]);
+    }
+    const std::string name = OpenedFunction(statement);
+    if (name.empty()) continue;
+    const std::string close = absl::StrCat(std::string(Indent(lines[first]), ' '), "}");
+    for (std::size_t j = i + 1; j < lines.size(); ++j) {
+      if (lines[j] != close && !lines[j].starts_with(absl::StrCat(close, ";")) && !lines[j].starts_with(absl::StrCat(close, ")"))) continue;
+      functions.push_back({name, first + 1, j - first + 1});
+      break;
+    }
+  }
+  return functions;
+}
+
+std::string OutputOf(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& word : command) absl::StrAppend(&line, "'", word, "' ");
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(absl::StrCat(line, "2>/dev/null").c_str(), "r"), ::pclose);
+  std::string out;
+  char buffer[65536];
+  while (pipe != nullptr) {
+    const std::size_t read = std::fread(buffer, 1, sizeof buffer, pipe.get());
+    if (read == 0) break;
+    out.append(buffer, read);
+  }
+  return out;
+}
+
+}  // namespace hmann

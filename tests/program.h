@@ -1,0 +1,67 @@
+/// Runs a real program from a test.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hmann {
+
+struct Outcome {
+  int exit_code = -1;  ///< -1 when a signal ended it
+  int signal = 0;
+  std::string out;     ///< stdout
+  std::string err;
+};
+
+struct RunOptions {
+  std::optional<std::uint64_t> most_file_bytes;              ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
+  std::string stdout_to;                                     ///< a file instead of Outcome::out
+  std::vector<std::pair<std::string, std::string>> environment;  ///< besides what the test has
+};
+
+/// A started program. Destroyed while it runs, it is killed and waited for.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& command, const RunOptions& options = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void Signal(int signal) const;
+  /// Waits until it has used so much processor time, or has ended; false for the latter.
+  bool UntilBusyFor(double seconds) const;
+  Outcome Wait();
+
+ private:
+  pid_t pid_ = -1;
+  std::filesystem::path folder_;  ///< of its output files
+};
+
+inline Outcome RunProgram(const std::vector<std::string>& command, const RunOptions& options = {}) { return Program(command, options).Wait(); }
+
+/// A new folder under testing::TempDir(), removed with all it holds when this goes.
+class TestFolder {
+ public:
+  explicit TestFolder(const std::string& name);
+  ~TestFolder();
+  std::string operator/(const std::string& file) const { return (path_ / file).string(); }
+  const std::filesystem::path& path() const { return path_; }
+  /// Names in it, sorted.
+  std::vector<std::string> Files() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string ReadFile(const std::string& path);
+void WriteFile(const std::string& path, const std::string& content);
+
+/// Path of the `hmann` program that this build made.
+std::string HmannProgram();
+
+}  // namespace hmann

@@ -1,0 +1,105 @@
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/hmann.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/info_json.h"
+#include "tools/interrupt.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  BuildOptions build;
+  bool json = false;
+};
+
+nlohmann::ordered_json ToJson(const BuildReport& report) {
+  nlohmann::ordered_json seconds;
+  for (const auto& [phase, value] : report.seconds) seconds[phase] = value;
+  nlohmann::ordered_json json = {
+      {"seconds", seconds},
+      {"peak_rss_bytes", report.peak_rss_bytes},
+      {"threads", report.threads},
+      {"reachable_share", report.reachable_share},
+      {"repaired_nodes", report.repaired_nodes},
+      {"duplicates", report.duplicates},
+      {"self_recall_at_1", report.self_recall_at_1},
+      {"self_recall_sample", report.self_recall_sample},
+      {"degree_mean", report.degree_mean},
+      {"degree_p99", report.degree_p99},
+      {"degree_max", report.degree_max},
+  };
+  json.update(ToJson(report.info));
+  return json;
+}
+
+void PrintForTheEye(const BuildReport& report, const std::string& out) {
+  const IndexInfo& info = report.info;
+  std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out, info.n, info.dim,
+                               std::string(Name(info.dtype)), std::string(Name(info.metric)),
+                               info.layers.size() > 1 ? info.layers[1].nodes : 0, 100 * info.promote, FormatSize(info.file_bytes));
+  for (const auto& [phase, seconds] : report.seconds) std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
+  std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads, FormatSize(report.peak_rss_bytes))
+            << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n", report.degree_mean, report.degree_p99,
+                               report.degree_max)
+            << absl::StrFormat("  reachable %.4f %% of the nodes (%d repaired), %d exact duplicates\n", 100 * report.reachable_share,
+                               report.repaired_nodes, report.duplicates)
+            << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n", report.self_recall_sample, report.self_recall_at_1);
+}
+
+void AddOptions(CLI::App& app, Flags* flags) {
+  BuildOptions* build = &flags->build;
+  app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")->required();
+  app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
+  app.add_option("--rows", build->rows, "first rows only (0: all)");
+  AddParsed<Metric>(
+      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; }, "l2 (default), ip, cosine");
+  app.add_option("--m", build->m, "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
+      ->check(CLI::Range(2, 512))
+      ->capture_default_str();
+  app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  CLI::Option* promote = app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N (default 0.16)");
+  promote->check([](const std::string& text) {
+    double share = 0;
+    return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1 ? std::string() : "expected a share between 0 and 1";
+  });
+  AddParsed<std::uint64_t>(
+      app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
+      "instead: as many as fit in so much fast memory, as 96GiB")
+      ->excludes(promote);
+  AddParsed<PromotionOrder>(
+      app, "--promotion", ParsePromotionOrder, [build](PromotionOrder order) { build->promotion = order; },
+      "who is promoted first, by: degree (default), in, out, random");
+  app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
+  app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
+  app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");
+  CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib, "promote this finished hnswlib graph over --base");
+  app.add_option("--from-faiss", build->from_faiss, "promote this finished Faiss HNSW graph over --base")->excludes(hnswlib);
+  app.add_flag("--json", flags->json, "report as one JSON object on stdout");
+}
+
+}  // namespace
+
+CommandAction SetupBuild(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  AddOptions(app, flags.get());
+  return [flags]() -> absl::Status {
+    flags->build.cancelled = CancelOnInterrupt();
+    Progress progress;
+    HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(flags->build, progress));
+    if (flags->json) return PrintJson(ToJson(report));
+    PrintForTheEye(report, flags->build.out);
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace hmann

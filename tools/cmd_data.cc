@@ -1,0 +1,285 @@
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/catalogue.h"
+#include "datasets/exact_neighbours.h"
+#include "datasets/fetch.h"
+#include "datasets/generate.h"
+#include "datasets/ground_truth.h"
+#include "datasets/hdf5_file.h"
+#include "datasets/vector_file.h"
+#include "datasets/vector_writer.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "nlohmann/json.hpp"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Options of all the subcommands of `hmann data`.
+struct DataFlags {
+  bool json = false;
+  std::string in, out;           // fetch: name and folder; convert, info: files
+  std::string base, queries, groundtruth;
+  Metric metric = Metric::kL2;
+  std::uint64_t rows = 0;
+  FetchOptions fetch;
+  GenerateOptions generate;
+  ExactOptions exact;
+};
+
+/// A short report: JSON on stdout or "key: value" lines on stderr.
+absl::Status Print(const DataFlags& flags, const Json& report) {
+  if (flags.json) return PrintJson(report);
+  for (const auto& [key, value] : report.items()) {
+    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+Json Describe(const VectorFile& file) {
+  return {{"path", file.path()},      {"content", "vectors"},        {"dtype", std::string(Name(file.dtype()))},
+          {"n", file.n()},            {"dim", file.dim()},           {"vector_bytes", file.n() * file.row_bytes()}};
+}
+
+Json Describe(const std::string& path, const GroundTruth& truth) {
+  return {{"path", path}, {"content", "ground truth"}, {"queries", truth.n}, {"k", truth.k}, {"distances", !truth.distances.empty()}};
+}
+
+bool IsHdf5(const std::string& path) { return absl::EndsWithIgnoreCase(path, ".hdf5") || absl::EndsWithIgnoreCase(path, ".h5"); }
+
+/// True for what is read as ground truth: everything that no vector format claims by its suffix.
+bool IsGroundTruth(const std::string& path) {
+  return !IsHdf5(SplitHdf5Path(path).first) && absl::IsInvalidArgument(DTypeOfSuffix(path).status());
+}
+
+absl::Status List(const DataFlags& flags) {
+  Json sets = Json::array();
+  for (const DataSet& set : Catalogue()) {
+    sets.push_back({{"name", set.name}, {"title", set.title}, {"dtype", std::string(Name(set.dtype))}, {"dim", set.dim},
+                    {"metric", std::string(Name(set.metric))}, {"n", set.n}, {"queries", set.queries}, {"sliced", set.sliced},
+                    {"vector_bytes", set.n * set.dim * SizeOf(set.dtype)}, {"url", set.where}});
+  }
+  if (flags.json) return PrintJson({{"data_sets", sets}});
+  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype", "dim", "metric", "n", "queries", "vectors", "title");
+  for (const DataSet& set : Catalogue()) {
+    std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name, std::string(Name(set.dtype)), set.dim,
+                                    std::string(Name(set.metric)), set.n, set.queries, FormatSize(set.n * set.dim * SizeOf(set.dtype)), set.title,
+                                    set.sliced ? " (slices: :1M :10M :100M ...)" : "");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFetch(const DataFlags& flags) {
+  HMANN_ASSIGN_OR_RETURN(const Selection selection, Select(flags.in));
+  Progress progress;
+  FetchOptions options = flags.fetch;
+  options.folder = flags.out;
+  HMANN_ASSIGN_OR_RETURN(const std::vector<FetchedFile> fetched, Fetch(selection, options, progress));
+  Json files = Json::array();
+  for (const FetchedFile& file : fetched) {
+    Json entry;
+    if (file.content == Content::kVectors || file.content == Content::kHdf5) {
+      HMANN_ASSIGN_OR_RETURN(const VectorFile vectors, VectorFile::Open(file.path));
+      entry = Describe(vectors);
+    } else {
+      HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(file.path));
+      entry = Describe(file.path, truth);
+    }
+    entry["was_there"] = file.was_there;
+    if (!flags.json) std::cerr << file.path << (file.was_there ? ": was there, checksum as pinned\n" : ": fetched, checksum pinned\n");
+    files.push_back(std::move(entry));
+  }
+  if (!flags.json && !selection.has_ground_truth) {
+    std::cerr << "No ground truth is published for " << flags.in << ": `hmann data groundtruth` computes it.\n";
+  }
+  if (!flags.json) return absl::OkStatus();
+  return PrintJson({{"name", selection.set.name}, {"rows", selection.rows}, {"files", files}, {"ground_truth", selection.has_ground_truth}});
+}
+
+absl::Status RunGenerate(const DataFlags& flags) {
+  const GenerateOptions& options = flags.generate;
+  Progress progress;
+  HMANN_RETURN_IF_ERROR(Generate(options, flags.out, progress));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
+  Json report = Describe(file);
+  report["kind"] = std::string(Name(options.shape));
+  report["seed"] = options.seed;
+  report["first"] = options.first;
+  return Print(flags, report);
+}
+
+absl::Status RunGroundTruth(const DataFlags& flags) {
+  ExactOptions options = flags.exact;
+  options.metric = flags.metric;
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const ExactReport exact, ExactNeighbours(base, queries, options, progress));
+  HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact.truth));
+  Json report = Describe(flags.out, exact.truth);
+  report["metric"] = std::string(Name(flags.metric));
+  report["base_rows"] = base.n();
+  report["scanned_queries"] = exact.scanned_queries;
+  return Print(flags, report);
+}
+
+/// ann-benchmarks' form of a truth: euclidean distances are not squared there.
+absl::StatusOr<Hdf5Neighbours> ToHdf5(const GroundTruth& truth, Metric metric) {
+  Hdf5Neighbours out{.n = truth.n, .k = truth.k, .ids = {truth.ids.begin(), truth.ids.end()}, .distances = {}, .distance = ""};
+  out.distance = metric == Metric::kL2 ? "euclidean" : metric == Metric::kCosine ? "angular" : "dot";
+  for (std::int64_t& id : out.ids) id = id == static_cast<std::int64_t>(kNoNeighbour) ? -1 : id;
+  for (const float d : truth.distances) out.distances.push_back(metric == Metric::kL2 ? std::sqrt(static_cast<double>(d)) : d);
+  return out;
+}
+
+absl::Status ConvertToHdf5(const DataFlags& flags) {
+  if (flags.queries.empty() || flags.groundtruth.empty()) {
+    return absl::InvalidArgumentError("an .hdf5 file also needs --queries and --groundtruth");
+  }
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.in, flags.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
+  HMANN_ASSIGN_OR_RETURN(const Hdf5Neighbours neighbours, ToHdf5(truth, flags.metric));
+  return WriteHdf5(flags.out, base, queries, neighbours);
+}
+
+absl::Status RunConvert(const DataFlags& flags) {
+  Progress progress;
+  if (IsHdf5(flags.out)) {
+    HMANN_RETURN_IF_ERROR(ConvertToHdf5(flags));
+  } else if (IsGroundTruth(flags.out)) {
+    HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
+    HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, truth));
+    return Print(flags, Describe(flags.out, truth));
+  } else {
+    HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.in, flags.rows));
+    HMANN_RETURN_IF_ERROR(ConvertVectors(from, flags.out, progress));
+  }
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
+  return Print(flags, Describe(file));
+}
+
+absl::Status RunInfo(const DataFlags& flags) {
+  if (IsGroundTruth(flags.in)) {
+    HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
+    return Print(flags, Describe(flags.in, truth));
+  }
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.in, flags.rows));
+  HMANN_RETURN_IF_ERROR(file.CheckFinite());
+  Json report = Describe(file);
+  if (const auto [name, set] = SplitHdf5Path(flags.in); IsHdf5(name)) {
+    HMANN_ASSIGN_OR_RETURN(const Metric metric, ReadHdf5Metric(name));
+    HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(name));
+    report["metric"] = std::string(Name(metric));
+    report["queries"] = truth.n;
+    report["k"] = truth.k;
+  }
+  return Print(flags, report);
+}
+
+using Flags = std::shared_ptr<DataFlags>;
+
+void AddMetric(CLI::App& app, const Flags& flags, const std::string& description) {
+  AddParsed<Metric>(app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; }, description);
+}
+
+void DeclareFetch(CLI::App& app, const Flags& flags) {
+  app.add_option("name", flags->in, "data set, with a slice where there are some: bigann:10M (see `hmann data list`)")->required();
+  app.add_option("--out", flags->out, "folder (default: data/<name>-<slice>)");
+  app.add_option("--base-url", flags->fetch.base_url, "scheme and host to ask instead of the publisher's: a mirror with the same paths");
+  app.add_option("--attempts", flags->fetch.attempts, "attempts in a row that may bring no byte")->check(CLI::Range(1, 1000));
+  app.add_option("--pause-ms", flags->fetch.pause_ms, "pause before the second attempt; doubles with each")->check(CLI::Range(0, 60'000));
+}
+
+void DeclareGenerate(CLI::App& app, const Flags& flags) {
+  flags->generate.n = 10'000;
+  AddParsed<Shape>(app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
+                   "clustered (default), uniform, hubs, duplicates or lattice");
+  AddParsed<std::uint64_t>(app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; }, "vectors: 10000 (default), 250K, 1M");
+  AddParsed<std::uint64_t>(app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
+                           "number of the first one: queries are what follows the base");
+  app.add_option("--dim", flags->generate.dim, "components")->required();
+  app.add_option("--intrinsic", flags->generate.intrinsic_dim, "clustered, duplicates: directions that a cluster spans");
+  app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
+  app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
+  app.add_option("--seed", flags->generate.seed, "");
+  app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
+  app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
+}
+
+void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
+  app.add_option("--base", flags->base, "vector file")->required();
+  app.add_option("--queries", flags->queries, "vector file")->required();
+  AddMetric(app, flags, "l2 (default), ip or cosine");
+  app.add_option("--k", flags->exact.k, "neighbours a query");
+  app.add_option("--rows", flags->rows, "first rows of the base only");
+  app.add_option("--slack", flags->exact.slack, "candidates beyond k that are measured again");
+  AddParsed<std::uint64_t>(app, "--block", ParseSize, [flags](std::uint64_t bytes) { flags->exact.block_bytes = bytes; },
+                           "memory for a block of the base (default 64MiB)");
+  app.add_option("--threads", flags->exact.threads, "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
+  app.add_option("--out", flags->out, ".gt with distances; .ibin or .ivecs without")->required();
+}
+
+void DeclareConvert(CLI::App& app, const Flags& flags) {
+  app.add_option("in", flags->in, "vector or ground-truth file; x.hdf5:test takes an HDF5 file's queries")->required();
+  app.add_option("out", flags->out, "the suffix says the format; values that the new dtype cannot hold exactly are an error")->required();
+  app.add_option("--rows", flags->rows, "first rows only");
+  app.add_option("--queries", flags->queries, "for an .hdf5 file");
+  app.add_option("--groundtruth", flags->groundtruth, "for an .hdf5 file");
+  AddMetric(app, flags, "for an .hdf5 file: l2 (default), ip or cosine");
+}
+
+void DeclareInfo(CLI::App& app, const Flags& flags) {
+  app.add_option("file", flags->in, "vector or ground-truth file: all of it is read and checked")->required();
+  app.add_option("--rows", flags->rows, "first rows only");
+}
+
+}  // namespace
+
+CommandAction SetupData(CLI::App& app) {
+  struct Subcommand {
+    const char* name;
+    const char* summary;
+    const char* example;
+    void (*setup)(CLI::App&, const Flags&);
+    absl::Status (*run)(const DataFlags&);
+  };
+  static constexpr Subcommand kSubcommands[] = {
+      {"list", "data sets that `fetch` knows", "hmann data list", [](CLI::App&, const Flags&) {}, List},
+      {"fetch", "download a data set or a slice of it", "hmann data fetch bigann:10M --out data/bigann-10M", DeclareFetch, RunFetch},
+      {"generate", "make up vectors from a seed", "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin", DeclareGenerate,
+       RunGenerate},
+      {"groundtruth", "exact nearest neighbours",
+       "hmann data groundtruth --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out /tmp/sample.gt", DeclareGroundTruth,
+       RunGroundTruth},
+      {"convert", "change the format of vectors or of a ground truth", "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs",
+       DeclareConvert, RunConvert},
+      {"info", "read a file, check it and say what it holds", "hmann data info datasets/sample/base.u8bin", DeclareInfo, RunInfo},
+  };
+  const auto flags = std::make_shared<DataFlags>();
+  const auto chosen = std::make_shared<absl::Status (*)(const DataFlags&)>(nullptr);
+  app.require_subcommand(1);
+  for (const Subcommand& subcommand : kSubcommands) {
+    CLI::App* child = app.add_subcommand(subcommand.name, subcommand.summary);
+    child->footer(absl::StrCat("Example:\n  ", subcommand.example));
+    subcommand.setup(*child, flags);
+    child->add_flag("--json", flags->json, "one JSON object on stdout");
+    child->callback([chosen, run = subcommand.run] { *chosen = run; });
+  }
+  return [flags, chosen] { return (*chosen)(*flags); };
+}
+
+}  // namespace hmann

@@ -1,0 +1,81 @@
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/distance/simd_level.h"
+#include "index/hmann.h"
+#include "tools/commands.h"
+#include "tools/info_json.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  std::string index;
+  bool cpu = false;
+  bool json = false;
+};
+
+std::string BesideFormula(const StructureBytes& structure) {
+  if (structure.formula == 0) return "";
+  const double formula = static_cast<double>(structure.formula);
+  return absl::StrFormat("%14d  %+6.2f %%", structure.formula, 100 * (static_cast<double>(structure.bytes) - formula) / formula);
+}
+
+void PrintForTheEye(const IndexInfo& info, const std::string& path) {
+  std::cerr << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
+            << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim, std::string(Name(info.dtype)),
+                               std::string(Name(info.metric)), info.user_labels ? "labels of its own" : "labels are row numbers")
+            << absl::StrFormat("  M %d, efConstruction %d, seed %d, promoted by %s: %.2f %%\n", info.m, info.ef_construction, info.seed,
+                               std::string(Name(info.promotion)), 100 * info.promote)
+            << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n", info.content_hash);
+  for (std::size_t level = info.layers.size(); level-- > 0;) {
+    const LayerInfo& layer = info.layers[level];
+    std::cerr << absl::StrFormat("  L%-4d %12d  %10d  %11.2f\n", level, layer.nodes, layer.max_degree, layer.mean_degree);
+  }
+  std::cerr << "\n  structure        tier           bytes         formula     diff\n";
+  for (const StructureBytes& structure : info.bytes) {
+    std::cerr << absl::StrFormat("  %-16s %-5s %14d  %s\n", structure.name, structure.tier, structure.bytes, BesideFormula(structure));
+  }
+}
+
+/// The SIMD levels of this build, which of them this CPU has, and the one that runs.
+absl::Status DescribeCpu(bool json) {
+  HMANN_ASSIGN_OR_RETURN(const std::string_view chosen, ChosenSimd());
+  nlohmann::ordered_json levels = nlohmann::ordered_json::array();
+  for (const SimdLevel& level : BuiltSimdLevels()) levels.push_back({{"name", level.name}, {"supported", level.supported()}});
+  if (json) return PrintJson({{"simd", std::string(chosen)}, {"levels", levels}, {"cores", UsableCores()}, {"memory_bytes", UsableMemoryBytes()}});
+  for (const auto& level : levels) {
+    const auto name = level["name"].get<std::string>();
+    std::cerr << absl::StrFormat("%-8s %s%s\n", name, level["supported"].get<bool>() ? "supported" : "not supported by this CPU",
+                                 name == std::string(chosen) ? ", in use" : "");
+  }
+  std::cerr << absl::StrFormat("usable: %d cores, %s of memory\n", UsableCores(), FormatSize(UsableMemoryBytes()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+CommandAction SetupInfo(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
+  app.add_flag("--cpu", flags->cpu, "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")->excludes(index);
+  app.add_flag("--json", flags->json, "one JSON object on stdout");
+  app.callback([flags] {
+    if (flags->index.empty() && !flags->cpu) throw CLI::RequiredError("INDEX");
+  });
+  return [flags]() -> absl::Status {
+    if (flags->cpu) return DescribeCpu(flags->json);
+    HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
+    if (flags->json) return PrintJson(ToJson(info));
+    PrintForTheEye(info, flags->index);
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace hmann

@@ -1,0 +1,36 @@
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/hmann.h"
+#include "tools/commands.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  std::string index;
+  bool json = false;
+};
+
+}  // namespace
+
+CommandAction SetupVerify(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("INDEX", flags->index, "index file")->required();
+  app.add_flag("--json", flags->json, "one JSON object on stdout");
+  return [flags]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
+    Progress progress;
+    HMANN_RETURN_IF_ERROR(Verify(flags->index, progress));
+    const std::string hash = absl::StrFormat("%016x", info.content_hash);
+    if (flags->json) return PrintJson({{"ok", true}, {"n", info.n}, {"file_bytes", info.file_bytes}, {"content_hash", hash}});
+    std::cerr << absl::StrFormat("%s: sound; %d vectors, %s, content hash %s\n", flags->index, info.n, FormatSize(info.file_bytes), hash);
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace hmann

@@ -1,0 +1,29 @@
+/// Conversions from text on the command line to the engine's own types; a text that does not parse is wrong usage (exit 2).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "CLI/App.hpp"
+#include "CLI/Error.hpp"
+#include "absl/status/statusor.h"
+
+namespace hmann {
+
+/// `--option TEXT` parsed by one of the engine's parsers (ParseSize, ParseMetric, ...) and handed to `store`.
+template <typename T>
+CLI::Option* AddParsed(CLI::App& app, const std::string& name, absl::StatusOr<T> (*parse)(std::string_view), std::function<void(T)> store,
+                       const std::string& description) {
+  return app.add_option_function<std::string>(
+      name,
+      [name, parse, store = std::move(store)](const std::string& text) {
+        absl::StatusOr<T> value = parse(text);
+        if (!value.ok()) throw CLI::ValidationError(name, std::string(value.status().message()));
+        store(*std::move(value));
+      },
+      description);
+}
+
+}  // namespace hmann

@@ -1,0 +1,36 @@
+#include <string>
+
+#include "datasets/answer_writer.h"
+#include "tools/flags.h"
+#include "tools/query_report.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::int64_t kMostNeighbours = 1u << 20;
+
+std::string CheckSuffix(const std::string& path) { return std::string(CheckAnswerSuffix(path).message()); }
+
+}  // namespace
+
+void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
+  SearchOptions* search = &flags->search;
+  app.add_option("--queries", flags->queries, "vector file of the index's type and dimension")->required();
+  app.add_option("--rows,--limit", flags->rows, "first queries only (0: all)");
+  app.add_option("--k", search->k, "neighbours per query")->check(CLI::Range(std::int64_t{1}, kMostNeighbours))->capture_default_str();
+  app.add_option("--ef-l1", search->ef_l1, "beam width in L1 (default: one that suits k)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{kMaxEf}));
+  app.add_option("--ef-l0", search->ef_l0, "width in L0; 0 answers from L1 (default: one that suits k)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
+  AddParsed<Walk>(
+      app, "--walk", ParseWalk, [search](Walk walk) { search->walk = walk; }, "walk in L0: default, beams, pool");
+  app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--query-threads", search->query_threads, "threads of one query in L0 (beams only)")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--groundtruth", flags->groundtruth, "exact neighbours: adds recall to the report");
+  app.add_option("--out", flags->out, "write the answers: .ibin ids, .gt ids and distances, .jsonl")->check(CheckSuffix);
+  app.add_flag("--json", flags->json, "report as one JSON object on stdout");
+}
+
+}  // namespace hmann

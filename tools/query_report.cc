@@ -1,0 +1,170 @@
+#include "tools/query_report.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/answer_writer.h"
+#include "datasets/ground_truth.h"
+#include "datasets/recall.h"
+#include "index/base/status_macros.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint64_t NanosecondsSince(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+absl::Status InFront(const absl::Status& status, absl::string_view words) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(words, status.message()));
+}
+
+/// The value that `share` of the sorted values do not exceed (nearest rank).
+double Percentile(const std::vector<std::uint64_t>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return static_cast<double>(sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1]);
+}
+
+/// Three digits behind the point are all that a microsecond figure carries.
+double Rounded(double value) { return std::round(value * 1000) / 1000; }
+
+struct Columns {
+  std::vector<std::uint64_t> labels;
+  std::vector<float> distances;
+};
+
+Columns Split(const std::vector<Neighbour>& answer) {
+  Columns columns;
+  for (const Neighbour& neighbour : answer) {
+    columns.labels.push_back(neighbour.label);
+    columns.distances.push_back(neighbour.distance);
+  }
+  return columns;
+}
+
+absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nlohmann::ordered_json* figures) {
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(groundtruth));
+  HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.dials.k), absl::StrCat(groundtruth, ": ")));
+  std::vector<double> per_query;
+  for (std::size_t i = 0; i < run.answers.size(); ++i) {
+    const Columns answer = Split(run.answers[i]);
+    per_query.push_back(RecallAtK(truth, i, run.dials.k, answer.labels, answer.distances));
+  }
+  const RecallSummary recall = SummariseRecall(std::move(per_query));
+  (*figures)["recall"] = recall.mean;
+  (*figures)["recall_p05"] = recall.p05;
+  return absl::OkStatus();
+}
+
+void AddCounters(const Counters& sum, double queries, nlohmann::ordered_json* figures) {
+  const std::pair<const char*, std::uint64_t> lines[] = {
+      {"distances_fast", sum.distances_fast}, {"distances_slow", sum.distances_slow}, {"sketches", sum.sketches},
+      {"slow_reads", sum.slow_reads},         {"slow_touches", sum.slow_touches},     {"slow_bytes", sum.slow_bytes},
+      {"rounds", sum.rounds},                 {"migrated", sum.migrated},             {"migrated_used", sum.migrated_used},
+      {"expanded_l1", sum.expanded_l1},       {"expanded_l0", sum.expanded_l0},
+  };
+  for (const auto& [name, total] : lines) (*figures)[name] = static_cast<double>(total) / queries;
+}
+
+}  // namespace
+
+absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryRun* run) {
+  run->answers.assign(count, {});
+  run->latency_ns.assign(count, 0);
+  std::atomic<std::uint64_t> next{0};
+  std::mutex mutex;
+  absl::Status first_error;
+  const auto work = [&](int thread) {
+    std::vector<Neighbour> answer;
+    for (std::uint64_t i = next++; i < count; i = next++) {
+      const auto start = Clock::now();
+      const absl::Status status = answer_one(thread, i, &answer);
+      run->latency_ns[i] = NanosecondsSince(start);
+      if (!status.ok()) {
+        next = count;
+        const std::lock_guard lock(mutex);
+        if (first_error.ok()) first_error = InFront(status, absl::StrCat("query ", i, ": "));
+        return;
+      }
+      run->answers[i] = answer;
+    }
+  };
+  const auto start = Clock::now();
+  std::vector<std::thread> threads;
+  for (int thread = 1; thread < run->threads; ++thread) threads.emplace_back(work, thread);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  run->seconds = static_cast<double>(NanosecondsSince(start)) * 1e-9;
+  return first_error;
+}
+
+absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std::string& groundtruth) {
+  const auto queries = static_cast<double>(std::max<std::size_t>(run.answers.size(), 1));
+  nlohmann::ordered_json figures = {{"queries", run.answers.size()}, {"k", run.dials.k}};
+  if (!groundtruth.empty()) HMANN_RETURN_IF_ERROR(AddRecall(run, groundtruth, &figures));
+  std::vector<std::uint64_t> sorted = run.latency_ns;
+  std::sort(sorted.begin(), sorted.end());
+  const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
+  figures["qps"] = Rounded(run.seconds > 0 ? static_cast<double>(run.answers.size()) / run.seconds : 0);
+  figures["mean_us"] = Rounded(sum / queries / 1000);
+  figures["p50_us"] = Rounded(Percentile(sorted, 0.50) / 1000);
+  figures["p95_us"] = Rounded(Percentile(sorted, 0.95) / 1000);
+  figures["p99_us"] = Rounded(Percentile(sorted, 0.99) / 1000);
+  figures["threads"] = run.threads;
+  figures["query_threads"] = run.dials.query_threads;
+  figures["walk"] = std::string(Name(run.dials.walk));
+  figures["ef_l1"] = run.dials.ef_l1;
+  figures["ef_l0"] = run.dials.ef_l0;
+  figures["simd"] = run.simd;
+  if (run.counters.has_value()) AddCounters(*run.counters, queries, &figures);
+  return figures;
+}
+
+void PrintTable(const nlohmann::ordered_json& figures, std::ostream& out) {
+  for (const auto& [name, value] : figures.items()) {
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_number_float()) text = absl::StrFormat(absl::StartsWith(name, "recall") ? "%.4f" : "%.1f", value.get<double>());
+    out << absl::StrFormat("  %-15s %s\n", name, text);
+  }
+}
+
+absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
+  HMANN_ASSIGN_OR_RETURN(AnswerWriter writer,
+                         AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
+  for (const std::vector<Neighbour>& answer : run.answers) {
+    const Columns columns = Split(answer);
+    HMANN_RETURN_IF_ERROR(writer.Append(columns.labels, columns.distances));
+  }
+  return writer.Commit();
+}
+
+absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries) {
+  if (flags.groundtruth.empty()) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
+  return InFront(CheckTruthCovers(truth, queries, flags.search.k), absl::StrCat(flags.groundtruth, ": "));
+}
+
+absl::Status Report(const QueryRun& run, const QueryFlags& flags) {
+  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(WriteAnswers(run, flags.out));
+  HMANN_ASSIGN_OR_RETURN(const nlohmann::ordered_json figures, Summarise(run, flags.groundtruth));
+  if (flags.json) return PrintJson(figures);
+  PrintTable(figures, std::cerr);
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

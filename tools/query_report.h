@@ -1,0 +1,68 @@
+/// What `hmann search` and `hmann query` share: their options, the loop that runs queries side by side, and the report on them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/search/options.h"
+#include "nlohmann/json.hpp"
+
+namespace hmann {
+
+/// Options that both commands have, as parsed.
+struct QueryFlags {
+  std::string queries;      ///< vector file
+  std::string groundtruth;  ///< optional
+  std::string out;          ///< optional: .ibin, .gt or .jsonl
+  SearchOptions search;
+  std::uint64_t rows = 0;   ///< first queries only; 0: all
+  int threads = 1;          ///< queries side by side
+  bool json = false;
+};
+
+/// Declares --queries --k --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on `app`; `flags` must outlive it.
+/// Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
+void AddQueryFlags(CLI::App& app, QueryFlags* flags);
+
+/// The answers to a file of queries, and what they took.
+struct QueryRun {
+  SearchOptions dials;                           ///< as resolved: what really ran
+  std::string simd;                              ///< "avx512": who computed the distances (the server's, for `query`)
+  int threads = 1;
+  std::vector<std::vector<Neighbour>> answers;   ///< per query, nearest first
+  std::vector<std::uint64_t> latency_ns;         ///< per query
+  double seconds = 0;                            ///< wall time of the whole run
+  std::optional<Counters> counters;              ///< sum over all queries; absent when nobody counted
+};
+
+/// Reads --groundtruth, if given, so that a wrong one is known before the queries run. Errors: as Summarise.
+absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries);
+
+/// Answers query `i` on worker `thread`, in [0, threads): fills `answer`.
+using AnswerOne = std::function<absl::Status(int thread, std::uint64_t i, std::vector<Neighbour>* answer)>;
+
+/// Runs `count` queries on `run->threads` threads, each taking the next query not yet taken, and fills answers, latency_ns and
+/// seconds. The first error stops all threads and is returned, with the query's number in front.
+absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryRun* run);
+
+/// The figures under the names of surface.md ("What `search --json` prints"), in its order. Recall is there only with a ground truth.
+/// Errors: of the ground-truth file; INVALID_ARGUMENT when it holds fewer queries than were run, or fewer than k neighbours.
+absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std::string& groundtruth);
+
+/// The same figures as a table for the eye.
+void PrintTable(const nlohmann::ordered_json& figures, std::ostream& out);
+
+/// Writes answers by suffix (see datasets/answer_writer.h). Whole or not at all.
+absl::Status WriteAnswers(const QueryRun& run, const std::string& path);
+
+/// All of the above after the run: writes --out, then prints the object on stdout (--json) or the table on stderr.
+absl::Status Report(const QueryRun& run, const QueryFlags& flags);
+
+}  // namespace hmann
