@@ -153,8 +153,9 @@ absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
   std::filesystem::remove(answers_, ignored);  // the answers of the run before must not pass for those of this one
   Json command = {{"run", setting}, {"answers", answers_}};
   if (count) command["count"] = true;
-  if (const absl::Status status = process_.WriteLine(command.dump()); !status.ok()) return Error(status);
-  HMANN_ASSIGN_OR_RETURN(const Json line, Receive(job_.run_timeout));
+  const absl::Status sent = process_.WriteLine(command.dump());
+  HMANN_ASSIGN_OR_RETURN(const Json line, Receive(job_.run_timeout));  // of a program that is gone, this says how it ended
+  if (!sent.ok()) return Error(sent);
   RunAnswer answer;
   if (count) {
     if (!line.contains("counters") || !line["counters"].is_object()) {

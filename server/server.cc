@@ -18,6 +18,10 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "server/convert.h"
+#include "server/health.h"
+#include "server/registry.h"
+#include "server/search_pool.h"
+#include "server/service.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann {
@@ -74,7 +78,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::Server(const ServerOptions& options)
-    : options_(options), registry_(options.indexes), pool_(options.threads, options.queue) {}
+    : options_(options), registry_(std::make_unique<Registry>(options.indexes)),
+      pool_(std::make_unique<SearchPool>(options.threads, options.queue)), health_(std::make_unique<HealthService>()) {}
 
 Server::~Server() {
   BeginDrain();
@@ -83,10 +88,10 @@ Server::~Server() {
 
 absl::Status Server::Listen() {
   const std::uint64_t max_request_bytes = MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
-  service_ = std::make_unique<SearchService>(&registry_, &pool_, options_.limits, max_request_bytes, options_.default_deadline);
-  health_.Register("");
-  health_.Register(kServiceName);
-  for (const IndexSpec& spec : options_.indexes) health_.Register(HealthName(spec.name));
+  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits, max_request_bytes, options_.default_deadline);
+  health_->Register("");
+  health_->Register(kServiceName);
+  for (const IndexSpec& spec : options_.indexes) health_->Register(HealthName(spec.name));
 
   grpc::EnableDefaultHealthCheckService(false);
   if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -95,7 +100,7 @@ absl::Status Server::Listen() {
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(service_.get());
-  builder.RegisterService(&health_);
+  builder.RegisterService(health_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port_ == 0) {
     if (server_ != nullptr) server_->Shutdown();
@@ -109,9 +114,10 @@ std::string Server::address() const { return absl::StrCat(options_.listen.substr
 
 void Server::Load() {
   bool all = true;
-  for (const auto& index : registry_.indexes()) {
+  for (const auto& index : registry_->indexes()) {
     if (stop_.load()) {
       index->Fail(absl::CancelledError("the server shuts down"));
+      all = false;
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -123,27 +129,33 @@ void Server::Load() {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const IndexInfo& info = (*index->Get())->info();
     spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(), info.n, info.dim, seconds.count());
-    health_.Set(HealthName(index->name()), true);
-    health_.Set(kServiceName, true);
+    health_->Set(HealthName(index->name()), true);
+    health_->Set(kServiceName, true);
   }
-  if (all) health_.Set("", true);
+  if (all) health_->Set("", true);
+  const std::lock_guard lock(mutex_);
+  loaded_ = true;
+  loaded_changed_.notify_all();
 }
 
 absl::Status Server::WaitLoaded() {
-  if (loader_.joinable()) loader_.join();
+  {
+    std::unique_lock lock(mutex_);
+    loaded_changed_.wait(lock, [this] { return loaded_; });
+  }
   std::vector<std::string> reasons;
-  for (const auto& index : registry_.indexes()) {
+  for (const auto& index : registry_->indexes()) {
     if (index->state() == IndexState::kServing) return absl::OkStatus();
     reasons.push_back(absl::StrCat(index->name(), ": ", index->failure().message()));
   }
   return absl::FailedPreconditionError(absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
 }
 
-void Server::BeginDrain() { health_.BeginDrain(); }
+void Server::BeginDrain() { health_->BeginDrain(); }
 
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
-  health_.EndWatches();
+  health_->EndWatches();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();
 }

@@ -2,17 +2,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/health.h"
 #include "server/options.h"
-#include "server/registry.h"
-#include "server/search_pool.h"
-#include "server/service.h"
 
 namespace grpc {
 class Server;
@@ -20,12 +18,17 @@ class Server;
 
 namespace hmann {
 
+class HealthService;
+class Registry;
+class SearchPool;
+class SearchService;
+
 /// A running server. The port is bound first, with every health entry NOT_SERVING; indexes are then opened and warmed one after the other
 /// and serve as soon as they are warm. An index that cannot be loaded does not stop the others.
 ///
 /// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does; "" once all do.
 ///
-/// Thread safety: Start, WaitLoaded and the destructor from one thread; the rest from any.
+/// Thread safety: Start, Shutdown and the destructor from one thread; the rest from any.
 class Server {
  public:
   /// Errors: of options.Validate(); of bind(2), e.g. for a port in use, as "listen 127.0.0.1:50051: Address already in use".
@@ -53,13 +56,16 @@ class Server {
   void Load();
 
   const ServerOptions options_;
-  Registry registry_;
-  SearchPool pool_;
-  HealthService health_;
+  const std::unique_ptr<Registry> registry_;
+  const std::unique_ptr<SearchPool> pool_;
+  const std::unique_ptr<HealthService> health_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable loaded_changed_;
+  bool loaded_ = false;
   std::thread loader_;
 };
 

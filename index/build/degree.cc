@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "index/base/prefetch.h"
 #include "index/base/random.h"
 
 namespace hmann {
@@ -17,6 +18,11 @@ Degrees ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree, 
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t v = begin; v < end; ++v) {
       const NodeId* const own = list(static_cast<NodeId>(v));
+      // The neighbours' lists lie anywhere: fetch those of the next node while this one's are read.
+      if (v + 1 < n) {
+        const NodeId* const next = list(static_cast<NodeId>(v + 1));
+        for (std::uint32_t i = 0; i < max_degree && next[i] != kNoNode; ++i) PrefetchLines(list(next[i]), max_degree * sizeof(NodeId));
+      }
       const std::uint32_t count = CountLinks(own, max_degree);
       degrees.out[v] = count;
       std::atomic_ref(degrees.either[v]).fetch_add(count, std::memory_order_relaxed);

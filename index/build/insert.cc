@@ -103,7 +103,7 @@ class Inserter {
     batch.Reserve(count + sources.size());
     batch.size = 0;
     const auto add = [&](NodeId id) {
-      PrefetchLines(view.Row(id), view.kernels->row_bytes);
+      PrefetchLines(view.Row(id), PrefetchBytes(*view.kernels));
       batch.Add(id, view.Row(id));
     };
     for (std::uint32_t i = 0; i < count; ++i) add(links[i]);

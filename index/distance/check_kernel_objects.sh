@@ -24,7 +24,7 @@ for object in "$@"; do
       ;;
   esac
   case $object in
-    *kernels_avx*.o) [ "$(wide_registers "$object")" -gt 0 ] || complain "$object: no AVX instruction: the flags are lost, or this check is" ;;
+    *kernels_avx*.o) [ "$(wide_registers "$object")" -gt 0 ] || complain "$object: no AVX instruction: the flags or this check are lost" ;;
     *) [ "$(wide_registers "$object")" -eq 0 ] || complain "$object: AVX instructions outside the files compiled for them" ;;
   esac
 done

@@ -46,11 +46,16 @@ void Complain(const char* level, DType dtype, Metric metric, std::size_t dim, co
 template <class Component>
 Component Value(std::size_t pattern, std::size_t i, Component low, Component high, std::mt19937& random) {
   switch (pattern) {
-    case 0: return high;
-    case 1: return low;
-    case 2: return i % 2 ? low : high;
-    case 3: return i == 0 ? 1 : 0;
-    default: return static_cast<Component>(low + (static_cast<double>(high) - low) * (random() % 256) / 255);
+    case 0:
+      return high;
+    case 1:
+      return low;
+    case 2:
+      return i % 2 ? low : high;
+    case 3:
+      return i == 0 ? 1 : 0;
+    default:
+      return static_cast<Component>(low + (static_cast<double>(high) - low) * (random() % 256) / 255);
   }
 }
 
@@ -132,7 +137,8 @@ std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, 
         const DistanceKey expected = i < n ? kernel.one(rows[a], pointers[i], dim) : kUntouched;
         if (keys[i] == expected) continue;
         ++mismatches;
-        Complain(level.name, kernel.dtype, kernel.metric, dim, i < n ? "many differs from one" : "many writes behind out", expected, keys[i]);
+        Complain(level.name, kernel.dtype, kernel.metric, dim, i < n ? "many differs from one" : "many writes behind out", expected,
+                 keys[i]);
       }
     }
   }

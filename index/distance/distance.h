@@ -40,10 +40,10 @@ struct Kernels {
   float ToDistance(DistanceKey key) const;
 };
 
-/// How much of a row is worth a prefetch; the hardware follows a longer row by itself, and asking for all of its lines fills the
-/// queue that the next rows need. Batches of 24 random rows out of 128 MiB, Zen 4, ns per distance with 256 bytes, whole rows and
-/// none: u8 128-d 22, 22, 26; f32 96-d 38, 43, 51; u8 784-d 90, 97, 86. Prefetches inside `many`, 8 rows ahead, gained nothing
-/// over these and cost 8 % in L1.
+/// How much of a row is worth a prefetch: the hardware follows a longer row by itself, and asking for all of its lines fills the
+/// queue that the next rows need. kernels_bench on Zen 4, batches of 24 random rows out of 128 MiB, ns per distance with 256 bytes,
+/// whole rows and none: u8 128-d 20, 20, 22; f32 96-d 41, 42, 46; u8 784-d 90, 104, 92. Prefetches inside `many`, 8 rows ahead,
+/// gained nothing over these and cost up to 8 % in L1.
 constexpr std::size_t PrefetchBytes(const Kernels& kernels) { return kernels.row_bytes < 256 ? kernels.row_bytes : 256; }
 
 /// Chooses the best level that this CPU and its operating system support, or the one that HMANN_SIMD names.

@@ -190,7 +190,8 @@ TEST(Cosine, StaysWithinZeroAndTwo) {
   const Kernels kernels = MustChoose(DType::kF32, Metric::kCosine, 128);
   std::vector<float> v(128), opposite(128);
   for (int trial = 0; trial < 200; ++trial) {
-    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(std::sin(trial * 128.0 + static_cast<double>(i))), opposite[i] = -v[i];
+    for (std::size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<float>(std::sin(trial * 128.0 + static_cast<double>(i))), opposite[i] = -v[i];
     EXPECT_GE(Measure(kernels, v, v), 0.0f);
     EXPECT_LE(Measure(kernels, v, opposite), 2.0f);
   }

@@ -18,8 +18,10 @@ absl::Status EncodeF32(const Kernels& kernels, const void* vector, std::byte* ro
     float x;
     std::memcpy(&x, row + i * sizeof(float), sizeof(float));
     if (!std::isfinite(x)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("component ", i, ": expected a finite number; found ", std::isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf"));
+      return absl::InvalidArgumentError(absl::StrCat("component ", i, ": expected a finite number; found ",
+                                                     std::isnan(x) ? "NaN"
+                                                     : x > 0       ? "Inf"
+                                                                   : "-Inf"));
     }
     squared_norm += static_cast<double>(x) * x;
   }
@@ -68,9 +70,12 @@ float Kernels::ToDistance(DistanceKey key) const {
 
 absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row) {
   switch (kernels.dtype) {
-    case DType::kF32: return EncodeF32(kernels, vector, row);
-    case DType::kU8: return EncodeBytes<std::uint8_t>(kernels, vector, row);
-    case DType::kI8: return EncodeBytes<std::int8_t>(kernels, vector, row);
+    case DType::kF32:
+      return EncodeF32(kernels, vector, row);
+    case DType::kU8:
+      return EncodeBytes<std::uint8_t>(kernels, vector, row);
+    case DType::kI8:
+      return EncodeBytes<std::int8_t>(kernels, vector, row);
   }
   return absl::InternalError("unknown dtype");
 }

@@ -164,17 +164,29 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
 template <DType kType, class Metric>
 struct OpOf;
 template <class Metric>
-struct OpOf<DType::kF32, Metric> { using Op = F32Dot; };
+struct OpOf<DType::kF32, Metric> {
+  using Op = F32Dot;
+};
 template <class Metric>
-struct OpOf<DType::kU8, Metric> { using Op = U8Dot; };
+struct OpOf<DType::kU8, Metric> {
+  using Op = U8Dot;
+};
 template <class Metric>
-struct OpOf<DType::kI8, Metric> { using Op = I8Dot; };
+struct OpOf<DType::kI8, Metric> {
+  using Op = I8Dot;
+};
 template <>
-struct OpOf<DType::kF32, L2> { using Op = F32L2; };
+struct OpOf<DType::kF32, L2> {
+  using Op = F32L2;
+};
 template <>
-struct OpOf<DType::kU8, L2> { using Op = U8L2; };
+struct OpOf<DType::kU8, L2> {
+  using Op = U8L2;
+};
 template <>
-struct OpOf<DType::kI8, L2> { using Op = I8L2; };
+struct OpOf<DType::kI8, L2> {
+  using Op = I8L2;
+};
 
 template <DType kType, class Metric>
 using OpFor = typename OpOf<kType, Metric>::Op;
@@ -185,9 +197,8 @@ constexpr std::size_t FixedDim(std::size_t dim) {
   return (dim + Op::kStep - 1) / Op::kStep <= Op::kQueryRegisters ? dim : 0;
 }
 
-#define HMANN_KERNEL(type, metric, dim)                                                                        \
-  {DType::k##type, Metric::k##metric, dim,                                                                     \
-   One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>,                   \
+#define HMANN_KERNEL(type, metric, dim)                                                                                              \
+  {DType::k##type, Metric::k##metric, dim, One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>, \
    Many<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>},
 constexpr KernelRow kRows[] = {
 #include "index/distance/kernel_list.def"

@@ -45,8 +45,10 @@ Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
   for (std::size_t i = 0; i < kDistinct; ++i) {
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const std::uint32_t value = random() % 127 + 1;
-      if (kernels.dtype == DType::kF32) reinterpret_cast<float*>(vector.data())[c] = static_cast<float>(value);
-      else vector[c] = static_cast<std::byte>(value);
+      if (kernels.dtype == DType::kF32)
+        reinterpret_cast<float*>(vector.data())[c] = static_cast<float>(value);
+      else
+        vector[c] = static_cast<std::byte>(value);
     }
     if (!EncodeRow(kernels, vector.data(), distinct.data() + i * stride).ok()) std::exit(1);
   }
@@ -56,8 +58,8 @@ Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
 }
 
 void Report(benchmark::State& state, std::size_t per_iteration) {
-  state.counters["distance"] = benchmark::Counter(static_cast<double>(per_iteration),
-                                                  benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["distance"] =
+      benchmark::Counter(static_cast<double>(per_iteration), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void RunL1(benchmark::State& state, const char* level, Shape shape, bool many) {
@@ -69,8 +71,10 @@ void RunL1(benchmark::State& state, const char* level, Shape shape, bool many) {
   for (std::size_t i = 0; i < n; ++i) pointers[i] = rows.data() + i * stride;
   std::vector<DistanceKey> keys(n);
   for (auto _ : state) {
-    if (many) kernels.many(query, pointers.data(), n, shape.dim, keys.data());
-    else for (std::size_t i = 0; i < n; ++i) keys[i] = kernels.one(query, pointers[i], shape.dim);
+    if (many)
+      kernels.many(query, pointers.data(), n, shape.dim, keys.data());
+    else
+      for (std::size_t i = 0; i < n; ++i) keys[i] = kernels.one(query, pointers[i], shape.dim);
     benchmark::DoNotOptimize(keys.data());
     benchmark::ClobberMemory();
   }
@@ -92,9 +96,12 @@ void RunMemory(benchmark::State& state, const char* level, Shape shape, bool man
     if (at + kBatch > order.size()) at = 0;
     for (std::size_t i = 0; i < kBatch; ++i) pointers[i] = rows.data() + order[at + i] * stride;
     at += kBatch;
-    if (prefetch) for (const std::byte* row : pointers) PrefetchLines(row, PrefetchBytes(kernels));
-    if (many) kernels.many(query.data(), pointers, kBatch, shape.dim, keys.data());
-    else for (std::size_t i = 0; i < kBatch; ++i) keys[i] = kernels.one(query.data(), pointers[i], shape.dim);
+    if (prefetch)
+      for (const std::byte* row : pointers) PrefetchLines(row, PrefetchBytes(kernels));
+    if (many)
+      kernels.many(query.data(), pointers, kBatch, shape.dim, keys.data());
+    else
+      for (std::size_t i = 0; i < kBatch; ++i) keys[i] = kernels.one(query.data(), pointers[i], shape.dim);
     benchmark::DoNotOptimize(keys.data());
     benchmark::ClobberMemory();
   }
@@ -102,15 +109,15 @@ void RunMemory(benchmark::State& state, const char* level, Shape shape, bool man
 }
 
 void RegisterAll() {
-  const Shape shapes[] = {{DType::kU8, Metric::kL2, 128},  {DType::kF32, Metric::kL2, 96}, {DType::kU8, Metric::kL2, 784},
-                          {DType::kI8, Metric::kL2, 100},  {DType::kI8, Metric::kInnerProduct, 100},
-                          {DType::kU8, Metric::kCosine, 128}, {DType::kF32, Metric::kL2, 128}, {DType::kF32, Metric::kInnerProduct, 96}};
+  const Shape shapes[] = {{DType::kU8, Metric::kL2, 128},  {DType::kF32, Metric::kL2, 96},           {DType::kU8, Metric::kL2, 784},
+                          {DType::kI8, Metric::kL2, 100},  {DType::kI8, Metric::kInnerProduct, 100}, {DType::kU8, Metric::kCosine, 128},
+                          {DType::kF32, Metric::kL2, 128}, {DType::kF32, Metric::kInnerProduct, 96}};
   for (const Shape& shape : shapes) {
     for (const SimdLevel& level : BuiltSimdLevels()) {
       if (!level.supported()) continue;
       const char* simd = level.name;
-      const std::string name = std::string(Name(shape.dtype)) + "/" + std::string(Name(shape.metric)) + "/" +
-                               std::to_string(shape.dim) + "/" + simd + "/";
+      const std::string name =
+          std::string(Name(shape.dtype)) + "/" + std::string(Name(shape.metric)) + "/" + std::to_string(shape.dim) + "/" + simd + "/";
       for (const bool many : {false, true}) {
         const std::string call = many ? "many" : "one";
         benchmark::RegisterBenchmark((name + "L1/" + call).c_str(), RunL1, simd, shape, many);

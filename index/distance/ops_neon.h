@@ -30,9 +30,7 @@ struct F32Op {
   HMANN_OP Block LoadTail(const float* q, std::size_t n) { return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float))); }
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_f32(0); }
   HMANN_OP void Query(Sum&, Block) {}
-  HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
-    vst1q_f32(values, vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])));
-  }
+  HMANN_OP void Reduce(const Sum (&s)[4], float* values) { vst1q_f32(values, vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3]))); }
 };
 
 struct F32L2 : F32Op {
@@ -112,9 +110,7 @@ struct I8Dot {
   }
   HMANN_OP void Add(Sum& sum, Block q, const Component* row) { Accumulate(sum, q, Load(row)); }
   HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
-  HMANN_OP void Reduce(const Sum (&s)[4], Value* values) {
-    vst1q_s32(values, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
-  }
+  HMANN_OP void Reduce(const Sum (&s)[4], Value* values) { vst1q_s32(values, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3]))); }
 };
 
 #undef HMANN_OP

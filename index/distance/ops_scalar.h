@@ -9,11 +9,15 @@ namespace {
 
 struct ScalarL2 {
   template <class Value>
-  static Value Term(Value a, Value b) { return (a - b) * (a - b); }
+  static Value Term(Value a, Value b) {
+    return (a - b) * (a - b);
+  }
 };
 struct ScalarDot {
   template <class Value>
-  static Value Term(Value a, Value b) { return a * b; }
+  static Value Term(Value a, Value b) {
+    return a * b;
+  }
 };
 
 template <class C, class V, class Term>
@@ -21,7 +25,7 @@ struct ScalarOp {
   using Component = C;
   using Value = V;
   using Block = const Component*;
-  static constexpr std::size_t kStep = 8;
+  static constexpr std::size_t kStep = sizeof(Component) == 4 ? 4 : 8;  // sums of four rows fit 16 SSE registers
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 0;
   struct Sum {
@@ -48,7 +52,8 @@ struct ScalarOp {
   static void Reduce(const Sum (&sums)[4], Value* values) {
     for (std::size_t r = 0; r < 4; ++r) {
       const Value* s = sums[r].lanes;
-      values[r] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+      values[r] = (s[0] + s[2]) + (s[1] + s[3]);
+      if constexpr (kStep == 8) values[r] += (s[4] + s[6]) + (s[5] + s[7]);
     }
   }
 };

@@ -28,8 +28,10 @@ inline double Component(DType dtype, const std::byte* row, std::size_t i) {
       std::memcpy(&x, row + i * sizeof(x), sizeof(x));
       return x;
     }
-    case DType::kU8: return std::to_integer<std::uint8_t>(row[i]);
-    case DType::kI8: return static_cast<std::int8_t>(row[i]);
+    case DType::kU8:
+      return std::to_integer<std::uint8_t>(row[i]);
+    case DType::kI8:
+      return static_cast<std::int8_t>(row[i]);
   }
   return std::nan("");
 }

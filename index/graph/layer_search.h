@@ -71,7 +71,7 @@ NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry
     batch.size = 0;
     for (std::uint32_t i = 0; i < layer.max_degree && links[i] < layer.nodes; ++i) {
       const std::byte* row = layer.Row(links[i]);
-      PrefetchLines(row, layer.kernels->row_bytes);
+      PrefetchLines(row, PrefetchBytes(*layer.kernels));
       batch.Add(links[i], row);
     }
     batch.Score(*layer.kernels, query);
@@ -97,7 +97,7 @@ bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t w
   Beam& beam = scratch.beam;
   RowBatch& batch = scratch.batch;
   batch.Reserve(layer.max_degree);
-  const std::size_t row_bytes = layer.kernels->row_bytes;
+  const std::size_t row_bytes = PrefetchBytes(*layer.kernels);
   for (; beam.HasNext(window); --most_steps) {
     if (most_steps == 0) return false;
     const NodeId* links = layer.Links(beam.PopNext());

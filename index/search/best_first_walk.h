@@ -106,7 +106,7 @@ class BestFirstWalk {
   void Meet(NodeId node) {
     if (node < index_->n1()) {
       const std::byte* row = index_->FastRow(node);
-      PrefetchLines(row, index_->kernels.row_bytes);
+      PrefetchLines(row, PrefetchBytes(index_->kernels));
       scratch_->batch.Add(node, row);
     } else {
       wanted_[wanted_size_++] = node;

@@ -52,7 +52,7 @@ void FetchWanted(const Walk& walk, const PlacedIndex& index, std::span<const std
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     records[i] = index.Record(wanted[i]);
-    PrefetchLines(records[i] + index.records.row_offset, index.kernels.row_bytes);
+    PrefetchLines(records[i] + index.records.row_offset, PrefetchBytes(index.kernels));
   }
   // The runner-up is expanded next unless one of these vectors beats it.
   if (const NodeId next = walk.Upcoming(); next != kNoNode) PrefetchLines(index.Links(next, index.Record(next)), link_bytes);

@@ -39,7 +39,7 @@ SearchOptions SearchOptions::Resolved(std::uint64_t n, std::uint64_t n1) const {
   SearchOptions resolved = *this;
   if (walk == Walk::kDefault) resolved.walk = Walk::kPool;
   const bool pool = resolved.walk == Walk::kPool;
-  if (ef_l1 == 0) resolved.ef_l1 = pool ? 16 : std::max(32u, 4 * k);
+  if (ef_l1 == 0) resolved.ef_l1 = pool ? 4 : std::max(32u, 4 * k);
   if (ef_l0 < 0) resolved.ef_l0 = pool ? std::max(64u, 2 * k) : 2;
   if (resolved.ef_l0 == 0) {
     resolved.ef_l1 = std::max<std::uint32_t>(resolved.ef_l1, static_cast<std::uint32_t>(std::min<std::uint64_t>(k, n1)));

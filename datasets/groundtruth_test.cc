@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/exact_distance.h"
+#include "datasets/exact_neighbours.h"
+#include "datasets/generate.h"
+#include "datasets/temp_folder.h"
+#include "gmock/gmock.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+using u32 = std::uint32_t;
+
+VectorFile Made(const TempFolder& folder, const std::string& name, Shape shape, std::uint64_t n, std::uint64_t first, u32 dim) {
+  Progress progress(Progress::Show::kNever);
+  GenerateOptions options;
+  options.shape = shape;
+  options.n = n;
+  options.first = first;
+  options.dim = dim;
+  options.clusters = 10;
+  options.threads = 2;
+  EXPECT_TRUE(Generate(options, folder / name, progress).ok());
+  auto file = VectorFile::Open(folder / name);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+/// The obvious way: every distance in doubles, all sorted.
+GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
+  const auto component = [](const VectorFile& file, std::uint64_t i, u32 c) -> double {
+    if (file.dtype() == DType::kU8) return std::to_integer<std::uint8_t>(file.Row(i)[c]);
+    if (file.dtype() == DType::kI8) return static_cast<std::int8_t>(file.Row(i)[c]);
+    float value;
+    std::memcpy(&value, file.Row(i) + 4 * std::size_t{c}, 4);
+    return value;
+  };
+  GroundTruth truth{.n = static_cast<u32>(queries.n()), .k = k, .ids = {}, .distances = {}};
+  for (std::uint64_t q = 0; q < queries.n(); ++q) {
+    std::vector<std::pair<double, std::uint64_t>> all;
+    for (std::uint64_t b = 0; b < base.n(); ++b) {
+      double l2 = 0, dot = 0, qq = 0, bb = 0;
+      for (u32 c = 0; c < base.dim(); ++c) {
+        const double x = component(queries, q, c), y = component(base, b, c);
+        l2 += (x - y) * (x - y);
+        dot += x * y;
+        qq += x * x;
+        bb += y * y;
+      }
+      all.emplace_back(metric == Metric::kL2 ? l2 : metric == Metric::kInnerProduct ? -dot : 1 - dot / (std::sqrt(qq) * std::sqrt(bb)), b);
+    }
+    std::sort(all.begin(), all.end());
+    for (u32 j = 0; j < k; ++j) {
+      truth.ids.push_back(all[j].second);
+      truth.distances.push_back(static_cast<float>(all[j].first));
+    }
+  }
+  return truth;
+}
+
+ExactReport Exact(const VectorFile& base, const VectorFile& queries, ExactOptions options) {
+  Progress progress(Progress::Show::kNever);
+  options.threads = 2;
+  auto report = ExactNeighbours(base, queries, options, progress);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return *std::move(report);
+}
+
+struct Case {
+  const char* suffix;
+  Metric metric;
+};
+
+class GroundTruthOf : public testing::TestWithParam<Case> {};
+
+TEST_P(GroundTruthOf, EqualsBruteForce) {
+  const TempFolder folder;
+  const auto [suffix, metric] = GetParam();
+  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kHubs, Shape::kDuplicates}) {
+    for (const u32 dim : {1u, 7u, 48u}) {
+      if (metric == Metric::kCosine && dim == 1) continue;  // all directions are one: ties of rounding, not of the data
+      const VectorFile base = Made(folder, absl::StrCat("base", suffix), shape, 900, 0, dim);
+      const VectorFile queries = Made(folder, absl::StrCat("query", suffix), shape, 25, 900, dim);
+      if (metric == Metric::kCosine && dim == 7 && base.dtype() != DType::kF32) continue;  // parallel small integers likewise
+      // Small blocks: the base comes in five, the queries in three.
+      const ExactReport exact = Exact(base, queries, {.metric = metric, .k = 20, .slack = 8, .threads = 2, .block_bytes = std::uint64_t{200} * dim * 4});
+      const GroundTruth expected = BruteForce(base, queries, metric, 20);
+      EXPECT_EQ(exact.truth.ids, expected.ids) << Name(shape) << " dim " << dim;
+      EXPECT_EQ(exact.truth.distances, expected.distances) << Name(shape) << " dim " << dim;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroundTruthOf,
+                         testing::Values(Case{".fbin", Metric::kL2}, Case{".fbin", Metric::kInnerProduct}, Case{".fbin", Metric::kCosine},
+                                         Case{".u8bin", Metric::kL2}, Case{".u8bin", Metric::kInnerProduct}, Case{".u8bin", Metric::kCosine},
+                                         Case{".i8bin", Metric::kL2}, Case{".i8bin", Metric::kInnerProduct}, Case{".i8bin", Metric::kCosine}),
+                         [](const auto& test) { return absl::StrCat(test.param.suffix + 1, "_", std::string(Name(test.param.metric))); });
+
+TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
+  const TempFolder folder;
+  // 300 equal vectors, then 10 nearer ones: k = 50 must be those 10 and the first 40 of the equal ones.
+  std::string rows;
+  for (int i = 0; i < 310; ++i) rows += i < 300 ? "\x05\x05" : "\x01\x01";
+  const auto base = VectorFile::Open(folder.Write("b.u8bin", Bytes(u32{310}, u32{2}) + rows));
+  const auto query = VectorFile::Open(folder.Write("q.u8bin", Bytes(u32{1}, u32{2}) + std::string(2, '\0')));
+  ASSERT_TRUE(base.ok() && query.ok());
+  const ExactReport exact = Exact(*base, *query, {.metric = Metric::kL2, .k = 50, .slack = 10, .threads = 2, .block_bytes = 64 << 20});
+  EXPECT_EQ(exact.scanned_queries, 1u);
+  for (std::uint64_t j = 0; j < 50; ++j) {
+    EXPECT_EQ(exact.truth.ids[j], j < 10 ? 300 + j : j - 10);
+    EXPECT_EQ(exact.truth.distances[j], j < 10 ? 2.0f : 50.0f);
+  }
+}
+
+TEST(GroundTruth, SeesDifferencesThatF32Hides) {
+  const TempFolder folder;
+  // Squared distances 4096 + (j / 1024)^2 far from the origin: |q|^2 + |b|^2 - 2qb in f32 cannot tell them apart.
+  std::string rows;
+  constexpr u32 kRows = 200;
+  for (u32 i = 0; i < kRows; ++i) rows += Bytes(4000.0f + 64.0f, 4000.0f, static_cast<float>(kRows - i) * 0x1p-10f);
+  const auto base = VectorFile::Open(folder.Write("b.fbin", Bytes(kRows, u32{3}) + rows));
+  const auto query = VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{3}, 4000.0f, 4000.0f, 0.0f)));
+  ASSERT_TRUE(base.ok() && query.ok());
+  const ExactReport exact = Exact(*base, *query, {.metric = Metric::kL2, .k = 10, .slack = 5, .threads = 2, .block_bytes = 64 << 20});
+  EXPECT_EQ(exact.scanned_queries, 1u);
+  for (u32 j = 0; j < 10; ++j) EXPECT_EQ(exact.truth.ids[j], kRows - 1 - j);
+}
+
+TEST(GroundTruth, ProvesOrdinaryDataWithoutScanning) {
+  const auto base = VectorFile::Open("datasets/sample/base.u8bin");
+  const auto queries = VectorFile::Open("datasets/sample/query.u8bin");
+  ASSERT_TRUE(base.ok() && queries.ok());
+  const ExactReport exact = Exact(*base, *queries, {.metric = Metric::kL2, .k = 100, .slack = 32, .threads = 2, .block_bytes = 1 << 20});
+  EXPECT_EQ(exact.scanned_queries, 0u);
+  const auto shipped = ReadGroundTruth("datasets/sample/query.gt100");
+  ASSERT_TRUE(shipped.ok()) << shipped.status();
+  EXPECT_EQ(exact.truth.ids, shipped->ids);
+  EXPECT_EQ(exact.truth.distances, shipped->distances);
+}
+
+TEST(GroundTruth, NamesBadInput) {
+  const TempFolder folder;
+  Progress progress(Progress::Show::kNever);
+  const auto f32 = VectorFile::Open(folder.Write("a.fbin", Bytes(u32{2}, u32{2}, 1.0f, 2.0f, 0.0f, 0.0f)));
+  const auto wide = VectorFile::Open(folder.Write("b.fbin", Bytes(u32{1}, u32{3}, 1.0f, 2.0f, 3.0f)));
+  const auto u8 = VectorFile::Open(folder.Write("c.u8bin", Bytes(u32{1}, u32{2}) + "ab"));
+  const auto nan = VectorFile::Open(folder.Write("d.fbin", Bytes(u32{1}, u32{2}, 1.0f, std::nanf(""))));
+  const auto far = VectorFile::Open(folder.Write("e.fbin", Bytes(u32{1}, u32{2}, 1e30f, 1.0f)));
+  ASSERT_TRUE(f32.ok() && wide.ok() && u8.ok() && nan.ok() && far.ok());
+  const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
+    const auto report = ExactNeighbours(base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20}, progress);
+    EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(report.status().message());
+  };
+  EXPECT_THAT(message(*f32, *wide, Metric::kL2, 1), HasSubstr("f32 of dimension 3 found, f32 of dimension 2 expected"));
+  EXPECT_THAT(message(*f32, *u8, Metric::kL2, 1), HasSubstr("u8 of dimension 2 found"));
+  EXPECT_THAT(message(*f32, *f32, Metric::kL2, 0), HasSubstr("k: 0 asked for"));
+  EXPECT_THAT(message(*f32, *f32, Metric::kL2, 3), HasSubstr("k: 3 asked for, 1 to 2"));
+  EXPECT_THAT(message(*f32, *nan, Metric::kL2, 1), HasSubstr("row 0, component 1"));
+  EXPECT_THAT(message(*nan, *f32, Metric::kL2, 1), HasSubstr("row 0, component 1"));
+  EXPECT_THAT(message(*far, *f32, Metric::kL2, 1), HasSubstr("row 0: a zero vector (under cosine), or one whose squared norm overflows"));
+  EXPECT_THAT(message(*f32, *f32, Metric::kCosine, 1), HasSubstr("row 1: a zero vector"));
+}
+
+}  // namespace
+}  // namespace hmann

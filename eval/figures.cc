@@ -1,0 +1,137 @@
+#include "eval/figures.h"
+
+#include <algorithm>
+
+#include "eval/statistics.h"
+
+namespace hmann {
+namespace {
+
+double Seconds(const SettingRuns& runs, std::size_t round, RunClock clock) {
+  return clock == RunClock::kCpu ? runs.cpu_seconds[round] : runs.seconds[round];
+}
+
+std::vector<double> Qps(const SettingRuns& runs, const Reading& reading) {
+  std::vector<double> qps;
+  for (std::size_t r = 0; r < runs.seconds.size(); ++r) qps.push_back(static_cast<double>(reading.queries) / Seconds(runs, r, reading.clock));
+  return qps;
+}
+
+double Resolution(const Reading& reading) { return 1.0 / (static_cast<double>(reading.queries) * reading.k); }
+
+/// Indices of the points on the front, recall ascending.
+std::vector<std::size_t> Front(const std::vector<PointFigures>& points) {
+  std::vector<OperatingPoint> operating;
+  for (const PointFigures& point : points) operating.push_back({point.recall, point.qps});
+  return ParetoFront(operating);
+}
+
+std::vector<PointFigures> Points(const ContestantRuns& runs, const Reading& reading) {
+  std::vector<PointFigures> points;
+  for (const SettingRuns& setting : runs.settings) {
+    const std::vector<double> qps = Qps(setting, reading);
+    points.push_back({setting.setting, setting.counters, Median(setting.recall), Median(qps), Mad(qps), false});
+  }
+  for (const std::size_t i : Front(points)) points[i].front = true;
+  return points;
+}
+
+/// Per round, QPS at the target; empty if the front does not reach it.
+struct RoundsAtTarget {
+  std::vector<double> qps;
+  double at_recall = 0;
+};
+
+RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFigures>& points, double target, const Reading& reading) {
+  const std::vector<std::size_t> front = Front(points);
+  RoundsAtTarget result;
+  std::vector<double> recalls(front.size()), values(front.size());
+  for (std::size_t i = 0; i < front.size(); ++i) recalls[i] = points[front[i]].recall;
+  const std::size_t rounds = runs.settings.empty() ? 0 : runs.settings[0].seconds.size();
+  for (std::size_t r = 0; r < rounds; ++r) {
+    for (std::size_t i = 0; i < front.size(); ++i) {
+      values[i] = static_cast<double>(reading.queries) / Seconds(runs.settings[front[i]], r, reading.clock);
+    }
+    const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
+    if (!at) return {};
+    result.qps.push_back(at->value);
+    result.at_recall = at->recall;
+  }
+  return result;
+}
+
+double WallOverCpu(const ContestantRuns& runs) {
+  std::vector<double> ratios;
+  for (const SettingRuns& setting : runs.settings) {
+    for (std::size_t r = 0; r < setting.seconds.size(); ++r) ratios.push_back(setting.seconds[r] / setting.cpu_seconds[r]);
+  }
+  return ratios.empty() ? 0 : Median(std::move(ratios));
+}
+
+}  // namespace
+
+std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, const Reading& reading) {
+  std::vector<ContestantFigures> figures;
+  for (const ContestantRuns& contestant : runs) {
+    figures.push_back({contestant.name, contestant.ready, contestant.build, Points(contestant, reading), {}, WallOverCpu(contestant)});
+  }
+  const auto reference = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& c) { return c.name == reading.reference; });
+  for (const double target : reading.targets) {
+    RoundsAtTarget of_reference;
+    if (reference != runs.end()) of_reference = ReadRounds(*reference, figures[reference - runs.begin()].points, target, reading);
+    for (std::size_t c = 0; c < runs.size(); ++c) {
+      const RoundsAtTarget rounds = ReadRounds(runs[c], figures[c].points, target, reading);
+      TargetFigures at;
+      at.target = target;
+      if (!rounds.qps.empty()) {
+        at.qps = Median(rounds.qps);
+        at.qps_mad = Mad(rounds.qps);
+        at.at_recall = rounds.at_recall;
+        std::vector<double> ratios;
+        for (std::size_t r = 0; r < of_reference.qps.size(); ++r) ratios.push_back(rounds.qps[r] / of_reference.qps[r]);
+        if (!ratios.empty()) {
+          at.ratio = Median(ratios);
+          at.ratio_mad = Mad(ratios);
+        }
+      }
+      figures[c].targets.push_back(at);
+    }
+  }
+  return figures;
+}
+
+ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const std::function<bool(const Json& setting)>& keep) {
+  ContestantRuns kept = {name, runs.ready, runs.build, {}};
+  for (const SettingRuns& setting : runs.settings) {
+    if (keep(setting.setting)) kept.settings.push_back(setting);
+  }
+  return kept;
+}
+
+std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target, const Reading& reading) {
+  std::vector<double> recalls, values;
+  for (const std::size_t i : Front(contestant.points)) {
+    const PointFigures& point = contestant.points[i];
+    if (!point.counters.is_object() || !point.counters.contains(counter)) continue;
+    recalls.push_back(point.recall);
+    values.push_back(std::max(point.counters[counter].get<double>(), 1e-9));  // none at all: a log needs something
+  }
+  const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
+  return at ? std::optional(at->value) : std::nullopt;
+}
+
+std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) {
+  std::vector<std::pair<double, Turn>> timed;
+  for (std::size_t c = 0; c < settings_of.size(); ++c) {
+    for (std::size_t s = 0; s < settings_of[c]; ++s) {
+      timed.push_back({(static_cast<double>(s) + 0.5) / static_cast<double>(settings_of[c]), {c, s}});
+    }
+  }
+  std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Turn> turns;
+  for (const auto& [time, turn] : timed) turns.push_back(turn);
+  if (round % 2 == 1) std::reverse(turns.begin(), turns.end());
+  return turns;
+}
+
+}  // namespace hmann

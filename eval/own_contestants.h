@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "eval/contestant.h"
+
+namespace hmann {
+
+/// The contestants that come with hmann: "hmann", "hmann-aa" (the same index in a second process: what differs is the machine's noise),
+/// "hnswlib" (float), "hnswlib-u8" (its integer distance; u8 under L2 only) and "faiss".
+/// Their programs are looked for in $HMANN_ADAPTER_DIR, beside this program, and where the build and the installation put them.
+/// `build_of_hmann`: build settings of the first two. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming the folders.
+absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann);
+
+/// Those of them that can take part with such data.
+std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);
+
+/// "NAME=COMMAND": a program that speaks adapters/PROTOCOL.md, with whatever arguments of its own, as a shell would read it.
+/// Errors: INVALID_ARGUMENT when either side is empty.
+absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text);
+
+}  // namespace hmann

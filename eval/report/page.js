@@ -1,0 +1,250 @@
+// Fills the page from the results and answers the reader's clicks.
+
+const results = JSON.parse(document.getElementById("results").textContent);
+const resolution = 1 / (results.data.query_count * results.data.k);
+const byId = (id) => document.getElementById(id);
+const state = { hidden: new Set(), walk: "all", unit: "qps", frontOnly: false };
+
+const KNOWN = ["hmann", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss"];
+const others = results.contestants.map((c) => c.name).filter((name) => !KNOWN.includes(name));
+/** The custom property that holds a contestant's colour. */
+function colourName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
+
+function paint(node, name) { node.style.setProperty("--swatch", `var(${colourName(name)})`); return node; }
+
+function text(parent, tag, content, className) {
+  const node = element(tag, className, parent);
+  node.textContent = content;
+  return node;
+}
+
+const walks = [...new Set(results.contestants.flatMap((c) => c.points.map((p) => p.setting.walk)).filter(Boolean))].sort();
+
+/** The curves that the controls leave: a walk's filter touches only contestants that have walks. */
+function shownCurves() {
+  return results.contestants.filter((c) => !state.hidden.has(c.name)).map((contestant) => {
+    const points = contestant.points.filter((p) => state.walk === "all" || !p.setting.walk || p.setting.walk === state.walk);
+    const front = paretoFront(points);
+    return {
+      name: contestant.name, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
+      others: state.frontOnly ? [] : points.filter((p) => !front.includes(p)),
+    };
+  });
+}
+
+function pointLines(point, curve) {
+  const lines = [
+    { text: curve.name },
+    { text: settingText(point.setting) },
+    { text: `recall ${formatRecall(point.recall)}` },
+    { text: `${formatFigure(point.qps)} ± ${formatFigure(point.qps_mad)} queries/s, ${formatFigure(1e6 / point.qps)} µs each` },
+  ];
+  if (point.counters) {
+    const c = point.counters;
+    lines.push({ text: `per query: ${formatFigure((c.distances_fast || 0) + (c.distances_slow || 0))} distances, ${formatFigure(c.slow_reads || 0)} slow reads`, quiet: true });
+  }
+  return lines;
+}
+
+let chart = null, curves = [], chosen = null;
+function draw() {
+  curves = shownCurves();
+  chosen = null;
+  const perQuery = state.unit === "us";
+  chart = drawCurves(byId("curves"), {
+    curves, targets: results.targets, resolution, unit: perQuery ? "µs per query" : "queries per second",
+    value: perQuery ? (point) => 1e6 / point.qps : (point) => point.qps, hover: pointLines, hovered: () => {},
+  });
+  if (results.reference) drawRatios(byId("ratio"), { curves, reference: results.reference, targets: results.targets, resolution });
+}
+
+/** Arrow keys: along a curve's front, and from curve to curve; what is reached is spoken. */
+function onKey(event) {
+  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  const fronts = curves.filter((curve) => curve.front.length > 0);
+  if (event.key === "Escape" && chart) chart.select(null, null);
+  if (!step || !chart || fronts.length === 0) return;
+  event.preventDefault();
+  const c = chosen ? (chosen.c + step[1] + fronts.length) % fronts.length : 0;
+  const last = fronts[c].front.length - 1;
+  const i = chosen ? Math.min(last, Math.max(0, chosen.i + step[0])) : 0;
+  chosen = { c, i };
+  chart.select(fronts[c].front[i], fronts[c]);
+  byId("spoken").textContent = pointLines(fronts[c].front[i], fronts[c]).map((line) => line.text).join(", ");
+}
+
+function fillHeader() {
+  const { data, build } = results;
+  document.title = `hmann: ${results.title}`;
+  byId("title").textContent = results.title;
+  byId("subtitle").textContent = `${formatCount(data.n)} vectors of ${data.dim} × ${data.dtype}, ${data.metric}; ${formatCount(data.query_count)} queries, `
+    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; one search thread; median of ${results.rounds} rounds`;
+  const own = results.contestants.find((c) => c.name === "hmann");
+  const sentences = own && results.reference && results.reference !== "hmann" ? own.targets.filter((at) => at.ratio !== null).slice(-2)
+    .map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
+  byId("headline").textContent = sentences.length ? `hmann is ${sentences.join(", and ")}.` : "";
+  byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same contestant beats; faint dots are the rest.";
+}
+
+function fillControls() {
+  for (const { name } of results.contestants) {
+    const chip = paint(text(byId("legend"), "button", name), name);
+    chip.type = "button";
+    chip.setAttribute("aria-pressed", "true");
+    chip.addEventListener("click", () => {
+      state.hidden.has(name) ? state.hidden.delete(name) : state.hidden.add(name);
+      chip.setAttribute("aria-pressed", String(!state.hidden.has(name)));
+      update();
+    });
+  }
+  byId("walks").hidden = walks.length < 2;
+  for (const walk of walks.length < 2 ? [] : ["all", ...walks]) {
+    const label = element("label", "", byId("walks")), input = element("input", "", label);
+    Object.assign(input, { type: "radio", name: "walk", value: walk, checked: walk === "all" });
+    text(label, "span", walk);
+    input.addEventListener("change", () => { state.walk = walk; update(); });
+  }
+  for (const input of document.querySelectorAll("input[name=unit]")) input.addEventListener("change", () => { state.unit = input.value; update(); });
+  byId("front-only").addEventListener("change", (event) => { state.frontOnly = event.target.checked; update(); });
+  byId("curves").addEventListener("keydown", onKey);
+}
+
+function headRow(table, titles) {
+  const row = element("tr", "", element("thead", "", table));
+  for (const [title, className] of titles) text(row, "th", title, className).scope = "col";
+  return element("tbody", "", table);
+}
+
+function nameCell(row, name) {
+  const cell = element("th", "text", row);
+  cell.scope = "row";
+  paint(element("span", "dot", cell), name);
+  cell.append(name);
+}
+
+function fillTargets() {
+  const titles = [["contestant", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])];
+  const body = headRow(byId("targets"), titles);
+  let above = false;
+  for (const contestant of results.contestants) {
+    const row = element("tr", "", body);
+    nameCell(row, contestant.name);
+    for (const at of contestant.targets) {
+      const cell = element("td", "", row);
+      if (at.qps === null) { text(cell, "span", "not reached", "quiet"); continue; }
+      const starred = at.at_recall > at.recall + 1e-12;
+      above = above || starred;
+      text(cell, "b", formatFigure(at.qps) + (starred ? "*" : "")).dataset.qps = at.qps;
+      text(cell, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
+      if (at.ratio !== null && contestant.name !== results.reference) {
+        element("br", "", cell);
+        text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
+        text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
+      }
+    }
+  }
+  byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
+    + (results.reference ? ` × is the ratio to ${results.reference} within the same round.` : "")
+    + (above ? " * The lowest recall measured already lies above this target." : "");
+  if (results.noise && results.noise.length > 0) {
+    const worst = Math.max(...results.noise.map((at) => Math.abs(at.ratio - 1)));
+    byId("noise").textContent = `Noise of this machine: hmann, run twice over the same index (hmann-aa), differs from itself by at most ${(100 * worst).toFixed(1)} % `
+      + `(${results.noise.map((at) => `${at.ratio.toFixed(3)} at ${at.recall}`).join(", ")}). Smaller differences mean nothing.`;
+  }
+}
+
+function barCell(row, value, most, label, name) {
+  const cell = element("td", "", row);
+  text(cell, "span", label);
+  const bar = paint(element("span", "bar", element("span", "track", cell)), name);
+  bar.style.width = `${Math.max(2, (100 * value) / most)}px`;
+}
+
+function fillBuilds() {
+  const body = headRow(byId("builds"), [["contestant", "text"], ["library", "text"], ["build time", ""], ["threads", ""], ["index, vectors included", ""], ["parts", "text"]]);
+  const most = (key) => Math.max(...results.contestants.map((c) => c[key]));
+  for (const c of results.contestants) {
+    const row = element("tr", "", body);
+    nameCell(row, c.name);
+    const own = Object.fromEntries(Object.entries(c.build).filter(([, value]) => !c.library.includes(String(value))));
+    text(row, "td", c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), "text");
+    barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
+    text(row, "td", String(c.build_threads));
+    barCell(row, c.index_bytes, most("index_bytes"), formatBytes(c.index_bytes), c.name);
+    text(row, "td", Object.entries(c.phases).map(([phase, seconds]) => `${phase} ${formatSeconds(seconds)}`).join(", "), "text quiet");
+  }
+}
+
+function fillPromotion() {
+  if (!results.promotion) return;
+  byId("promotion-section").hidden = false;
+  const body = headRow(byId("promotion"), [["walk", "text"], ["N₁/N", ""], ["promotion", "text"],
+    ...results.targets.flatMap((target) => [[`slow reads at ${target}`, ""], [`QPS at ${target}`, ""]])]);
+  const ordered = [...results.promotion].sort((a, b) => a.walk.localeCompare(b.walk) || a.promote - b.promote || a.promotion.localeCompare(b.promotion));
+  for (const line of ordered) {
+    const row = element("tr", "", body);
+    text(row, "td", line.walk, "text");
+    text(row, "td", line.promote.toFixed(2));
+    text(row, "td", line.promotion, "text");
+    for (const at of line.targets) {
+      text(row, "td", at.slow_reads === null ? "not reached" : formatFigure(at.slow_reads));
+      text(row, "td", at.qps === null ? "not reached" : `${formatFigure(at.qps)} ± ${formatFigure(at.qps_mad)}`);
+    }
+  }
+}
+
+function fillEnvironment() {
+  const { environment: e, data, build } = results;
+  const wallOverCpu = Math.max(...results.contestants.map((c) => c.wall_over_cpu));
+  const rows = {
+    "processor": `${e.cpu}, ${e.cores} cores usable, hmann's kernels: ${e.simd}`, "memory": formatBytes(e.memory_bytes), "system": `${e.system}, ${e.kernel}`,
+    "compiler": e.compiler, "frequency governor": e.governor, "transparent huge pages": e.huge_pages,
+    "load before the first run": e.load.toFixed(2), "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
+    "base": data.base, "queries": data.queries, "threads of the build": build.threads,
+  };
+  for (const [key, value] of Object.entries(rows)) {
+    text(byId("environment"), "dt", key);
+    text(byId("environment"), "dd", String(value));
+  }
+}
+
+function fillPoints() {
+  const table = byId("points");
+  table.replaceChildren();
+  const body = headRow(table, [["contestant", "text"], ["setting", "text"], ["recall", ""], ["QPS", ""], ["µs per query", ""], ["front", ""]]);
+  for (const curve of shownCurves()) {
+    for (const point of [...curve.front, ...curve.others].sort((a, b) => a.recall - b.recall)) {
+      const row = element("tr", "", body);
+      nameCell(row, curve.name);
+      text(row, "td", settingText(point.setting), "text");
+      text(row, "td", formatRecall(point.recall));
+      text(row, "td", `${formatFigure(point.qps)} ± ${formatFigure(point.qps_mad)}`);
+      text(row, "td", formatFigure(1e6 / point.qps));
+      text(row, "td", curve.front.includes(point) ? "yes" : "");
+    }
+  }
+}
+
+function update() {
+  draw();
+  fillPoints();
+}
+
+fillHeader();
+fillControls();
+fillTargets();
+fillBuilds();
+fillPromotion();
+fillEnvironment();
+if (results.reference) {
+  byId("ratio-section").hidden = false;
+  byId("ratio-heading").textContent = `Speed as a multiple of ${results.reference}`;
+  byId("ratio").setAttribute("aria-label", `Chart: speed of each contestant as a multiple of ${results.reference}, over recall. The table above has the figures.`);
+}
+update();
+let width = byId("curves").clientWidth;
+new ResizeObserver(() => {
+  const now = byId("curves").clientWidth;
+  if (now !== width) { width = now; draw(); }
+}).observe(byId("curves"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -1,0 +1,209 @@
+#include "eval/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "eval/report_template.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json PointJson(const PointFigures& point) {
+  return {{"setting", point.setting}, {"recall", point.recall}, {"qps", point.qps},
+          {"qps_mad", point.qps_mad}, {"front", point.front},   {"counters", point.counters}};
+}
+
+Json TargetJson(const TargetFigures& at) {
+  return {{"recall", at.target},   {"qps", OrNull(at.qps)},     {"qps_mad", OrNull(at.qps_mad)}, {"at_recall", OrNull(at.at_recall)},
+          {"ratio", OrNull(at.ratio)}, {"ratio_mad", OrNull(at.ratio_mad)}};
+}
+
+Json ContestantJson(const ContestantFigures& contestant) {
+  const Ready& ready = contestant.ready;
+  Json points = Json::array(), targets = Json::array();
+  for (const PointFigures& point : contestant.points) points.push_back(PointJson(point));
+  for (const TargetFigures& at : contestant.targets) targets.push_back(TargetJson(at));
+  return {{"name", contestant.name},
+          {"library", ready.library},
+          {"build", contestant.build},
+          {"build_seconds", ready.build_seconds},
+          {"build_cpu_seconds", ready.build_cpu_seconds},
+          {"build_threads", ready.build_threads},
+          {"phases", ready.phases},
+          {"index_bytes", ready.index_bytes},
+          {"wall_over_cpu", contestant.wall_over_cpu},
+          {"points", points},
+          {"targets", targets}};
+}
+
+/// hmann beside itself; null unless it ran twice.
+Json Noise(const SweepResult& result) {
+  Reading reading = result.reading;
+  reading.reference = "hmann";
+  const auto has = [&](const char* name) {
+    return std::any_of(result.runs.begin(), result.runs.end(), [&](const ContestantRuns& runs) { return runs.name == name; });
+  };
+  if (!has("hmann") || !has("hmann-aa")) return nullptr;
+  Json noise = Json::array();
+  for (const ContestantFigures& contestant : Read(result.runs, reading)) {
+    if (contestant.name != "hmann-aa") continue;
+    for (const TargetFigures& at : contestant.targets) {
+      if (at.ratio) noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+    }
+  }
+  return noise;
+}
+
+/// Cells of a table: columns as wide as their widest cell; the first `left` columns to the left, the others to the right.
+void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left, std::ostream& out) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      absl::StrAppend(&line, i == 0 ? "  " : "   ", i < left ? absl::StrFormat("%-*s", widths[i], row[i]) : absl::StrFormat("%*s", widths[i], row[i]));
+    }
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+}
+
+std::string QpsCell(const Json& at) {
+  if (at["qps"].is_null()) return "-";
+  const bool above = at["at_recall"].get<double>() > at["recall"].get<double>() + 1e-12;
+  return absl::StrFormat("%.0f%s", at["qps"].get<double>(), above ? "*" : "");
+}
+
+std::string RatioCell(const Json& at) {
+  if (at["ratio"].is_null()) return "";
+  return absl::StrFormat("%.2fx +-%.2f", at["ratio"].get<double>(), at["ratio_mad"].get<double>());
+}
+
+}  // namespace
+
+Json ToJson(const SweepResult& result) {
+  Json contestants = Json::array();
+  for (const ContestantFigures& contestant : Read(result.runs, result.reading)) contestants.push_back(ContestantJson(contestant));
+  const bool referenced = std::any_of(result.runs.begin(), result.runs.end(), [&](const auto& runs) { return runs.name == result.reading.reference; });
+  const std::string base = result.data["base"].get<std::string>();
+  Json figures = {{"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
+                  {"data", result.data},
+                  {"build", result.build},
+                  {"environment", result.environment},
+                  {"rounds", result.rounds},
+                  {"clock", result.reading.clock == RunClock::kCpu ? "cpu" : "wall"},
+                  {"reference", referenced ? Json(result.reading.reference) : Json(nullptr)},
+                  {"targets", result.reading.targets},
+                  {"contestants", contestants}};
+  if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
+  return figures;
+}
+
+void PrintTable(const Json& figures, std::ostream& out) {
+  const Json& data = figures["data"];
+  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n", data["base"].get<std::string>(),
+                         data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
+                         data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(), data["k"].get<int>(),
+                         figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+  std::vector<std::vector<std::string>> rows(1);
+  rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
+  for (const Json& target : figures["targets"]) {
+    rows[0].push_back(absl::StrFormat("QPS at %g", target.get<double>()));
+    rows[0].push_back(figures["reference"].is_null() ? "" : absl::StrCat("x ", figures["reference"].get<std::string>()));
+  }
+  bool above = false;
+  for (const Json& contestant : figures["contestants"]) {
+    rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
+                    FormatDuration(contestant["build_seconds"].get<double>()), FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
+                    absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
+    for (const Json& at : contestant["targets"]) {
+      rows.back().push_back(QpsCell(at));
+      rows.back().push_back(RatioCell(at));
+      above = above || rows.back()[rows.back().size() - 2].ends_with('*');
+    }
+  }
+  PrintColumns(rows, 2, out);
+  if (above) out << "  * the lowest recall that was measured lies above this target\n";
+  if (figures.contains("noise")) {
+    for (const Json& at : figures["noise"]) {
+      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(), at["ratio"].get<double>(),
+                             at["ratio_mad"].get<double>());
+    }
+  }
+}
+
+Json ComparePromotion(const SweepResult& result) {
+  std::vector<ContestantRuns> runs;
+  Json rows = Json::array();
+  for (const ContestantRuns& contestant : result.runs) {
+    std::set<std::string> walks;
+    for (const SettingRuns& setting : contestant.settings) walks.insert(setting.setting.value("walk", "default"));
+    for (const std::string& walk : walks) {
+      runs.push_back(Filter(contestant, contestant.name, [&](const Json& setting) { return setting.value("walk", "default") == walk; }));
+      rows.push_back({{"contestant", contestant.name},
+                      {"promotion", contestant.build.value("promotion", "degree")},
+                      {"promote", contestant.build.value("promote", 0.0)},
+                      {"walk", walk},
+                      {"targets", Json::array()}});
+    }
+  }
+  const std::vector<ContestantFigures> figures = Read(runs, result.reading);
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    for (const TargetFigures& at : figures[i].targets) {
+      rows[i]["targets"].push_back({{"recall", at.target},
+                                    {"slow_reads", OrNull(CounterAtRecall(figures[i], "slow_reads", at.target, result.reading))},
+                                    {"qps", OrNull(at.qps)},
+                                    {"qps_mad", OrNull(at.qps_mad)}});
+    }
+  }
+  return rows;
+}
+
+void PrintPromotionTable(const Json& rows, std::ostream& out) {
+  std::vector<std::vector<std::string>> cells(1);
+  cells[0] = {"walk", "N_1/N", "promotion"};
+  if (rows.empty()) return;
+  for (const Json& at : rows[0]["targets"]) {
+    cells[0].push_back(absl::StrFormat("slow reads at %g", at["recall"].get<double>()));
+    cells[0].push_back(absl::StrFormat("QPS at %g", at["recall"].get<double>()));
+  }
+  std::vector<Json> ordered(rows.begin(), rows.end());
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Json& a, const Json& b) {
+    return std::pair(a["walk"].get<std::string>(), a["promote"].get<double>()) < std::pair(b["walk"].get<std::string>(), b["promote"].get<double>());
+  });
+  for (const Json& row : ordered) {
+    cells.push_back({row["walk"].get<std::string>(), absl::StrFormat("%.2f", row["promote"].get<double>()), row["promotion"].get<std::string>()});
+    for (const Json& at : row["targets"]) {
+      cells.back().push_back(at["slow_reads"].is_null() ? "-" : absl::StrFormat("%.1f", at["slow_reads"].get<double>()));
+      cells.back().push_back(at["qps"].is_null() ? "-" : absl::StrFormat("%.0f +-%.0f", at["qps"].get<double>(), at["qps_mad"].get<double>()));
+    }
+  }
+  PrintColumns(cells, 3, out);
+}
+
+absl::Status WriteReport(const Json& figures, const std::string& path) {
+  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is left.
+  const std::string json = absl::StrReplaceAll(figures.dump(-1, ' ', false, Json::error_handler_t::replace), {{"<", "\\u003c"}});
+  const std::string page(ReportTemplate());
+  const std::size_t place = page.find(kReportDataMark);
+  if (place == std::string::npos) return absl::InternalError(absl::StrCat("report template: the mark ", kReportDataMark, " is missing"));
+  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
+  HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));
+  const std::size_t rest = place + kReportDataMark.size();
+  HMANN_RETURN_IF_ERROR(file.Append(page.data() + rest, page.size() - rest));
+  return file.Commit();
+}
+
+}  // namespace hmann

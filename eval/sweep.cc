@@ -1,0 +1,248 @@
+#include "eval/sweep.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/exact_neighbours.h"
+#include "datasets/ground_truth.h"
+#include "datasets/recall.h"
+#include "datasets/vector_file.h"
+#include "eval/environment.h"
+#include "index/base/checksum.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+using Say = std::function<void(const std::string&)>;
+
+/// results.jsonl: under another name until it is whole.
+class ResultLines {
+ public:
+  absl::Status Open(const std::string& path) {
+    path_ = path;
+    out_.open(path + ".part", std::ios::trunc);
+    return Check();
+  }
+  absl::Status Write(const Json& line) {
+    out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+    return Check();
+  }
+  absl::Status Commit() {
+    out_.close();
+    HMANN_RETURN_IF_ERROR(Check());
+    if (std::rename((path_ + ".part").c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Check() {
+    if (out_.good()) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat("write ", path_, ".part: the disk does not take it"));
+  }
+
+  std::string path_;
+  std::ofstream out_;
+};
+
+/// Changes when a file does.
+std::string FileKey(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = fs::exists(path, ignored) ? path : path.substr(0, path.rfind(':'));
+  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
+                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
+}
+
+absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorFile& base, const VectorFile& queries, Progress& progress,
+                                      const Say& say) {
+  if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
+  const ContestantJob& job = options.job;
+  ExactOptions exact;
+  exact.metric = job.metric;
+  exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
+  exact.threads = job.threads;
+  const std::string key = absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|", std::string(Name(job.metric)), "|", exact.k);
+  const std::string path = absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
+  if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
+  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ", path, ")"));
+  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbours(base, queries, exact, progress));
+  HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
+  return std::move(report.truth);
+}
+
+double MeanRecall(const GroundTruth& truth, std::uint32_t k, const std::vector<std::uint64_t>& ids) {
+  const std::uint64_t queries = ids.size() / k;
+  double sum = 0;
+  for (std::uint64_t q = 0; q < queries; ++q) {
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(q * k);
+    const auto end = std::find(begin, begin + k, kNoNeighbour);
+    sum += RecallAtK(truth, q, k, std::span<const std::uint64_t>(begin, end), {});
+  }
+  return sum / static_cast<double>(queries);
+}
+
+Json Describe(const ContestantRuns& contestant) {
+  const Ready& ready = contestant.ready;
+  return {{"kind", "contestant"},
+          {"contestant", contestant.name},
+          {"library", ready.library},
+          {"build", contestant.build},
+          {"build_seconds", ready.build_seconds},
+          {"build_cpu_seconds", ready.build_cpu_seconds},
+          {"build_threads", ready.build_threads},
+          {"phases", ready.phases},
+          {"index_bytes", ready.index_bytes},
+          {"cached", ready.cached}};
+}
+
+/// The part of a sweep that runs: contestants, their runs so far, and what is written of them.
+class Arena {
+ public:
+  Arena(const SweepOptions& options, const GroundTruth& truth, Progress& progress, const Say& say)
+      : options_(options), truth_(truth), progress_(progress), say_(say) {}
+
+  absl::Status Start(const Json& head) {
+    HMANN_RETURN_IF_ERROR(lines_.Open(absl::StrCat(options_.job.folder, "/results.jsonl")));
+    HMANN_RETURN_IF_ERROR(lines_.Write(head));
+    for (const ContestantSpec& spec : options_.contestants) {
+      say_(absl::StrCat(spec.name, ": building or loading"));
+      HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, options_.job));
+      const Ready& ready = contestant.ready();
+      say_(absl::StrFormat("%s: %s, %s in %s on %d threads%s, %d settings", spec.name, ready.library, FormatSize(ready.index_bytes),
+                           FormatDuration(ready.build_seconds), ready.build_threads, ready.cached ? " (kept from before)" : "",
+                           contestant.spec().settings.size()));
+      ContestantRuns runs = {spec.name, ready, spec.build, {}};
+      for (const Json& setting : contestant.spec().settings) runs.settings.push_back({setting, nullptr, {}, {}, {}});
+      HMANN_RETURN_IF_ERROR(lines_.Write(Describe(runs)));
+      runs_.push_back(std::move(runs));
+      contestants_.push_back(std::move(contestant));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Touches every index before anything is timed: counted runs where a contestant can count, else one run.
+  absl::Status WarmUp() {
+    progress_.Start("warm-up", contestants_.size(), "contestants");
+    for (std::size_t c = 0; c < contestants_.size(); ++c) {
+      const bool counts = options_.counters && contestants_[c].ready().counts;
+      for (std::size_t s = 0; s < runs_[c].settings.size(); ++s) {
+        if (!counts && s != runs_[c].settings.size() / 2) continue;
+        HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[c].Run(runs_[c].settings[s].setting, counts));
+        if (!counts) continue;
+        runs_[c].settings[s].counters = answer.counters;
+        HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "count"},
+                                            {"contestant", runs_[c].name},
+                                            {"setting", runs_[c].settings[s].setting},
+                                            {"recall", MeanRecall(truth_, options_.job.k, answer.ids)},
+                                            {"counters", answer.counters}}));
+      }
+      progress_.Advance(1);
+    }
+    progress_.Finish();
+    return absl::OkStatus();
+  }
+
+  absl::Status Round(int round) {
+    std::vector<std::size_t> settings_of;
+    for (const ContestantRuns& runs : runs_) settings_of.push_back(runs.settings.size());
+    const std::vector<Turn> turns = Schedule(settings_of, round);
+    progress_.Start(absl::StrCat("round ", round + 1, " of ", options_.rounds), turns.size(), "runs");
+    for (const Turn& turn : turns) {
+      SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[turn.contestant].Run(runs.setting, false));
+      runs.recall.push_back(MeanRecall(truth_, options_.job.k, answer.ids));
+      runs.seconds.push_back(answer.seconds);
+      runs.cpu_seconds.push_back(answer.cpu_seconds);
+      const double taken = options_.clock == RunClock::kCpu ? answer.cpu_seconds : answer.seconds;
+      HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "run"},
+                                          {"contestant", runs_[turn.contestant].name},
+                                          {"setting", runs.setting},
+                                          {"round", round},
+                                          {"recall", runs.recall.back()},
+                                          {"qps", static_cast<double>(options_.job.query_count) / taken},
+                                          {"seconds", answer.seconds},
+                                          {"cpu_seconds", answer.cpu_seconds}}));
+      progress_.Advance(1);
+    }
+    progress_.Finish();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<ContestantRuns>> Finish() {
+    for (Contestant& contestant : contestants_) HMANN_RETURN_IF_ERROR(contestant.Stop());
+    HMANN_RETURN_IF_ERROR(lines_.Commit());
+    return std::move(runs_);
+  }
+
+ private:
+  const SweepOptions& options_;
+  const GroundTruth& truth_;
+  Progress& progress_;
+  const Say& say_;
+  ResultLines lines_;
+  std::vector<Contestant> contestants_;
+  std::vector<ContestantRuns> runs_;
+};
+
+}  // namespace
+
+absl::Status SweepOptions::Validate() const {
+  if (contestants.empty()) return absl::InvalidArgumentError("sweep: expected at least one contestant, found none");
+  std::set<std::string> names;
+  for (const ContestantSpec& spec : contestants) {
+    if (!names.insert(spec.name).second) return absl::InvalidArgumentError(absl::StrCat("sweep: two contestants are called '", spec.name, "'"));
+  }
+  if (rounds < 1) return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
+  for (const double target : targets) {
+    if (!(target > 0 && target <= 1)) return absl::InvalidArgumentError(absl::StrCat("targets: expected recalls in (0, 1], found ", target));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, const Say& say) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  ContestantJob& job = options.job;
+  std::error_code error;
+  fs::create_directories(job.folder, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
+  job.query_count = queries.n();
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, FindTruth(options, base, queries, progress, say));
+  HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
+
+  SweepResult result;
+  result.rounds = options.rounds;
+  result.reading = {queries.n(), job.k, options.clock, options.targets, options.reference};
+  result.data = {{"base", job.base},
+                 {"queries", job.queries},
+                 {"n", base.n()},
+                 {"dim", base.dim()},
+                 {"dtype", std::string(Name(base.dtype()))},
+                 {"metric", std::string(Name(job.metric))},
+                 {"k", job.k},
+                 {"query_count", queries.n()}};
+  result.build = {{"m", job.m}, {"ef_construction", job.ef_construction}, {"threads", job.threads}};
+  result.environment = DescribeEnvironment();
+  Arena arena(options, truth, progress, say);
+  HMANN_RETURN_IF_ERROR(arena.Start({{"kind", "sweep"},
+                                     {"data", result.data},
+                                     {"build", result.build},
+                                     {"rounds", options.rounds},
+                                     {"clock", options.clock == RunClock::kCpu ? "cpu" : "wall"},
+                                     {"environment", result.environment}}));
+  HMANN_RETURN_IF_ERROR(arena.WarmUp());
+  for (int round = 0; round < options.rounds; ++round) HMANN_RETURN_IF_ERROR(arena.Round(round));
+  HMANN_ASSIGN_OR_RETURN(result.runs, arena.Finish());
+  return result;
+}
+
+}  // namespace hmann

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "eval/contestant.h"
+#include "eval/figures.h"
+#include "index/base/progress.h"
+
+namespace hmann {
+
+struct SweepOptions {
+  ContestantJob job;        ///< `folder` is where everything goes; query_count is filled in
+  std::string groundtruth;  ///< "": computed once and kept in the folder
+  std::vector<ContestantSpec> contestants;
+  int rounds = 3;
+  std::vector<double> targets = {0.9, 0.95, 0.99};
+  std::string reference = "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
+  RunClock clock = RunClock::kWall;
+  bool counters = true;  ///< of those that can count: one more run a setting, before the first round
+
+  /// Errors: INVALID_ARGUMENT for no contestant, two of one name, no round, a target outside (0, 1].
+  absl::Status Validate() const;
+};
+
+struct SweepResult {
+  Json data;         ///< base, queries, n, dim, dtype, metric, k, query_count
+  Json build;        ///< m, ef_construction, threads
+  Json environment;  ///< DescribeEnvironment, before the first run
+  int rounds = 0;
+  Reading reading;
+  std::vector<ContestantRuns> runs;
+};
+
+/// Builds (or loads) every contestant, one after the other, then lets them run in turns: all are alive at once, one works at a time.
+/// Each run is a line of <folder>/results.jsonl, whose first line is the sweep and its environment, with a line for each contestant.
+/// `say` gets a line for the eye now and then.
+/// Errors: of files; a contestant that fails ends the sweep (the lines so far stay in results.jsonl.part); CANCELLED.
+absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, const std::function<void(const std::string&)>& say);
+
+}  // namespace hmann

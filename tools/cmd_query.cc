@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "datasets/vector_file.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/query_report.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  std::string server, index;
+  std::uint32_t batch = 1;
+  std::chrono::nanoseconds deadline = std::chrono::seconds(10);
+  QueryFlags query;
+};
+
+client::SearchOptions ToClient(const SearchOptions& options) {
+  client::SearchOptions out;
+  out.k = options.k;
+  out.ef_l1 = options.ef_l1;
+  if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
+  out.walk = options.walk == Walk::kBeams ? client::Walk::kBeams : options.walk == Walk::kPool ? client::Walk::kPool : client::Walk::kDefault;
+  out.query_threads = options.query_threads;
+  out.counters = true;
+  return out;
+}
+
+SearchOptions FromClient(const client::SearchOptions& dials) {
+  SearchOptions out;
+  out.k = dials.k;
+  out.ef_l1 = dials.ef_l1;
+  out.ef_l0 = dials.ef_l0.value_or(0);
+  out.walk = dials.walk == client::Walk::kBeams ? Walk::kBeams : dials.walk == client::Walk::kPool ? Walk::kPool : Walk::kDefault;
+  out.query_threads = dials.query_threads;
+  return out;
+}
+
+void Add(const client::Counters& from, Counters* to) {
+  to->distances_fast += from.distances_fast;
+  to->distances_slow += from.distances_slow;
+  to->sketches += from.sketches;
+  to->slow_reads += from.slow_reads;
+  to->slow_touches += from.slow_touches;
+  to->slow_bytes += from.slow_bytes;
+  to->rounds += from.rounds;
+  to->migrated += from.migrated;
+  to->migrated_used += from.migrated_used;
+  to->expanded_l1 += from.expanded_l1;
+  to->expanded_l0 += from.expanded_l0;
+}
+
+absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
+  const auto same = [&] {
+    switch (index.dtype) {
+      case client::DType::kF32: return queries.dtype() == DType::kF32;
+      case client::DType::kU8: return queries.dtype() == DType::kU8;
+      case client::DType::kI8: return queries.dtype() == DType::kI8;
+      default: return false;
+    }
+  };
+  if (queries.dim() == index.dim && same()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(queries.path(), ": expected vectors of dimension ", index.dim, " in the type of index '",
+                                                 index.name, "', found ", queries.dim(), " x ", absl::string_view(Name(queries.dtype()).data())));
+}
+
+/// A connection of one of the clients, and what its answers said.
+struct alignas(64) Connection {
+  explicit Connection(client::Client connected) : server(std::move(connected)) {}
+  client::Client server;
+  Counters counters;
+  client::SearchOptions dials;
+  std::vector<std::byte> rows;
+};
+
+/// Queries [first, first + count) in one request; the answers end to end.
+absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first, std::uint64_t count, Connection* connection,
+                    std::vector<Neighbour>* answer) {
+  const client::SearchOptions options = ToClient(flags.query.search);
+  const client::CallOptions call{.deadline = flags.deadline};
+  connection->rows.resize(count * queries.row_bytes());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::copy_n(queries.Row(first + i), queries.row_bytes(), connection->rows.begin() + static_cast<std::ptrdiff_t>(i * queries.row_bytes()));
+  }
+  const client::Vectors vectors = client::Vectors::Raw(connection->rows);
+  const auto keep = [&](const auto& reply) {
+    answer->clear();
+    for (std::size_t j = 0; j < reply.ids.size(); ++j) answer->push_back({reply.ids[j], reply.distances[j]});
+    connection->dials = reply.dials;
+    if (reply.counters.has_value()) Add(*reply.counters, &connection->counters);
+  };
+  if (flags.batch == 1) {
+    HMANN_ASSIGN_OR_RETURN(const client::Answer reply, connection->server.Search(flags.index, vectors, options, call));
+    keep(reply);
+    return absl::OkStatus();
+  }
+  HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply, connection->server.SearchBatch(flags.index, vectors, options, call));
+  // k <= n, so that every query has k answers; the split below counts on it.
+  if (reply.ids.size() != count * reply.dials.k) {
+    return absl::InternalError(absl::StrCat("expected ", count * reply.dials.k, " ids, found ", reply.ids.size()));
+  }
+  keep(reply);
+  return absl::OkStatus();
+}
+
+/// From answers and latencies by batch to answers and latencies by query: each query waited as long as its batch.
+void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
+  std::vector<std::vector<Neighbour>> answers(queries);
+  std::vector<std::uint64_t> latency_ns(queries);
+  for (std::uint64_t i = 0; i < queries; ++i) {
+    const auto begin = run->answers[i / batch].begin() + static_cast<std::ptrdiff_t>((i % batch) * run->dials.k);
+    answers[i].assign(begin, begin + run->dials.k);
+    latency_ns[i] = run->latency_ns[i / batch];
+  }
+  run->answers = std::move(answers);
+  run->latency_ns = std::move(latency_ns);
+}
+
+absl::Status Query(const Flags& flags) {
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.query.queries, flags.query.rows));
+  HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
+  QueryRun run;
+  run.threads = flags.query.threads;
+  std::vector<Connection> connections;
+  for (int thread = 0; thread < run.threads; ++thread) {
+    HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server, {.own_connection = true}));
+    connections.emplace_back(std::move(client));
+    HMANN_RETURN_IF_ERROR(connections.back().server.WaitReady(flags.index, {.deadline = flags.deadline}));
+  }
+  HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
+  HMANN_RETURN_IF_ERROR(CheckShape(queries, index));
+  run.simd = index.simd;
+
+  const std::uint64_t batch = flags.batch;
+  const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
+    const std::uint64_t first = i * batch, count = std::min(batch, queries.n() - first);
+    return AskFor(flags, queries, first, count, &connections[static_cast<std::size_t>(thread)], answer);
+  };
+  HMANN_RETURN_IF_ERROR(RunQueries((queries.n() + batch - 1) / batch, answer_one, &run));
+  run.counters.emplace();
+  for (const Connection& connection : connections) {
+    *run.counters += connection.counters;
+    if (connection.dials.k != 0 && !connection.rows.empty()) run.dials = FromClient(connection.dials);
+  }
+  if (batch > 1) SplitBatches(queries.n(), batch, &run);
+  return Report(run, flags.query);
+}
+
+}  // namespace
+
+CommandAction SetupQuery(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("--server", flags->server, "HOST:PORT of a running `hmann serve`")->required();
+  app.add_option("--index", flags->index, "name of the index on the server")->required();
+  AddQueryFlags(app, &flags->query);
+  app.add_option("--concurrency", flags->query.threads, "clients, each with one request under way (as --threads)")
+      ->check(CLI::Range(1, 1024))
+      ->excludes("--threads");
+  app.add_option("--batch", flags->batch, "queries per request")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--deadline", ParseDuration, [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
+      "of a request, and for the server to be ready (default 10s)");
+  return [flags] { return Query(*flags); };
+}
+
+}  // namespace hmann

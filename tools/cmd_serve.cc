@@ -1,0 +1,129 @@
+#include <signal.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "grpc/support/log.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "server/server.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  ServerOptions server;
+  std::vector<std::string> indexes;
+  std::chrono::nanoseconds drain = std::chrono::seconds(5);
+  bool json = false;
+};
+
+/// SIGTERM and SIGINT, taken by whoever waits for them instead of ending the process. Threads started later inherit it.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// True when a signal came within `time`.
+  bool Wait(std::chrono::nanoseconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    for (;;) {
+      const auto left = std::max(std::chrono::nanoseconds(end - std::chrono::steady_clock::now()), std::chrono::nanoseconds::zero());
+      const timespec timeout{left.count() / 1000000000, left.count() % 1000000000};
+      if (sigtimedwait(&set_, nullptr, &timeout) > 0) return true;
+      if (errno != EINTR) return false;
+    }
+  }
+
+ private:
+  sigset_t set_, before_;
+};
+
+void LogOnStderr() {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("hmann"));
+  gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); });
+}
+
+/// Until a signal, or until it is known that no index can be served.
+absl::Status WaitForEnd(Server& server, const Signals& signals) {
+  std::future<absl::Status> loaded = std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
+  bool known = false;
+  while (!signals.Wait(known ? std::chrono::hours(24) : std::chrono::milliseconds(20))) {
+    if (known || loaded.wait_for(std::chrono::seconds(0)) != std::future_status::ready) continue;
+    HMANN_RETURN_IF_ERROR(loaded.get());
+    known = true;
+  }
+  if (!known) spdlog::info("signalled while loading: waiting for the index that is being opened");
+  return absl::OkStatus();
+}
+
+/// NOT_SERVING for `drain`, then no new calls and `drain` again for those that run. A further signal cuts both short.
+void Drain(Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
+  spdlog::info("draining for {}; signal again to stop at once", FormatDuration(std::chrono::duration<double>(drain).count()));
+  server.BeginDrain();
+  if (signals.Wait(drain)) drain = std::chrono::nanoseconds::zero();
+  std::future<void> done = std::async(std::launch::async, [&] { server.Shutdown(drain); });
+  while (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (signals.Wait(std::chrono::milliseconds(20))) server.CancelCalls();
+  }
+  spdlog::info("stopped");
+}
+
+absl::Status Serve(Flags flags) {
+  for (const std::string& text : flags.indexes) {
+    HMANN_ASSIGN_OR_RETURN(IndexSpec spec, IndexSpec::Parse(text));
+    flags.server.indexes.push_back(std::move(spec));
+  }
+  LogOnStderr();
+  const Signals signals;
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
+  std::fprintf(stderr, "listening on %s\n", server->address().c_str());
+  if (flags.json) HMANN_RETURN_IF_ERROR(PrintJson({{"listening", server->address()}, {"port", server->port()}}));
+  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, signals));
+  Drain(*server, signals, flags.drain);
+  return absl::OkStatus();
+}
+
+std::string CheckIndex(const std::string& text) { return std::string(IndexSpec::Parse(text).status().message()); }
+
+}  // namespace
+
+CommandAction SetupServe(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("--index", flags->indexes, "NAME=IDX, once per index")->required()->check(CheckIndex);
+  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")->capture_default_str();
+  app.add_option("--fast", flags->server.open.fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
+  app.add_option("--slow", flags->server.open.slow, "tier of L0: mapped (the file in place), dram, numa:N")->capture_default_str();
+  app.add_option("--threads", flags->server.threads, "searches side by side (0: one per core)")->check(CLI::Range(0, 4096));
+  app.add_option("--queue", flags->server.queue, "queries that may wait for a thread; more are refused")->capture_default_str();
+  app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--drain", ParseDuration, [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
+      "on SIGTERM: how long to answer on while health says NOT_SERVING, e.g. 5s");
+  app.add_flag("--insecure", flags->server.insecure, "allow an address beyond loopback: no encryption, no password");
+  app.add_flag("--json", flags->json, "print the address as one JSON object on stdout");
+  return [flags] { return Serve(*flags); };
+}
+
+}  // namespace hmann
