@@ -23,7 +23,7 @@ class TestServer {
     std::uint64_t cut_after = 0;     ///< body bytes after which the connection is closed; 0: never
     int cuts = 0;                    ///< how many answers are cut
     int unavailable = 0;             ///< how many answers are 503 first
-    std::string redirect;            ///< 302 to this path instead
+    std::string redirect = {};       ///< 302 to this path instead
   };
 
   TestServer();

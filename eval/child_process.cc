@@ -41,7 +41,7 @@ std::string HowItEnded(int status) {
   ::dup2(log, STDERR_FILENO);
   ::execvp(argv[0], argv);
   const char* reason = ::strerror(errno);
-  for (const char* text : {argv[0], ": ", reason, "\n"}) {
+  for (const char* text : {static_cast<const char*>(argv[0]), ": ", reason, "\n"}) {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, ::strlen(text));
   }
   ::_exit(127);

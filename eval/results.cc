@@ -197,7 +197,7 @@ absl::Status WriteReport(const Json& figures, const std::string& path) {
   const std::string json = absl::StrReplaceAll(figures.dump(-1, ' ', false, Json::error_handler_t::replace), {{"<", "\\u003c"}});
   const std::string page(ReportTemplate());
   const std::size_t place = page.find(kReportDataMark);
-  if (place == std::string::npos) return absl::InternalError(absl::StrCat("report template: the mark ", kReportDataMark, " is missing"));
+  if (place == std::string::npos) return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
   HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));

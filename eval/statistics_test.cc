@@ -78,7 +78,7 @@ TEST(Statistics, ARecallOfOneStaysFinite) {
   ASSERT_TRUE(value.has_value());
   EXPECT_GT(value->value, 10);
   EXPECT_LT(value->value, 1000);
-  EXPECT_EQ(InterpolateAtRecall(recalls, qps, 1.0, 1e-4)->value, 10);
+  EXPECT_NEAR(InterpolateAtRecall(recalls, qps, 1.0, 1e-4)->value, 10, 1e-9);
 }
 
 }  // namespace

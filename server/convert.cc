@@ -106,8 +106,10 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
   return options.Resolved(info.n, info.layers.size() > 1 ? info.layers[1].nodes : 0);
 }
 
+std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) { return queries * k * kBytesPerId; }
+
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits) {
-  const std::uint64_t bytes = queries * k * kBytesPerId;  // at most 2^32 * 2^32 / 2^20 by the limits on both: no overflow
+  const std::uint64_t bytes = ReplyBytes(queries, k);
   return bytes <= limits.max_reply_bytes ? absl::OkStatus() : ReplyTooLarge(bytes, limits.max_reply_bytes);
 }
 

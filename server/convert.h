@@ -29,7 +29,10 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
 /// Every default filled in. Errors: INVALID_ARGUMENT naming the field.
 absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& options, const IndexInfo& info, const RequestLimits& limits);
 
-/// Checks `queries` answers of k ids against limits.max_reply_bytes.
+/// What `queries` answers of k ids take on the wire.
+std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);
+
+/// Checks ReplyBytes against limits.max_reply_bytes.
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits);
 
 v1::DType ToWire(DType dtype);

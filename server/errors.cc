@@ -68,8 +68,16 @@ absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
 }
 
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " queries wait"));
-  AttachReason("QUEUE_FULL", {{"queue_queries", absl::StrCat(capacity)}}, &status);
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait"));
+  AttachReason("QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, &status);
+  AttachRetry(delay, &status);
+  return status;
+}
+
+absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
+  absl::Status status =
+      absl::ResourceExhaustedError(absl::StrCat("the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
+  AttachReason("MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, &status);
   AttachRetry(delay, &status);
   return status;
 }

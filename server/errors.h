@@ -20,6 +20,8 @@ absl::Status IndexLoading(absl::string_view name);
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
 /// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`, unlike a message over the limit.
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);
+/// The same with MEMORY_FULL: the requests under way and their replies take all that they may.
+absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay);
 /// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
 absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
 

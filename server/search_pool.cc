@@ -8,8 +8,8 @@
 
 namespace hmann {
 
-SearchJob::SearchJob(ServedIndex* index, std::size_t queries, Clock::time_point deadline)
-    : index_(index), queries_(queries), deadline_(deadline), unfinished_(queries) {}
+SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes, Clock::time_point deadline)
+    : index_(index), queries_(queries), bytes_(bytes), deadline_(deadline), unfinished_(queries) {}
 
 void SearchJob::Fail(absl::Status status) {
   const std::lock_guard lock(mutex_);
@@ -18,7 +18,7 @@ void SearchJob::Fail(absl::Status status) {
   failed_.store(true, std::memory_order_relaxed);
 }
 
-SearchPool::SearchPool(int threads, std::size_t queue) : threads_(threads), capacity_(queue) {
+SearchPool::SearchPool(int threads, std::size_t queue, std::uint64_t bytes) : threads_(threads), capacity_(queue), most_bytes_(bytes) {
   workers_.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Loop(); });
 }
@@ -36,9 +36,11 @@ absl::Status SearchPool::Submit(SearchJob* job) {
   const std::size_t queries = job->queries_;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_ > 0 && waiting_ + queries > capacity_) return QueueFull(capacity_, RetryDelay());
+    if (jobs_.size() >= capacity_) return QueueFull(capacity_, RetryDelay());
+    if (bytes_ > 0 && bytes_ + job->bytes_ > most_bytes_) return MemoryFull(most_bytes_, RetryDelay());
     jobs_.push_back(job);
     waiting_ += queries;
+    bytes_ += job->bytes_;
   }
   // The job may be gone from here on.
   if (queries == 1) {
@@ -57,14 +59,15 @@ bool SearchPool::TryRunHere(SearchJob* job) {
     ++busy_;
   }
   Run({job, 0, 1});
-  Release(true);
+  Release(true, 0);
   return true;
 }
 
 void SearchPool::Loop() {
   for (Work work = Take(); work.job != nullptr; work = Take()) {
-    Run(work);
-    Release(false);
+    const std::uint64_t bytes = work.job->bytes_;
+    const bool last = Run(work);
+    Release(false, last ? bytes : 0);
   }
 }
 
@@ -82,7 +85,7 @@ SearchPool::Work SearchPool::Take() {
   return {job, begin, job->next_};
 }
 
-void SearchPool::Run(const Work& work) {
+bool SearchPool::Run(const Work& work) {
   SearchJob& job = *work.job;
   const auto start = SearchJob::Clock::now();
   if (job.cancelled_.load(std::memory_order_relaxed)) {
@@ -99,15 +102,17 @@ void SearchPool::Run(const Work& work) {
     mean_ns_.store(mean == 0 ? ns : mean + (ns - mean) / 16, std::memory_order_relaxed);
   }
   const std::size_t done = work.end - work.begin;
-  if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return;
+  if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return false;
   job.Complete(job.status_);
+  return true;
 }
 
-void SearchPool::Release(bool here) {
+void SearchPool::Release(bool here, std::uint64_t bytes) {
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
     --busy_;
+    bytes_ -= bytes;
     if (here) here_ = false;
     more = here && waiting_ > 0;
   }

@@ -21,7 +21,8 @@ class SearchJob {
  public:
   using Clock = std::chrono::steady_clock;
 
-  SearchJob(ServedIndex* index, std::size_t queries, Clock::time_point deadline);
+  /// `bytes`: memory that the request and its reply take, about.
+  SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes, Clock::time_point deadline);
   virtual ~SearchJob() = default;
 
   /// Stops the walks of this job soon; what waits is not begun. Any thread, until Complete was called.
@@ -40,6 +41,7 @@ class SearchJob {
 
   ServedIndex* const index_;
   const std::size_t queries_;
+  const std::uint64_t bytes_;
   const Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> failed_{false};
@@ -58,8 +60,8 @@ class SearchJob {
 /// Thread safety: all from any thread.
 class SearchPool {
  public:
-  /// `threads`: queries that are answered at once. `queue`: queries that may wait.
-  SearchPool(int threads, std::size_t queue);
+  /// `threads`: queries that are answered at once. `queue`: jobs that may wait, wholly or in part. `bytes`: of all jobs taken.
+  SearchPool(int threads, std::size_t queue, std::uint64_t bytes);
   /// Every job must have finished.
   ~SearchPool();
   SearchPool(const SearchPool&) = delete;
@@ -67,8 +69,8 @@ class SearchPool {
 
   int threads() const { return threads_; }
 
-  /// Takes the job; its Complete will be called. A batch larger than the queue is taken when nothing waits.
-  /// Errors: RESOURCE_EXHAUSTED with QUEUE_FULL and a delay, estimated from the work that waits; Complete is not called then.
+  /// Takes the job; its Complete will be called.
+  /// Errors: RESOURCE_EXHAUSTED with QUEUE_FULL or MEMORY_FULL and a delay, estimated from the work that waits; Complete is not called then.
   absl::Status Submit(SearchJob* job);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when nothing waits and one of the pool's threads is
@@ -84,16 +86,19 @@ class SearchPool {
 
   void Loop();
   Work Take();
-  void Run(const Work& work);
-  void Release(bool here);
+  /// True when this was the last of the job, which is gone then.
+  bool Run(const Work& work);
+  void Release(bool here, std::uint64_t bytes);
   std::chrono::nanoseconds RetryDelay() const;
 
   const int threads_;
   const std::size_t capacity_;
+  const std::uint64_t most_bytes_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<SearchJob*> jobs_;              // with queries not yet taken, whose turn is next in front
   std::size_t waiting_ = 0;                  // queries in jobs_
+  std::uint64_t bytes_ = 0;                  // of the jobs that Submit took and that are not complete
   int busy_ = 0;                             // searches that run, here or in the pool
   bool here_ = false;                        // one of them in a caller's thread
   bool stop_ = false;

@@ -29,6 +29,7 @@
 #include "index/hmann.h"
 #include "nlohmann/json.hpp"
 #include "server/server.h"
+#include "spdlog/spdlog.h"
 
 namespace hmann {
 namespace {
@@ -56,6 +57,7 @@ class ServerProcess {
     HMANN_CHECK(pid_ >= 0);
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
+      spdlog::set_level(spdlog::level::err);
       ServerOptions options;
       options.indexes = {{"bench", flags.index}};
       options.listen = "127.0.0.1:0";

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
 Server::Server(const ServerOptions& options)
     : options_(options), registry_(std::make_unique<Registry>(options.indexes)),
-      pool_(std::make_unique<SearchPool>(options.threads, options.queue)), health_(std::make_unique<HealthService>()) {}
+      pool_(std::make_unique<SearchPool>(options.threads, options.queue, options.most_bytes)), health_(std::make_unique<HealthService>()) {}
 
 Server::~Server() {
   BeginDrain();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "server/convert.h"
 #include "server/errors.h"
@@ -40,11 +41,15 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   return parsed;
 }
 
+std::uint64_t Bytes(const ParsedQuery& parsed) {
+  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() + ReplyBytes(parsed.vectors.count, parsed.options.k);
+}
+
 /// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when gRPC is done, which is after Complete.
 class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
   PooledCall(ParsedQuery parsed, Clock::time_point deadline)
-      : SearchJob(parsed.index, parsed.vectors.count, deadline), parsed_(std::move(parsed)) {}
+      : SearchJob(parsed.index, parsed.vectors.count, Bytes(parsed), deadline), parsed_(std::move(parsed)) {}
 
   const ParsedQuery& parsed() const { return parsed_; }
   void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
@@ -100,14 +105,8 @@ class BatchCall : public PooledCall {
     return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries", request.options());
   }
 
-  /// Each query's answer has k places of its own in the response, so that threads do not meet.
   BatchCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchBatchResponse* response)
-      : PooledCall(std::move(parsed), deadline), response_(response) {
-    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.options.k);
-    response_->mutable_ids()->Resize(ids, 0);
-    response_->mutable_distances()->Resize(ids, 0);
-    response_->mutable_counts()->Resize(queries, 0);
-  }
+      : PooledCall(std::move(parsed), deadline), response_(response) {}
 
   void Complete(const absl::Status& status) override {
     if (status.ok()) {
@@ -121,6 +120,7 @@ class BatchCall : public PooledCall {
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
+    std::call_once(sized_, [this] { MakeRoom(); });
     HMANN_ASSIGN_OR_RETURN(const auto* answer,
                            Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
     std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
@@ -138,6 +138,15 @@ class BatchCall : public PooledCall {
   }
 
  private:
+  /// Each query's answer has k places of its own in the response, so that threads do not meet. Not before the first search begins: a call
+  /// that is refused or waits takes no memory for its reply.
+  void MakeRoom() {
+    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.options.k);
+    response_->mutable_ids()->Resize(ids, 0);
+    response_->mutable_distances()->Resize(ids, 0);
+    response_->mutable_counts()->Resize(queries, 0);
+  }
+
   /// Moves answers together where one has fewer than k.
   void CloseGaps() {
     std::uint64_t* ids = response_->mutable_ids()->mutable_data();
@@ -156,6 +165,7 @@ class BatchCall : public PooledCall {
   }
 
   v1::SearchBatchResponse* const response_;
+  std::once_flag sized_;
   std::mutex mutex_;
   Counters counters_;
 };

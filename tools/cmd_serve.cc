@@ -114,7 +114,7 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--fast", flags->server.open.fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
   app.add_option("--slow", flags->server.open.slow, "tier of L0: mapped (the file in place), dram, numa:N")->capture_default_str();
   app.add_option("--threads", flags->server.threads, "searches side by side (0: one per core)")->check(CLI::Range(0, 4096));
-  app.add_option("--queue", flags->server.queue, "queries that may wait for a thread; more are refused")->capture_default_str();
+  app.add_option("--queue", flags->server.queue, "requests that may wait for a thread; more are refused")->capture_default_str();
   app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

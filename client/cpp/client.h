@@ -146,7 +146,7 @@ struct ConnectOptions {
   bool retry = true;            ///< try again, briefly, when the server is UNAVAILABLE; searches change nothing
 };
 
-/// Errors of every call: the server's code unchanged, its details in brackets behind its message, e.g. "the queue is full: 1024 queries
+/// Errors of every call: the server's code unchanged, its details in brackets behind its message, e.g. "the queue is full: 256 requests
 /// wait [QUEUE_FULL; retry after 12 ms]", and as payloads (google.rpc messages by type URL). UNAVAILABLE when no server answers.
 ///
 /// Thread safety: all calls from any thread at once.

@@ -12,8 +12,8 @@ namespace hmann {
 
 constexpr std::uint64_t kChecksumChunk = 1_MiB;
 
-/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks, the last of which may be shorter. So it is computed
-/// while streaming, checked on all cores, and a hole costs nothing: every chunk of zeros has the same digest.
+/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks, the last of which may be shorter. So it is
+/// computed while streaming, checked on all cores, and a hole costs nothing: every chunk of zeros has the same digest.
 class ChunkedChecksum {
  public:
   ChunkedChecksum() {

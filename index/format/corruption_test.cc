@@ -80,7 +80,8 @@ TEST_F(Corruption, ForeignFilesAreNamedSo) {
 TEST_F(Corruption, EveryTruncationIsNoticed) {
   std::vector<std::size_t> lengths;
   for (std::size_t length = 1; length < 140; ++length) lengths.push_back(length);
-  for (std::size_t length = 0; length < good_.size(); length += 512) lengths.insert(lengths.end(), {length + 1, length + 511, length + 512});
+  for (std::size_t length = 0; length < good_.size(); length += 512)
+    lengths.insert(lengths.end(), {length + 1, length + 511, length + 512});
   for (const Section& s : sections_) lengths.insert(lengths.end(), {s.offset - 1, s.offset, s.offset + 1, s.offset + s.bytes - 1});
   for (const std::size_t length : lengths) {
     if (length >= good_.size()) continue;
@@ -211,7 +212,8 @@ TEST_F(Corruption, ANewerMinorVersionMayAddSections) {
   Poke(std::span(bytes), kMinor, std::uint16_t{1});
   Poke(std::span(bytes), kFileBytes, std::uint64_t{bytes.size()});
   Poke(std::span(bytes), kSectionCount, std::uint32_t{7});
-  Poke(std::span(bytes), kSections + 6 * sizeof(Section), Section{.kind = static_cast<SectionKind>(9), .offset = good_.size(), .bytes = 10});
+  Poke(std::span(bytes), kSections + 6 * sizeof(Section),
+       Section{.kind = static_cast<SectionKind>(9), .offset = good_.size(), .bytes = 10});
   ResealHeader(bytes);
   EXPECT_EQ(Verify(bytes), absl::OkStatus());
   Poke(std::span(bytes), kMinor, std::uint16_t{0});
@@ -253,7 +255,8 @@ TEST_F(Corruption, VectorsLabelsAndPaddingAreChecked) {
   EXPECT_THAT(VerifyWith(record + 60, std::byte{1}), HasSubstr("padding after a record"));
   EXPECT_THAT(VerifyWith(L0(0) + 32, std::byte{1}), HasSubstr("padding after a link record"));
   EXPECT_THAT(VerifyWith(sections_[1].offset - 1, std::byte{1}), HasSubstr("padding between sections"));
-  EXPECT_THAT(VerifyWith(record + records_.label_offset, std::uint32_t{200}), HasSubstr("label of node 150: expected a row number below 200"));
+  EXPECT_THAT(VerifyWith(record + records_.label_offset, std::uint32_t{200}),
+              HasSubstr("label of node 150: expected a row number below 200"));
   EXPECT_THAT(VerifyWith(fast_labels, Peek<std::uint32_t>(good_, fast_labels + 4)), HasSubstr("again"));
 }
 

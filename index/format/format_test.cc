@@ -137,11 +137,13 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(lines["labels"].bytes, 200u * 4);
   EXPECT_EQ(lines["norms"].bytes, 200u * 4);
   EXPECT_EQ(lines["header"].bytes, 4096u);
-  for (const char* name : {"upper_links", "fast_vectors", "l0_links", "slow_vectors"}) EXPECT_EQ(lines[name].bytes, lines[name].formula) << name;
+  for (const char* name : {"upper_links", "fast_vectors", "l0_links", "slow_vectors"})
+    EXPECT_EQ(lines[name].bytes, lines[name].formula) << name;
 }
 
 TEST(Format, PromotionOrderNames) {
-  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kInDegree, PromotionOrder::kOutDegree, PromotionOrder::kRandom}) {
+  for (const PromotionOrder order :
+       {PromotionOrder::kDegree, PromotionOrder::kInDegree, PromotionOrder::kOutDegree, PromotionOrder::kRandom}) {
     EXPECT_EQ(*ParsePromotionOrder(Name(order)), order);
   }
   EXPECT_EQ(ParsePromotionOrder("rank").status().code(), absl::StatusCode::kInvalidArgument);

@@ -88,8 +88,8 @@ absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw, std:
                                                  "; this build reads up to ", kFormatMajor, ".", kFormatMinor));
   }
   if ((raw.features & ~kKnownFeatures) != 0) {
-    return absl::UnimplementedError(absl::StrCat(path, ": header: offset 24: features ", absl::Hex(raw.features & ~kKnownFeatures),
-                                                 " are unknown to this build"));
+    return absl::UnimplementedError(
+        absl::StrCat(path, ": header: offset 24: features ", absl::Hex(raw.features & ~kKnownFeatures), " are unknown to this build"));
   }
   if (raw.endian_tag != kEndianTag) return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
   if (raw.header_bytes != kHeaderBytes) return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
@@ -146,8 +146,8 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
     }
     if (section.offset < end) return Corrupt(path, place, ": expected to start at ", end, " or later; found ", section.offset);
     if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
-      return Corrupt(path, place, ": expected to end within the file's ", header.file_bytes, " bytes; found offset ", section.offset, " and ",
-                     section.bytes, " bytes");
+      return Corrupt(path, place, ": expected to end within the file's ", header.file_bytes, " bytes; found offset ", section.offset,
+                     " and ", section.bytes, " bytes");
     }
     end = section.offset + section.bytes;
     const bool known = section.kind >= SectionKind::kUpperLinks && section.kind <= SectionKind::kL0;
@@ -174,17 +174,19 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
 
 std::string Name(const Section& section) {
   switch (section.kind) {
-    case SectionKind::kUpperLinks: return absl::StrCat("upper_links[", section.layer, "]");
-    case SectionKind::kFastRows: return "fast_rows";
-    case SectionKind::kFastLabels: return "fast_labels";
-    case SectionKind::kL0: return "l0";
+    case SectionKind::kUpperLinks:
+      return absl::StrCat("upper_links[", section.layer, "]");
+    case SectionKind::kFastRows:
+      return "fast_rows";
+    case SectionKind::kFastLabels:
+      return "fast_labels";
+    case SectionKind::kL0:
+      return "l0";
   }
   return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
 }
 
-RecordLayout Header::Records() const {
-  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes);
-}
+RecordLayout Header::Records() const { return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes); }
 
 absl::Status CheckMetadata(const Header& header) {
   const auto wrong = [](const char* field, const auto& expected, const auto& found) {

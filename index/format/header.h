@@ -31,10 +31,10 @@ enum class SectionKind : std::uint32_t { kUpperLinks = 1, kFastRows = 2, kFastLa
 /// One entry of the section table, 32 bytes in the file.
 struct Section {
   SectionKind kind{};
-  std::uint32_t layer = 0;      ///< of kUpperLinks; 0 for the others
-  std::uint64_t offset = 0;     ///< from the start of the file, a multiple of kBlockBytes
-  std::uint64_t bytes = 0;      ///< without the zeros up to the next section
-  std::uint64_t checksum = 0;   ///< see ChunkedChecksum
+  std::uint32_t layer = 0;     ///< of kUpperLinks; 0 for the others
+  std::uint64_t offset = 0;    ///< from the start of the file, a multiple of kBlockBytes
+  std::uint64_t bytes = 0;     ///< without the zeros up to the next section
+  std::uint64_t checksum = 0;  ///< see ChunkedChecksum
 };
 
 /// "upper_links[2]", "fast_rows", "fast_labels", "l0".

@@ -22,8 +22,8 @@ struct LayerInfo {
 
 /// Bytes of one structure of the index, beside what section 7 of the paper's memory formulas gives (0: no formula; a line of its own).
 struct StructureBytes {
-  std::string name;      ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms", "padding", "header"
-  std::string tier;      ///< "fast", "slow", "file"
+  std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms", "padding", "header"
+  std::string tier;  ///< "fast", "slow", "file"
   std::uint64_t bytes = 0;
   std::uint64_t formula = 0;
 };
@@ -38,13 +38,13 @@ struct IndexInfo {
   std::uint32_t ef_construction = 0;
   std::vector<LayerInfo> layers;  ///< [0] is L0
   PromotionOrder promotion = PromotionOrder::kDegree;
-  double promote = 0;             ///< N_1 / N
+  double promote = 0;  ///< N_1 / N
   std::vector<StructureBytes> bytes;
   std::uint64_t content_hash = 0;  ///< over all sections
   std::uint64_t seed = 0;
-  std::string version;             ///< of the file format, "1.0"
+  std::string version;  ///< of the file format, "1.0"
   std::uint64_t file_bytes = 0;
-  bool user_labels = false;        ///< 64-bit labels given by the user; else the row number in the base file
+  bool user_labels = false;  ///< 64-bit labels given by the user; else the row number in the base file
 };
 
 }  // namespace hmann

@@ -30,7 +30,8 @@ std::uint64_t RegionBytes(const RecordLayout::Region& region, std::uint64_t reco
 
 }  // namespace
 
-RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links, std::uint32_t row_bytes, std::uint32_t label_bytes) {
+RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links, std::uint32_t row_bytes,
+                                std::uint32_t label_bytes) {
   constexpr std::uint32_t kMost = 1u << 24;
   HMANN_CHECK(n1 <= n && n <= kMaxNodes && (label_bytes == 4 || label_bytes == 8));
   HMANN_CHECK(max_links > 0 && max_links < kMost && row_bytes > 0 && row_bytes < kMost);

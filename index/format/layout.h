@@ -38,10 +38,10 @@ struct RecordLayout {
   std::uint64_t TotalBytes() const { return total_bytes; }
 
   std::uint64_t n = 0, n1 = 0;
-  std::uint32_t max_links = 0;     ///< M_0
+  std::uint32_t max_links = 0;  ///< M_0
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
-  std::uint32_t row_offset = 0;    ///< this and the next two: of full records
+  std::uint32_t row_offset = 0;  ///< this and the next two: of full records
   std::uint32_t links_offset = 0;
   std::uint32_t label_offset = 0;
 

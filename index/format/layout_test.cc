@@ -30,7 +30,8 @@ TEST(RecordLayout, OffsetsAreThoseOfPlainDivision) {
     const std::uint64_t n = 1 + draw(0, trial % 2 == 0 ? 1000 : kMaxNodes);
     const std::uint64_t n1 = draw(1, n);
     const auto row_bytes = static_cast<std::uint32_t>(1 + draw(3, trial % 3 == 0 ? 20000 : 1000));
-    const RecordLayout layout = RecordLayout::Make(n, n1, 2 * static_cast<std::uint32_t>(1 + draw(2, 96)), row_bytes, draw(4, 2) == 0 ? 4 : 8);
+    const RecordLayout layout =
+        RecordLayout::Make(n, n1, 2 * static_cast<std::uint32_t>(1 + draw(2, 96)), row_bytes, draw(4, 2) == 0 ? 4 : 8);
     SCOPED_TRACE(absl::StrCat("seed ", trial, ": n ", n, " n1 ", n1, " links ", layout.max_links, " row ", row_bytes));
     for (std::uint64_t i = 0; i < 50; ++i) {
       const std::uint64_t picks[] = {0, n1 - (n1 > 0), n1, n - 1, draw(10 + i, n), draw(100 + i, n)};
@@ -39,7 +40,8 @@ TEST(RecordLayout, OffsetsAreThoseOfPlainDivision) {
       ASSERT_LE(layout.Offset(id) + layout.RecordBytes(id), layout.TotalBytes());
     }
     ASSERT_EQ(layout.TotalBytes() % kBlockBytes, 0u);
-    ASSERT_LT(layout.TotalBytes() - (layout.Offset(static_cast<NodeId>(n - 1)) + layout.RecordBytes(static_cast<NodeId>(n - 1))), kBlockBytes);
+    ASSERT_LT(layout.TotalBytes() - (layout.Offset(static_cast<NodeId>(n - 1)) + layout.RecordBytes(static_cast<NodeId>(n - 1))),
+              kBlockBytes);
   }
 }
 

@@ -20,8 +20,7 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
 }
 
 const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
-  const auto found =
-      std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });
+  const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });
   HMANN_CHECK(found != sections_.end());
   return *found;
 }

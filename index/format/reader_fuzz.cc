@@ -1,8 +1,9 @@
-/// libFuzzer over everything that reads an index file: opening, verifying, and a walk over what both let through. Seeded with the golden file.
+/// libFuzzer over everything that reads an index file: opening, verifying, and a walk over what both let through. Seeded with the golden
+/// file.
 ///
 /// Each input is read as it is, then with its checksums set right (Reseal), so that the checks behind the checksums are reached too.
-/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as such a file fails for a link to a node that is not there. A fuzzer that does
-/// not find that within seconds is not fuzzing.
+/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as such a file fails for a link to a node that is not there. A fuzzer that
+/// does not find that within seconds is not fuzzing.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ std::uint64_t WalkAll(const IndexFile& file) {
       const auto link = Peek<NodeId>({record, records.RecordBytes(id)}, records.LinksOffset(id) + i * sizeof(NodeId));
       if (link == kNoNode) break;
       const std::byte* row = link < file.layers().n1() ? file.fast_rows().data() + link * file.fast_row_stride()
-                                                        : file.l0().data() + records.Offset(link) + records.row_offset;
+                                                       : file.l0().data() + records.Offset(link) + records.row_offset;
       sum += std::to_integer<std::uint64_t>(row[0]) + std::to_integer<std::uint64_t>(row[records.row_bytes - 1]);
     }
   }
@@ -57,7 +58,8 @@ void Read(std::span<const std::byte> bytes) {
   if (!file.ok()) return;
   for (const Section& section : file->sections()) {
     const auto content = file->Bytes(section);
-    HMANN_CHECK(content.data() >= file->file().bytes().data() && content.data() + content.size() <= file->file().bytes().data() + bytes.size());
+    HMANN_CHECK(content.data() >= file->file().bytes().data() &&
+                content.data() + content.size() <= file->file().bytes().data() + bytes.size());
   }
   Progress silent(Progress::Show::kNever);
   const absl::Status status = VerifyIndex(memory.path(), silent);

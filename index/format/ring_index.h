@@ -87,8 +87,7 @@ struct RingIndex {
 /// A path of this process under `folder`, removed with the object.
 class TemporaryPath {
  public:
-  TemporaryPath(const std::string& folder, const std::string& name)
-      : path_(folder + "/hmann_" + std::to_string(::getpid()) + "_" + name) {}
+  TemporaryPath(const std::string& folder, const std::string& name) : path_(folder + "/hmann_" + std::to_string(::getpid()) + "_" + name) {}
   TemporaryPath(const TemporaryPath&) = delete;
   TemporaryPath& operator=(const TemporaryPath&) = delete;
   ~TemporaryPath() { std::remove(path_.c_str()); }

@@ -1,6 +1,8 @@
 #include "index/format/section_writer.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"

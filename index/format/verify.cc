@@ -84,9 +84,9 @@ class Verifier {
         digests[begin] = Checksum(chunk.data(), std::min<std::size_t>(chunk.size(), kChecksumChunk));
       }));
       if (const std::uint64_t found = ChunkedChecksum::Combine(digests); found != section.checksum) {
-        return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", section.offset, ": section ", Name(section), " (", section.bytes,
-                                                " bytes): expected checksum ", absl::Hex(section.checksum, absl::kZeroPad16), "; found ",
-                                                absl::Hex(found, absl::kZeroPad16)));
+        return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", section.offset, ": section ", Name(section), " (",
+                                                section.bytes, " bytes): expected checksum ", absl::Hex(section.checksum, absl::kZeroPad16),
+                                                "; found ", absl::Hex(found, absl::kZeroPad16)));
       }
     }
     return absl::OkStatus();
@@ -130,8 +130,8 @@ class Verifier {
         const LinkFault wrong = CheckLinkList(list, static_cast<NodeId>(id), nodes, sorted, count);
         if (!wrong.ok()) {
           const auto* place = reinterpret_cast<const std::byte*>(&list[wrong.position]);
-          fault.Report(OffsetOf(place), absl::StrCat("layer ", layer, ", node ", id, ", link ", wrong.position, ": expected ", wrong.expected,
-                                                     "; found ", list[wrong.position]));
+          fault.Report(OffsetOf(place), absl::StrCat("layer ", layer, ", node ", id, ", link ", wrong.position, ": expected ",
+                                                     wrong.expected, "; found ", list[wrong.position]));
         }
       }
       link_count += count;
@@ -203,9 +203,11 @@ class Verifier {
     std::uint32_t label;
     std::memcpy(&label, place.data(), sizeof(label));
     if (label >= layers_.n()) {
-      fault.Report(OffsetOf(place.data()), absl::StrCat("label of node ", id, ": expected a row number below ", layers_.n(), "; found ", label));
+      fault.Report(OffsetOf(place.data()),
+                   absl::StrCat("label of node ", id, ": expected a row number below ", layers_.n(), "; found ", label));
     } else if ((seen[label / 64].fetch_or(std::uint64_t{1} << label % 64) >> label % 64 & 1) != 0) {
-      fault.Report(OffsetOf(place.data()), absl::StrCat("label of node ", id, ": expected a row number of its own; found ", label, " again"));
+      fault.Report(OffsetOf(place.data()),
+                   absl::StrCat("label of node ", id, ": expected a row number of its own; found ", label, " again"));
     }
   }
 

@@ -24,7 +24,8 @@ class NodeEncoder {
     const std::span<const NodeId> links = contents_.links(layer, id);
     const std::uint32_t most = contents_.layers.MaxDegree(layer);
     if (links.size() > most) {
-      return absl::InvalidArgumentError(absl::StrCat("node ", id, ": expected at most ", most, " links in layer ", layer, "; found ", links.size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", id, ": expected at most ", most, " links in layer ", layer, "; found ", links.size()));
     }
     if (!links.empty()) std::memcpy(place, links.data(), links.size_bytes());
     std::memset(place + links.size_bytes(), 0xff, (most - links.size()) * sizeof(NodeId));
@@ -125,10 +126,14 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
 absl::Status WriteSection(const Section& section, const IndexContents& contents, const Header& header, NodeEncoder& nodes, Ticker& ticker,
                           SectionWriter& out) {
   switch (section.kind) {
-    case SectionKind::kUpperLinks: return WriteUpperLinks(section.layer, contents.layers, nodes, ticker, out);
-    case SectionKind::kFastRows: return WriteFastRows(contents, ticker, out);
-    case SectionKind::kFastLabels: return WriteFastLabels(contents.layers.n1(), header.label_bytes, nodes, out);
-    case SectionKind::kL0: return WriteL0(contents, header.Records(), nodes, ticker, out);
+    case SectionKind::kUpperLinks:
+      return WriteUpperLinks(section.layer, contents.layers, nodes, ticker, out);
+    case SectionKind::kFastRows:
+      return WriteFastRows(contents, ticker, out);
+    case SectionKind::kFastLabels:
+      return WriteFastLabels(contents.layers.n1(), header.label_bytes, nodes, out);
+    case SectionKind::kL0:
+      return WriteL0(contents, header.Records(), nodes, ticker, out);
   }
   return absl::InternalError("a section of no kind was planned");
 }

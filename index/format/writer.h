@@ -25,10 +25,10 @@ struct IndexContents {
   std::uint32_t ef_construction = 0;
   PromotionOrder promotion = PromotionOrder::kDegree;
   std::uint64_t seed = 0;
-  bool user_labels = false;  ///< labels take 8 bytes instead of 4
+  bool user_labels = false;                                                      ///< labels take 8 bytes instead of 4
   std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)> links;  ///< without kNoNode
-  /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros, a hole in the file. An index with holes opens, and is
-  /// as large as it says, but Verify refuses it.
+  /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros, a hole in the file. An index with holes opens, and
+  /// is as large as it says, but Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
 };

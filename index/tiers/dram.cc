@@ -2,6 +2,8 @@
 
 #include <numa.h>
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,8 +34,8 @@ class MemoryTier : public Tier {
   absl::Status ProveNode(const Region& region) const {
     for (const auto& [node, share] : region.Where().nodes) {
       if (node == *node_) continue;
-      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": expected all of ", FormatSize(region.size()), " on node ", *node_,
-                                                       "; found ", static_cast<int>(share * 100), " % on node ", node));
+      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": expected all of ", FormatSize(region.size()), " on node ",
+                                                       *node_, "; found ", static_cast<int>(share * 100), " % on node ", node));
     }
     return absl::OkStatus();
   }

@@ -40,7 +40,9 @@ struct CopyTrailer {
   std::uint64_t checksum = 0;  ///< of the section, as the index file's table has it
   std::uint64_t self = 0;      ///< XXH3 of the fields above
 
-  CopyTrailer(std::uint64_t copied, std::uint64_t content) : bytes(copied), checksum(content) { self = Checksum(this, offsetof(CopyTrailer, self)); }
+  CopyTrailer(std::uint64_t copied, std::uint64_t content) : bytes(copied), checksum(content) {
+    self = Checksum(this, offsetof(CopyTrailer, self));
+  }
 };
 
 class MappedCopyTier : public Tier {
@@ -68,7 +70,8 @@ class MappedCopyTier : public Tier {
     CopyTrailer trailer(0, 0);
     std::memcpy(&trailer, bytes.data() + bytes.size() - kPage, sizeof(trailer));
     const bool is_one = std::memcmp(&trailer, "hmann tier copy", sizeof(trailer.magic)) == 0 &&
-                        trailer.self == Checksum(&trailer, offsetof(CopyTrailer, self)) && RoundUp(trailer.bytes, kPage) + kPage == bytes.size();
+                        trailer.self == Checksum(&trailer, offsetof(CopyTrailer, self)) &&
+                        RoundUp(trailer.bytes, kPage) + kPage == bytes.size();
     return is_one ? std::optional(trailer) : std::nullopt;
   }
   static bool IsCopy(const MappedFile& file) { return TrailerOf(file).has_value(); }

@@ -1,11 +1,10 @@
+#include <numaif.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include <numaif.h>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
@@ -53,8 +52,8 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   RegionBuilder builder;
   if (bytes == 0) return builder;
   if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable) {
-    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (", FormatSize(bytes), ") are needed; ", usable, " (",
-                                                     FormatSize(usable), ") are usable"));
+    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (", FormatSize(bytes), ") are needed; ", usable,
+                                                     " (", FormatSize(usable), ") are usable"));
   }
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPage;
   const std::size_t used = RoundUp(bytes, alignment);
@@ -108,8 +107,9 @@ void RegionBuilder::Lock(const std::string& tier) {
   const int error = errno;
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  region_.warning_ = absl::StrCat("tier ", tier, ": ", FormatSize(region_.size_), " are not locked and may be paged out: mlock: ", std::strerror(error),
-                                  "; RLIMIT_MEMLOCK is ", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatSize(limit.rlim_cur));
+  region_.warning_ =
+      absl::StrCat("tier ", tier, ": ", FormatSize(region_.size_), " are not locked and may be paged out: mlock: ", std::strerror(error),
+                   "; RLIMIT_MEMLOCK is ", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatSize(limit.rlim_cur));
 }
 
 absl::StatusOr<Region> RegionBuilder::Seal() && {

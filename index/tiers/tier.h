@@ -18,14 +18,14 @@ namespace hmann {
 
 /// Where the kernel says that a region lies.
 struct Whereabouts {
-  std::uint64_t bytes = 0;                  ///< of the region
+  std::uint64_t bytes = 0;  ///< of the region
   /// (NUMA node, share of the pages that are present), by node; empty when the kernel would not say.
   std::vector<std::pair<int, double>> nodes;
-  double present = 0;                       ///< share of the region's pages that this process has mapped right now
-  std::optional<double> huge;               ///< share of its bytes in 2 MiB pages; unknown when it shares its mapping with other bytes
-  std::optional<double> locked;             ///< share of its bytes that cannot be paged out
-  bool file_backed = false;                 ///< pages of a file in the page cache, not of our own
-  std::string error;                        ///< why `nodes` is empty
+  double present = 0;            ///< share of the region's pages that this process has mapped right now
+  std::optional<double> huge;    ///< share of its bytes in 2 MiB pages; unknown when it shares its mapping with other bytes
+  std::optional<double> locked;  ///< share of its bytes that cannot be paged out
+  bool file_backed = false;      ///< pages of a file in the page cache, not of our own
+  std::string error;             ///< why `nodes` is empty
 
   /// "node 0: 100 %, 2 MiB pages 96 %, locked"; "page cache, 12 % present, node 0: 100 %"; "empty".
   std::string ToString() const;
@@ -70,10 +70,10 @@ struct PlacementSource {
 
 /// How a tier gives records to a driver.
 struct TierTraits {
-  std::string name;           ///< as asked for: "dram", "numa:1", "mapped:/mnt/x"
-  bool addressable = true;    ///< hands out pointers and takes prefetch hints
-  bool in_place = false;      ///< the index file itself serves: the source must outlive the region
-  std::uint32_t granule = 64; ///< bytes that one access costs at least
+  std::string name;            ///< as asked for: "dram", "numa:1", "mapped:/mnt/x"
+  bool addressable = true;     ///< hands out pointers and takes prefetch hints
+  bool in_place = false;       ///< the index file itself serves: the source must outlive the region
+  std::uint32_t granule = 64;  ///< bytes that one access costs at least
 };
 
 /// A kind of memory that holds regions. Thread-safe.
@@ -94,8 +94,8 @@ class Tier {
   TierTraits traits_;
 };
 
-/// "dram"; "numa:N"; "mapped" (the index file in place); "mapped:PATH" (a copy at PATH, made once and used again while its checksum agrees).
-/// Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this machine has.
+/// "dram"; "numa:N"; "mapped" (the index file in place); "mapped:PATH" (a copy at PATH, made once and used again while its checksum
+/// agrees). Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this machine has.
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
 
 }  // namespace hmann

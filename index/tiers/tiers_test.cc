@@ -170,7 +170,8 @@ TEST(MakeTier, NamesWhatThereIs) {
   for (const char* wrong : {"", "DRAM", "dram:1", "dax:/mnt/x", "nvme:/dev/x", "emulated:lat=300ns", "mapped:", "numa"}) {
     const absl::Status status = MakeTier(wrong).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("'", wrong, "': this build has dram, numa:N, mapped and mapped:PATH")));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("'", wrong, "': this build has dram, numa:N, mapped and mapped:PATH")));
   }
   for (const char* wrong : {"numa:", "numa:-1", "numa:4096", "numa:x", "numa:99999999999999"}) {
     const absl::Status status = MakeTier(wrong).status();

@@ -1,0 +1,202 @@
+// A whole small sweep over the sample that ships: real contestants, real figures, the files that it leaves.
+#include "eval/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "eval/own_contestants.h"
+#include "eval/results.h"
+#include "index/base/file.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Sweep : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = absl::StrCat(testing::TempDir(), "sweep_test.", ::getpid());
+    options_.job.base = "datasets/sample/base.u8bin";
+    options_.job.queries = "datasets/sample/query.u8bin";
+    options_.groundtruth = "datasets/sample/query.gt100";
+    options_.job.folder = folder_;
+    options_.job.work = folder_ + "/work";
+    options_.job.threads = 2;
+    options_.rounds = 2;
+    options_.targets = {0.9, 0.99};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void Add(const std::string& name, Json settings, const Json& build = Json::object()) {
+    absl::StatusOr<ContestantSpec> spec = OwnContestant(name, build);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    spec->settings = std::move(settings);
+    options_.contestants.push_back(*std::move(spec));
+  }
+
+  absl::StatusOr<SweepResult> Run() {
+    Progress progress(Progress::Show::kNever);
+    return RunSweep(options_, progress, [](const std::string&) {});
+  }
+
+  std::vector<Json> Lines() {
+    std::vector<Json> lines;
+    std::ifstream in(folder_ + "/results.jsonl");
+    for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line, nullptr, false));
+    return lines;
+  }
+
+  std::string folder_;
+  SweepOptions options_;
+};
+
+const Json kEfs = {{{"ef", 10}}, {{"ef", 40}}, {{"ef", 200}}};
+const Json kPools = {{{"walk", "pool"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                     {{"walk", "pool"}, {"ef_l1", 8}, {"ef_l0", 200}},
+                     {{"walk", "beams"}, {"ef_l1", 40}, {"ef_l0", 1}}};
+
+TEST_F(Sweep, AllContestantsOnTheSample) {
+  Add("hmann", kPools, {{"promote", 0.16}});
+  Add("hmann-aa", kPools, {{"promote", 0.16}});
+  Add("hnswlib", kEfs);
+  Add("hnswlib-u8", kEfs);
+  Add("faiss", kEfs);
+  const absl::StatusOr<SweepResult> result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->runs[1].ready.cached) << "the A/A pair shares one index";
+  std::map<std::string, double> best;
+  for (const ContestantRuns& runs : result->runs) {
+    for (const SettingRuns& setting : runs.settings) {
+      ASSERT_EQ(setting.recall.size(), 2u);
+      EXPECT_EQ(setting.recall[0], setting.recall[1]) << runs.name << ": equal settings, equal answers";
+      best[runs.name] = std::max(best[runs.name], setting.recall[0]);
+    }
+    EXPECT_GT(best[runs.name], 0.99) << runs.name;
+  }
+  for (std::size_t s = 0; s < kPools.size(); ++s) {
+    EXPECT_EQ(result->runs[0].settings[s].recall[0], result->runs[1].settings[s].recall[0]);
+    EXPECT_GT(result->runs[0].settings[s].counters["slow_reads"].get<double>(), 0);
+  }
+
+  const Json figures = ToJson(*result);
+  ASSERT_EQ(figures["contestants"].size(), 5u);
+  EXPECT_EQ(figures["reference"], "hnswlib");
+  EXPECT_NEAR(figures["contestants"][2]["targets"][1]["ratio"].get<double>(), 1, 1e-9);
+  EXPECT_EQ(figures["noise"].size(), 2u);
+  std::map<std::string, int> kinds;
+  for (const Json& line : Lines()) ++kinds[line.value("kind", "")];
+  EXPECT_THAT(kinds, ElementsAre(std::pair<const std::string, int>("contestant", 5), std::pair<const std::string, int>("count", 6),
+                                 std::pair<const std::string, int>("run", 5 * 3 * 2), std::pair<const std::string, int>("sweep", 1)));
+  for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"}) EXPECT_TRUE(Lines()[0]["environment"].contains(key)) << key;
+
+  std::ostringstream table;
+  PrintTable(figures, table);
+  EXPECT_THAT(table.str(), HasSubstr("hnswlib 0.6.2, float"));
+  EXPECT_THAT(table.str(), HasSubstr("noise: hmann beside itself at 0.99"));
+}
+
+TEST_F(Sweep, TheReportHoldsTheFiguresAndNothingFromOutside) {
+  Add("hnswlib-u8", kEfs);
+  options_.rounds = 1;
+  const absl::StatusOr<SweepResult> result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  Json figures = ToJson(*result);
+  EXPECT_TRUE(figures["reference"].is_null()) << "hnswlib does not take part";
+  figures["title"] = "</script><script>alert(1)</script>";
+  ASSERT_TRUE(WriteReport(figures, folder_ + "/report.html").ok());
+  const std::string page = *ReadTextFile(folder_ + "/report.html", 10'000'000);
+  const std::string mark = "<script type=\"application/json\" id=\"results\">";
+  const std::size_t begin = page.find(mark) + mark.size();
+  ASSERT_GT(begin, mark.size());
+  const Json inside = Json::parse(page.substr(begin, page.find("</script>", begin) - begin), nullptr, false);
+  EXPECT_EQ(inside, figures) << "a title that looks like markup stays data";
+  EXPECT_EQ(page.find("src="), std::string::npos);
+  EXPECT_EQ(page.find("href="), std::string::npos);
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+TEST_F(Sweep, GroundTruthIsComputedOnceAndIsTheSame) {
+  Add("hnswlib-u8", kEfs);
+  options_.rounds = 1;
+  const absl::StatusOr<SweepResult> given = Run();
+  ASSERT_TRUE(given.ok()) << given.status();
+  options_.groundtruth.clear();
+  const absl::StatusOr<SweepResult> computed = Run();
+  ASSERT_TRUE(computed.ok()) << computed.status();
+  for (std::size_t s = 0; s < kEfs.size(); ++s) {
+    EXPECT_EQ(given->runs[0].settings[s].recall, computed->runs[0].settings[s].recall);
+  }
+  const auto kept = [this] {
+    std::vector<fs::file_time_type> times;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().filename().string().starts_with("groundtruth-")) times.push_back(entry.last_write_time());
+    }
+    return times;
+  };
+  const auto first = kept();
+  ASSERT_EQ(first.size(), 1u);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(kept(), first);
+}
+
+TEST_F(Sweep, PromotionIsComparedByWalk) {
+  Add("hmann", kPools, {{"promote", 0.16}, {"promotion", "degree"}});
+  Add("hmann", kPools, {{"promote", 0.16}, {"promotion", "random"}});
+  options_.contestants[0].name = "degree 0.16";
+  options_.contestants[1].name = "random 0.16";
+  options_.rounds = 1;
+  options_.targets = {0.5};
+  const absl::StatusOr<SweepResult> result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  const Json rows = ComparePromotion(*result);
+  ASSERT_EQ(rows.size(), 4u);
+  for (const Json& row : rows) {
+    EXPECT_TRUE(row["walk"] == "pool" || row["walk"] == "beams") << row;
+    EXPECT_EQ(row["promote"], 0.16);
+    EXPECT_GT(row["targets"][0]["slow_reads"].get<double>(), 0) << row;
+    EXPECT_GT(row["targets"][0]["qps"].get<double>(), 0) << row;
+  }
+  std::ostringstream table;
+  PrintPromotionTable(rows, table);
+  EXPECT_THAT(table.str(), HasSubstr("slow reads at 0.5"));
+}
+
+TEST_F(Sweep, ARivalThatDiesLeavesTheRunsSoFar) {
+  Add("hnswlib-u8", kEfs);
+  ContestantSpec dying;
+  dying.name = "dying";
+  dying.command = {"/bin/sh", "-c", R"(echo '{"ready": "d", "build_seconds": 1, "index_bytes": 1, "settings": [{"a": 1}]}'; read line; exit 9)"};
+  options_.contestants.push_back(dying);
+  const absl::StatusOr<SweepResult> result = Run();
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("contestant dying: it ended with exit code 9"));
+  EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
+  EXPECT_TRUE(fs::exists(folder_ + "/results.jsonl.part"));
+}
+
+TEST_F(Sweep, WhatMakesNoSenseIsRefused) {
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("at least one contestant"));
+  Add("hnswlib-u8", kEfs);
+  Add("hnswlib-u8", kEfs);
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("two contestants are called 'hnswlib-u8'"));
+  options_.contestants.pop_back();
+  options_.targets = {1.5};
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("targets"));
+  options_.targets = {0.9};
+  options_.job.k = 101;
+  EXPECT_FALSE(Run().ok()) << "the ground truth has 100 neighbours";
+  EXPECT_FALSE(OwnContestant("nobody", {}).ok());
+}
+
+}  // namespace
+}  // namespace hmann
