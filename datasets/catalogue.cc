@@ -19,25 +19,51 @@ constexpr std::uint32_t kPublicQueries = 10'000;
 constexpr std::uint32_t kPublicK = 100;
 
 DataSet AnnBenchmarks(const char* name, std::uint32_t dim, Metric metric, std::uint64_t n, std::uint64_t queries) {
-  return {.name = name, .title = "ann-benchmarks HDF5", .dtype = DType::kF32, .dim = dim, .metric = metric, .n = n, .queries = queries,
-          .sliced = false, .where = absl::StrCat(kAnnBenchmarks, name, ".hdf5")};
+  return {.name = name,
+          .title = "ann-benchmarks HDF5",
+          .dtype = DType::kF32,
+          .dim = dim,
+          .metric = metric,
+          .n = n,
+          .queries = queries,
+          .sliced = false,
+          .where = absl::StrCat(kAnnBenchmarks, name, ".hdf5")};
 }
 
 DataSet Texmex(const char* name, const char* archive, const char* title, std::uint32_t dim, std::uint64_t n, std::uint64_t queries) {
-  return {.name = name, .title = title, .dtype = DType::kF32, .dim = dim, .metric = Metric::kL2, .n = n, .queries = queries,
-          .sliced = false, .where = absl::StrCat(kTexmex, archive, ".tar.gz")};
+  return {.name = name,
+          .title = title,
+          .dtype = DType::kF32,
+          .dim = dim,
+          .metric = Metric::kL2,
+          .n = n,
+          .queries = queries,
+          .sliced = false,
+          .where = absl::StrCat(kTexmex, archive, ".tar.gz")};
 }
 
 RemoteFile Vectors(std::string name, std::string url, DType dtype, std::uint32_t n, std::uint32_t dim, std::uint64_t rows) {
   const std::uint64_t row_bytes = dim * SizeOf(dtype);
-  return {.name = std::move(name), .url = std::move(url), .content = Content::kVectors, .total_bytes = 8 + n * row_bytes,
-          .wanted_bytes = 8 + rows * row_bytes, .n = n, .dim = dim, .rows = rows};
+  return {.name = std::move(name),
+          .url = std::move(url),
+          .content = Content::kVectors,
+          .total_bytes = 8 + n * row_bytes,
+          .wanted_bytes = 8 + rows * row_bytes,
+          .n = n,
+          .dim = dim,
+          .rows = rows};
 }
 
 RemoteFile Truth(std::string name, std::string url) {
   const std::uint64_t bytes = 8 + std::uint64_t{kPublicQueries} * kPublicK * 8;
-  return {.name = std::move(name), .url = std::move(url), .content = Content::kGroundTruth, .total_bytes = bytes, .wanted_bytes = bytes,
-          .n = kPublicQueries, .dim = kPublicK, .rows = 0};
+  return {.name = std::move(name),
+          .url = std::move(url),
+          .content = Content::kGroundTruth,
+          .total_bytes = bytes,
+          .wanted_bytes = bytes,
+          .n = kPublicQueries,
+          .dim = kPublicK,
+          .rows = 0};
 }
 
 std::string SliceName(std::uint64_t rows) {
@@ -62,8 +88,8 @@ void AddBillionFiles(Selection* selection) {
   if (selection->rows == 10'000'000 || selection->rows == 100'000'000) {
     selection->files.push_back(Truth(truth, absl::StrCat(kBigAnn, "GT_", slice, "/", short_name, "-", slice)));
   } else if (selection->rows == kBillion) {
-    selection->files.push_back(Truth(truth, bigann ? absl::StrCat(set.where, "GT.public.1B.ibin")
-                                                   : absl::StrCat(kYandex, "deep_new_groundtruth.public.10K.bin")));
+    selection->files.push_back(
+        Truth(truth, bigann ? absl::StrCat(set.where, "GT.public.1B.ibin") : absl::StrCat(kYandex, "deep_new_groundtruth.public.10K.bin")));
   }
   selection->has_ground_truth = selection->files.size() == 3;
 }
@@ -73,8 +99,8 @@ void AddArchive(Selection* selection) {
   const DataSet& set = selection->set;
   const std::string archive = set.where.substr(set.where.rfind('/') + 1);
   const std::string stem = archive.substr(0, archive.find('.'));
-  selection->files.push_back({.name = archive, .url = set.where, .content = Content::kArchive, .total_bytes = 0, .wanted_bytes = 0, .n = 0,
-                              .dim = 0, .rows = 0});
+  selection->files.push_back(
+      {.name = archive, .url = set.where, .content = Content::kArchive, .total_bytes = 0, .wanted_bytes = 0, .n = 0, .dim = 0, .rows = 0});
   const std::uint64_t row_bytes = 4 + 4 * std::uint64_t{set.dim};
   selection->members = {{absl::StrCat(stem, "/", stem, "_base.fvecs"), set.n * row_bytes},
                         {absl::StrCat(stem, "/", stem, "_query.fvecs"), set.queries * row_bytes},
@@ -86,10 +112,24 @@ void AddArchive(Selection* selection) {
 
 const std::vector<DataSet>& Catalogue() {
   static const std::vector<DataSet> sets = {
-      {.name = "bigann", .title = "BIGANN: SIFT descriptors", .dtype = DType::kU8, .dim = 128, .metric = Metric::kL2, .n = kBillion,
-       .queries = kPublicQueries, .sliced = true, .where = absl::StrCat(kBigAnn, "bigann/")},
-      {.name = "deep1b", .title = "DEEP1B: outputs of a deep network", .dtype = DType::kF32, .dim = 96, .metric = Metric::kL2, .n = kBillion,
-       .queries = kPublicQueries, .sliced = true, .where = absl::StrCat(kYandex, "DEEP/")},
+      {.name = "bigann",
+       .title = "BIGANN: SIFT descriptors",
+       .dtype = DType::kU8,
+       .dim = 128,
+       .metric = Metric::kL2,
+       .n = kBillion,
+       .queries = kPublicQueries,
+       .sliced = true,
+       .where = absl::StrCat(kBigAnn, "bigann/")},
+      {.name = "deep1b",
+       .title = "DEEP1B: outputs of a deep network",
+       .dtype = DType::kF32,
+       .dim = 96,
+       .metric = Metric::kL2,
+       .n = kBillion,
+       .queries = kPublicQueries,
+       .sliced = true,
+       .where = absl::StrCat(kYandex, "DEEP/")},
       Texmex("sift1m", "sift", "SIFT1M: SIFT descriptors", 128, 1'000'000, 10'000),
       Texmex("gist1m", "gist", "GIST1M: GIST descriptors", 960, 1'000'000, 1'000),
       Texmex("siftsmall", "siftsmall", "first 10,000 of SIFT", 128, 10'000, 100),
@@ -141,7 +181,8 @@ absl::StatusOr<Selection> Select(std::string_view name) {
     HMANN_ASSIGN_OR_RETURN(selection.rows, ParseCount(name.substr(colon + 1)));
     if (!set.sliced) return absl::InvalidArgumentError(absl::StrCat("data set ", set.name, " comes whole: a slice cannot be asked for"));
     if (selection.rows == 0 || selection.rows > set.n) {
-      return absl::InvalidArgumentError(absl::StrCat("data set ", set.name, ": ", selection.rows, " vectors asked for, 1 to ", set.n, " expected"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("data set ", set.name, ": ", selection.rows, " vectors asked for, 1 to ", set.n, " expected"));
     }
     selection.folder = absl::StrCat(set.name, "-", SliceName(selection.rows));
   }
@@ -150,8 +191,14 @@ absl::StatusOr<Selection> Select(std::string_view name) {
   } else if (set.where.ends_with(".tar.gz")) {
     AddArchive(&selection);
   } else {
-    selection.files.push_back({.name = absl::StrCat(set.name, ".hdf5"), .url = set.where, .content = Content::kHdf5, .total_bytes = 0,
-                               .wanted_bytes = 0, .n = static_cast<std::uint32_t>(set.n), .dim = set.dim, .rows = set.n});
+    selection.files.push_back({.name = absl::StrCat(set.name, ".hdf5"),
+                               .url = set.where,
+                               .content = Content::kHdf5,
+                               .total_bytes = 0,
+                               .wanted_bytes = 0,
+                               .n = static_cast<std::uint32_t>(set.n),
+                               .dim = set.dim,
+                               .rows = set.n});
     selection.has_ground_truth = true;
   }
   return selection;

@@ -44,12 +44,12 @@ struct Transfer {
   Progress* progress;
   int fd = -1;
   CURL* curl = nullptr;
-  std::uint64_t have = 0;           ///< bytes in the file
-  std::uint64_t received = 0;       ///< bytes of this answer
+  std::uint64_t have = 0;      ///< bytes in the file
+  std::uint64_t received = 0;  ///< bytes of this answer
   bool headers_checked = false;
-  bool complete = false;            ///< all wanted bytes are there; the rest of the answer is refused
-  absl::Status error = {};          ///< why we refused the answer
-  std::string validator = {};       ///< ETag or Last-Modified of this answer
+  bool complete = false;       ///< all wanted bytes are there; the rest of the answer is refused
+  absl::Status error = {};     ///< why we refused the answer
+  std::string validator = {};  ///< ETag or Last-Modified of this answer
   std::string content_range = {};
 
   absl::Status CheckHeaders();
@@ -75,9 +75,11 @@ absl::Status Transfer::CheckHeaders() {
     const std::size_t dash = range.find('-'), slash = range.find('/');
     if (!absl::ConsumePrefix(&range, "bytes ") || dash == absl::string_view::npos || slash == absl::string_view::npos ||
         !absl::SimpleAtoi(absl::string_view(content_range).substr(6, dash - 6), &first) || first != have) {
-      return absl::UnavailableError(absl::StrCat(request->url, ": Content-Range \"", content_range, "\" found, bytes from ", have, " expected"));
+      return absl::UnavailableError(
+          absl::StrCat(request->url, ": Content-Range \"", content_range, "\" found, bytes from ", have, " expected"));
     }
-    if (absl::SimpleAtoi(absl::string_view(content_range).substr(slash + 1), &total) && request->total_bytes != 0 && total != request->total_bytes) {
+    if (absl::SimpleAtoi(absl::string_view(content_range).substr(slash + 1), &total) && request->total_bytes != 0 &&
+        total != request->total_bytes) {
       return SizeError(*request, total);
     }
     return absl::OkStatus();

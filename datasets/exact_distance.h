@@ -9,8 +9,8 @@
 
 namespace hmann {
 
-/// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below 2^53), doubles for f32. Under cosine, 1 - dot / sqrt(|a|^2 |b|^2).
-/// Components are read unaligned. Squared L2; negative inner product; 1 - cosine.
+/// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below 2^53), doubles for f32. Under cosine, 1 - dot /
+/// sqrt(|a|^2 |b|^2). Components are read unaligned. Squared L2; negative inner product; 1 - cosine.
 template <typename T, typename Sum>
 double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
   Sum dot = 0, squares_a = 0, squares_b = 0, difference = 0;
@@ -37,9 +37,12 @@ double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, st
 
 inline double ExactDistance(DType dtype, Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
   switch (dtype) {
-    case DType::kU8: return ExactDistanceOf<std::uint8_t, std::int64_t>(metric, a, b, dim);
-    case DType::kI8: return ExactDistanceOf<std::int8_t, std::int64_t>(metric, a, b, dim);
-    case DType::kF32: break;
+    case DType::kU8:
+      return ExactDistanceOf<std::uint8_t, std::int64_t>(metric, a, b, dim);
+    case DType::kI8:
+      return ExactDistanceOf<std::int8_t, std::int64_t>(metric, a, b, dim);
+    case DType::kF32:
+      break;
   }
   return ExactDistanceOf<float, double>(metric, a, b, dim);
 }

@@ -23,9 +23,9 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kChunk = 64;          ///< rows or queries that a thread takes at once
+constexpr std::size_t kChunk = 64;  ///< rows or queries that a thread takes at once
 constexpr std::uint64_t kFullScanRows = 1 << 16;
-constexpr double kLargestSquare = 1e37;     ///< f32 sums stay finite below it
+constexpr double kLargestSquare = 1e37;  ///< f32 sums stay finite below it
 
 struct Candidate {
   double distance;
@@ -71,8 +71,12 @@ struct Block {
 class ExactSearch {
  public:
   ExactSearch(const VectorFile& base, const VectorFile& queries, const ExactOptions& options, Progress& progress)
-      : base_(base), queries_(queries), options_(options), progress_(progress),
-        pool_(options.threads > 0 ? options.threads : UsableCores()), dim_(base.dim()) {}
+      : base_(base),
+        queries_(queries),
+        options_(options),
+        progress_(progress),
+        pool_(options.threads > 0 ? options.threads : UsableCores()),
+        dim_(base.dim()) {}
 
   absl::StatusOr<ExactReport> Run() {
     HMANN_RETURN_IF_ERROR(Check());
@@ -130,18 +134,19 @@ class ExactSearch {
 
 absl::Status ExactSearch::Check() const {
   if (base_.dtype() != queries_.dtype() || base_.dim() != queries_.dim()) {
-    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", std::string(Name(queries_.dtype())), " of dimension ", queries_.dim(),
-                                                   " found, ", std::string(Name(base_.dtype())), " of dimension ", base_.dim(),
-                                                   " expected as in ", base_.path()));
+    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", std::string(Name(queries_.dtype())), " of dimension ",
+                                                   queries_.dim(), " found, ", std::string(Name(base_.dtype())), " of dimension ",
+                                                   base_.dim(), " expected as in ", base_.path()));
   }
   if (options_.k == 0 || options_.k > base_.n()) {
-    return absl::InvalidArgumentError(absl::StrCat("k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));
   }
   if (queries_.n() > std::numeric_limits<std::uint32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", queries_.n(), " queries found, less than 2^32 expected"));
   }
-  const std::uint64_t wanted = queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) +
-                               BlockRows(base_) * dim_ * 4 + BlockRows(queries_) * (dim_ * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
+  const std::uint64_t wanted = queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) + BlockRows(base_) * dim_ * 4 +
+                               BlockRows(queries_) * (dim_ * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
   const std::uint64_t usable = UsableMemoryBytes();
   if (wanted <= usable) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(), " queries with ",
@@ -179,8 +184,8 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
     }
   });
   if (bad_row < rows) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": row ", begin + bad_row,
-                                                   ": a zero vector (under cosine), or one whose squared norm overflows"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ": row ", begin + bad_row, ": a zero vector (under cosine), or one whose squared norm overflows"));
   }
   block->largest_norm = *std::max_element(block->norms.begin(), block->norms.end());
   return absl::OkStatus();
@@ -277,7 +282,8 @@ absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
 
 }  // namespace
 
-absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options, Progress& progress) {
+absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options,
+                                            Progress& progress) {
   return ExactSearch(base, queries, options, progress).Run();
 }
 

@@ -13,14 +13,14 @@ namespace hmann {
 struct ExactOptions {
   Metric metric = Metric::kL2;
   std::uint32_t k = 100;
-  std::uint32_t slack = 32;             ///< candidates beyond k that are measured again
-  int threads = 0;                      ///< 0: UsableCores()
-  std::uint64_t block_bytes = 64 << 20; ///< of base vectors (as f32) in memory at once; as much again of queries
+  std::uint32_t slack = 32;              ///< candidates beyond k that are measured again
+  int threads = 0;                       ///< 0: UsableCores()
+  std::uint64_t block_bytes = 64 << 20;  ///< of base vectors (as f32) in memory at once; as much again of queries
 };
 
 struct ExactReport {
   GroundTruth truth;
-  std::uint64_t scanned_queries = 0;    ///< queries whose candidates were not proved complete, so that they were compared with the whole base
+  std::uint64_t scanned_queries = 0;  ///< queries whose candidates were not proved complete, so that they were compared with the whole base
 };
 
 /// The k nearest base vectors of every query, exactly, ties to the smaller row: l2, ip or cosine.
@@ -32,6 +32,7 @@ struct ExactReport {
 /// The base is streamed: memory is the two blocks and the answers, whatever the file's size.
 ///
 /// Errors: INVALID_ARGUMENT (dtypes or dims differ, k 0 or above n, NaN or Inf, a zero vector under cosine), RESOURCE_EXHAUSTED.
-absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options, Progress& progress);
+absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options,
+                                            Progress& progress);
 
 }  // namespace hmann

@@ -58,8 +58,8 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
 absl::Status CheckTruthHeader(const RemoteFile& file, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(path));
   if (truth.n == file.n && truth.k == file.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " queries with ", truth.k, " neighbours found, ", file.n, " with ",
-                                                 file.dim, " expected"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", truth.n, " queries with ", truth.k, " neighbours found, ", file.n, " with ", file.dim, " expected"));
 }
 
 absl::Status CheckHdf5(const RemoteFile& file, const std::string& path) {
@@ -88,8 +88,11 @@ class Fetcher {
   std::string PathOf(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
 
   absl::Status DownloadTo(const RemoteFile& file, const std::string& part) {
-    return Download({.url = AddressOf(file.url, options_.base_url), .path = part, .total_bytes = file.total_bytes,
-                     .wanted_bytes = file.wanted_bytes == file.total_bytes ? 0 : file.wanted_bytes, .attempts = options_.attempts,
+    return Download({.url = AddressOf(file.url, options_.base_url),
+                     .path = part,
+                     .total_bytes = file.total_bytes,
+                     .wanted_bytes = file.wanted_bytes == file.total_bytes ? 0 : file.wanted_bytes,
+                     .attempts = options_.attempts,
                      .pause_ms = options_.pause_ms},
                     progress_);
   }
@@ -157,7 +160,8 @@ class Fetcher {
   absl::Status CheckSize(const Member& member) const {
     HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(PathOf(member.path)));
     if (file.bytes().size() == member.bytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(PathOf(member.path), ": ", file.bytes().size(), " bytes found, ", member.bytes, " expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(PathOf(member.path), ": ", file.bytes().size(), " bytes found, ", member.bytes, " expected"));
   }
 
   const Selection& selection_;

@@ -34,7 +34,9 @@ std::string Pattern(std::size_t bytes, char seed = 0) {
 }
 
 /// BIGANN as far as the tests go: the first 2000 vectors, zeros behind.
-TestServer::File BigAnnBase() { return {.content = Bytes(u32{1'000'000'000}, u32{128}) + Pattern(2000 * 128), .total_bytes = kBigAnnBytes}; }
+TestServer::File BigAnnBase() {
+  return {.content = Bytes(u32{1'000'000'000}, u32{128}) + Pattern(2000 * 128), .total_bytes = kBigAnnBytes};
+}
 TestServer::File BigAnnQueries() { return {.content = Bytes(u32{10'000}, u32{128}) + Pattern(10'000 * 128, 1)}; }
 
 class FetchTest : public testing::Test {
@@ -45,9 +47,9 @@ class FetchTest : public testing::Test {
     return Fetch(*selection, {.folder = folder_ / folder, .base_url = server_.url(), .attempts = 3, .pause_ms = 1}, progress_);
   }
   absl::Status Get(const std::string& path, std::uint64_t total = 0, std::uint64_t wanted = 0) {
-    return Download({.url = server_.url() + path, .path = folder_ / "file", .total_bytes = total, .wanted_bytes = wanted, .attempts = 3,
-                     .pause_ms = 1},
-                    progress_);
+    return Download(
+        {.url = server_.url() + path, .path = folder_ / "file", .total_bytes = total, .wanted_bytes = wanted, .attempts = 3, .pause_ms = 1},
+        progress_);
   }
 
   const TempFolder folder_;
@@ -203,7 +205,8 @@ TEST_F(FetchTest, BringsThePublishedGroundTruth) {
   selection->files.erase(selection->files.begin());  // 1.28 GB of base
   const std::string truth = Bytes(u32{10'000}, u32{100}) + std::string(8'000'000, '\x01');
   server_.Put("/billion-scale-ann-benchmarks/GT_10M/bigann-10M", {.content = truth});
-  const auto fetched = Fetch(*selection, {.folder = folder_ / "set", .base_url = server_.url() + "/", .attempts = 2, .pause_ms = 1}, progress_);
+  const auto fetched =
+      Fetch(*selection, {.folder = folder_ / "set", .base_url = server_.url() + "/", .attempts = 2, .pause_ms = 1}, progress_);
   ASSERT_TRUE(fetched.ok()) << fetched.status();
   const auto read = ReadGroundTruth(folder_ / "set/GT.10M.gt");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -345,19 +348,22 @@ TEST_F(FetchTest, NamesAnArchiveMemberOfWrongSize) {
 TEST_F(FetchTest, ArchivesCannotLeaveTheirFolder) {
   std::filesystem::create_directories(folder_ / "in");
   std::filesystem::create_directory_symlink(folder_.path(), folder_ / "in/link");
-  const std::vector<Entry> bad[] = {{{"../out.txt", "x"}},         {{"a/../../out.txt", "x"}}, {{folder_ / "out.txt", "x"}},
-                                    {{"link/out.txt", "x"}},       {{"l", "../out.txt", AE_IFLNK}}, {{"..", "x"}}};
+  const std::vector<Entry> bad[] = {{{"../out.txt", "x"}},   {{"a/../../out.txt", "x"}},      {{folder_ / "out.txt", "x"}},
+                                    {{"link/out.txt", "x"}}, {{"l", "../out.txt", AE_IFLNK}}, {{"..", "x"}}};
   for (const auto& entries : bad) {
     const auto unpacked = UnpackArchive(Packed(folder_, entries), folder_ / "in", 1000, progress_);
     EXPECT_EQ(unpacked.status().code(), absl::StatusCode::kInvalidArgument) << entries[0].path << unpacked.status();
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.txt")) << entries[0].path;
   }
-  EXPECT_THAT(std::string(UnpackArchive(Packed(folder_, {{"big", std::string(1001, 'x')}}), folder_ / "in", 1000, progress_).status().message()),
-              HasSubstr("more than expected"));
-  EXPECT_EQ(UnpackArchive(folder_.Write("no.tar.gz", "no archive"), folder_ / "in", 1000, progress_).status().code(), absl::StatusCode::kDataLoss);
-  const std::string packed = ReadAll(Packed(folder_, {{"a", Pattern(5000)}}));
-  EXPECT_EQ(UnpackArchive(folder_.Write("cut.tar.gz", packed.substr(0, packed.size() / 2)), folder_ / "in", 10'000, progress_).status().code(),
+  EXPECT_THAT(
+      std::string(UnpackArchive(Packed(folder_, {{"big", std::string(1001, 'x')}}), folder_ / "in", 1000, progress_).status().message()),
+      HasSubstr("more than expected"));
+  EXPECT_EQ(UnpackArchive(folder_.Write("no.tar.gz", "no archive"), folder_ / "in", 1000, progress_).status().code(),
             absl::StatusCode::kDataLoss);
+  const std::string packed = ReadAll(Packed(folder_, {{"a", Pattern(5000)}}));
+  EXPECT_EQ(
+      UnpackArchive(folder_.Write("cut.tar.gz", packed.substr(0, packed.size() / 2)), folder_ / "in", 10'000, progress_).status().code(),
+      absl::StatusCode::kDataLoss);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in/a"));
 }
 
@@ -384,8 +390,8 @@ TEST(Catalogue, SizesFollowFromTheFormat) {
 TEST(Catalogue, NamesWhatItCannotGive) {
   EXPECT_EQ(Select("sift").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Select("sift").status().message()), HasSubstr("sift1m"));
-  for (const char* name : {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:1m", "bigann:99999999999999999999", "bigann:18446744073709551615K",
-                           "sift1m:10K"}) {
+  for (const char* name : {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:1m", "bigann:99999999999999999999",
+                           "bigann:18446744073709551615K", "sift1m:10K"}) {
     EXPECT_EQ(Select(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
   }
 }

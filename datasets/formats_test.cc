@@ -111,7 +111,8 @@ TEST(VectorFile, NamesWhatIsMalformed) {
 
 TEST(VectorFile, FindsNotFiniteComponents) {
   const TempFolder folder;
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     const auto file = VectorFile::Open(folder.Write("bad.fbin", Bytes(u32{2}, u32{3}, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, bad)));
     ASSERT_TRUE(file.ok());
     EXPECT_TRUE(file->CheckFinite(0, 1).ok());
@@ -188,7 +189,8 @@ TEST(Labels, ReadsRawAndIdFiles) {
   EXPECT_THAT(Message(ReadLabels(folder / "l.bin", 3).status()), HasSubstr("16 bytes found, 3 labels"));
   EXPECT_THAT(Message(ReadLabels(folder / "l.ibin", 3).status()), HasSubstr("2 labels found, 3 expected"));
   EXPECT_THAT(Message(ReadLabels(folder.Write("m.ibin", Bytes(u32{1}, u32{1}, ~u32{0})), 1).status()), HasSubstr("label -1 found"));
-  EXPECT_THAT(Message(ReadLabels(folder.Write("w.ibin", Bytes(u32{1}, u32{2}, u32{0}, u32{0})), 1).status()), HasSubstr("dimension 2 found"));
+  EXPECT_THAT(Message(ReadLabels(folder.Write("w.ibin", Bytes(u32{1}, u32{2}, u32{0}, u32{0})), 1).status()),
+              HasSubstr("dimension 2 found"));
 }
 
 TEST(GroundTruth, IsToldBySizeWhateverTheName) {

@@ -22,12 +22,12 @@ constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {{{Shape::k
                                                                        {Shape::kHubs, "hubs"},
                                                                        {Shape::kDuplicates, "duplicates"},
                                                                        {Shape::kLattice, "lattice"}}};
-constexpr std::uint32_t kDirections = 64;       ///< all clusters choose theirs among these
+constexpr std::uint32_t kDirections = 64;  ///< all clusters choose theirs among these
 constexpr double kClusterRadius = 0.12;
-constexpr double kCloudRadius = 0.12;           ///< per component
+constexpr double kCloudRadius = 0.12;  ///< per component
 constexpr double kHubShare = 0.01;
-constexpr double kHubRadius = 0.1;              ///< of the cloud's
-constexpr std::uint32_t kDefaultSide = 128;     ///< fits every dtype
+constexpr double kHubRadius = 0.1;           ///< of the cloud's
+constexpr std::uint32_t kDefaultSide = 128;  ///< fits every dtype
 constexpr std::uint64_t kBlockBytes = 4_MiB;
 
 /// Streams of one seed: what a number is for keeps it apart from all others.
@@ -111,8 +111,8 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
       points *= generator.side_;
     }
     if (points < wanted) {
-      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ", generator.side_, " in dimension ", options.dim,
-                                                     ", ", wanted, " asked for"));
+      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ", generator.side_, " in dimension ",
+                                                     options.dim, ", ", wanted, " asked for"));
     }
   }
   if (options.shape == Shape::kClustered || options.shape == Shape::kDuplicates) {

@@ -27,13 +27,13 @@ absl::StatusOr<Shape> ParseShape(std::string_view name);
 struct GenerateOptions {
   Shape shape = Shape::kClustered;
   std::uint64_t n = 0;
-  std::uint64_t first = 0;           ///< number of the first vector: queries are vectors that the base does not hold
+  std::uint64_t first = 0;  ///< number of the first vector: queries are vectors that the base does not hold
   std::uint32_t dim = 0;
   std::uint32_t intrinsic_dim = 12;  ///< clustered and duplicates: directions that a cluster spans
   std::uint32_t clusters = 256;      ///< clustered and duplicates
   std::uint32_t side = 0;            ///< lattice: points along each axis; 0: 128 on as few axes as hold first + n points, three at least
   std::uint64_t seed = 1;
-  int threads = 0;                   ///< 0: UsableCores(); the vectors do not depend on it
+  int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 
   /// Errors: INVALID_ARGUMENT naming the option.
   absl::Status Validate() const;

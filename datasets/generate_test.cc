@@ -78,7 +78,8 @@ TEST(Generate, DoesNotDependOnThreadsAndIsTheSameEachTime) {
       ASSERT_TRUE(Generate(options, folder / ("one" + std::string(suffix)), progress).ok());
       options.threads = 3;
       ASSERT_TRUE(Generate(options, folder / ("three" + std::string(suffix)), progress).ok());
-      EXPECT_EQ(ReadAll(folder / ("one" + std::string(suffix))), ReadAll(folder / ("three" + std::string(suffix)))) << Name(shape) << suffix;
+      EXPECT_EQ(ReadAll(folder / ("one" + std::string(suffix))), ReadAll(folder / ("three" + std::string(suffix))))
+          << Name(shape) << suffix;
       const auto file = VectorFile::Open(folder / ("one" + std::string(suffix)));
       ASSERT_TRUE(file.ok()) << file.status();
       EXPECT_EQ(file->n(), 1000u);
@@ -154,9 +155,8 @@ TEST(Generate, LatticeDistancesAreArithmetic) {
 
 TEST(Generate, UsesTheWholeRangeOfBytes) {
   const auto bytes = Rows(Options(Shape::kUniform, 1, 20'000), DType::kU8)[0];
-  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end(), [](char a, char b) {
-    return static_cast<unsigned char>(a) < static_cast<unsigned char>(b);
-  });
+  const auto [least, most] = std::minmax_element(
+      bytes.begin(), bytes.end(), [](char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });
   EXPECT_EQ(static_cast<unsigned char>(*least), 0);
   EXPECT_EQ(static_cast<unsigned char>(*most), 255);
   const auto clustered = Rows(Options(Shape::kClustered, 1000, 32), DType::kI8);

@@ -82,7 +82,7 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
 
 absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
-  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, suffix == ".ivecs"                      ? ReadVecs(path)
+  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, suffix == ".ivecs"                     ? ReadVecs(path)
                                             : suffix == ".hdf5" || suffix == ".h5" ? ReadHdf5(path)
                                                                                    : ReadBare(path));
   HMANN_RETURN_IF_ERROR(CheckDistances(path, truth));
@@ -94,15 +94,16 @@ absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth)
   if (suffix == ".hdf5" || suffix == ".h5") return absl::InvalidArgumentError(absl::StrCat(path, ": write .hdf5 with its vectors"));
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;
   if (count == 0 || truth.ids.size() != count || (!truth.distances.empty() && truth.distances.size() != count)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " x ", truth.k, " ground truth with ", truth.ids.size(), " ids and ",
-                                                   truth.distances.size(), " distances"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " x ", truth.k, " ground truth with ", truth.ids.size(),
+                                                   " ids and ", truth.distances.size(), " distances"));
   }
   const bool vecs = suffix == ".ivecs";
   const std::uint64_t most = vecs || suffix == ".ibin" ? 0x7fffffff : 0xffffffff;
   std::vector<std::uint32_t> ids(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (truth.ids[i] > most && truth.ids[i] != kNoNeighbour) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": query ", i / truth.k, ": id ", truth.ids[i], " does not fit, at most ", most));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": query ", i / truth.k, ": id ", truth.ids[i], " does not fit, at most ", most));
     }
     ids[i] = static_cast<std::uint32_t>(truth.ids[i]);
   }

@@ -12,10 +12,10 @@ namespace hmann {
 
 /// The nearest neighbours of each query, nearest first.
 struct GroundTruth {
-  std::uint32_t n = 0;               ///< queries
-  std::uint32_t k = 0;               ///< neighbours a query
-  std::vector<std::uint64_t> ids;    ///< n x k, row-major; kNoNeighbour where a query has fewer
-  std::vector<float> distances;      ///< n x k, as hmann reports them (squared L2, ...); empty if the file has none
+  std::uint32_t n = 0;             ///< queries
+  std::uint32_t k = 0;             ///< neighbours a query
+  std::vector<std::uint64_t> ids;  ///< n x k, row-major; kNoNeighbour where a query has fewer
+  std::vector<float> distances;    ///< n x k, as hmann reports them (squared L2, ...); empty if the file has none
 
   std::span<const std::uint64_t> Ids(std::uint64_t query) const { return {ids.data() + query * k, k}; }
   /// Empty if there are no distances.

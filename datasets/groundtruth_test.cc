@@ -86,7 +86,8 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
       const VectorFile queries = Made(folder, absl::StrCat("query", suffix), shape, 25, 900, dim);
       if (metric == Metric::kCosine && dim == 7 && base.dtype() != DType::kF32) continue;  // parallel small integers likewise
       // Small blocks: the base comes in five, the queries in three.
-      const ExactReport exact = Exact(base, queries, {.metric = metric, .k = 20, .slack = 8, .threads = 2, .block_bytes = std::uint64_t{200} * dim * 4});
+      const ExactReport exact =
+          Exact(base, queries, {.metric = metric, .k = 20, .slack = 8, .threads = 2, .block_bytes = std::uint64_t{200} * dim * 4});
       const GroundTruth expected = BruteForce(base, queries, metric, 20);
       EXPECT_EQ(exact.truth.ids, expected.ids) << Name(shape) << " dim " << dim;
       EXPECT_EQ(exact.truth.distances, expected.distances) << Name(shape) << " dim " << dim;
@@ -96,8 +97,9 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
 
 INSTANTIATE_TEST_SUITE_P(All, GroundTruthOf,
                          testing::Values(Case{".fbin", Metric::kL2}, Case{".fbin", Metric::kInnerProduct}, Case{".fbin", Metric::kCosine},
-                                         Case{".u8bin", Metric::kL2}, Case{".u8bin", Metric::kInnerProduct}, Case{".u8bin", Metric::kCosine},
-                                         Case{".i8bin", Metric::kL2}, Case{".i8bin", Metric::kInnerProduct}, Case{".i8bin", Metric::kCosine}),
+                                         Case{".u8bin", Metric::kL2}, Case{".u8bin", Metric::kInnerProduct},
+                                         Case{".u8bin", Metric::kCosine}, Case{".i8bin", Metric::kL2},
+                                         Case{".i8bin", Metric::kInnerProduct}, Case{".i8bin", Metric::kCosine}),
                          [](const auto& test) { return absl::StrCat(test.param.suffix + 1, "_", std::string(Name(test.param.metric))); });
 
 TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
@@ -152,7 +154,8 @@ TEST(GroundTruth, NamesBadInput) {
   const auto far = VectorFile::Open(folder.Write("e.fbin", Bytes(u32{1}, u32{2}, 1e30f, 1.0f)));
   ASSERT_TRUE(f32.ok() && wide.ok() && u8.ok() && nan.ok() && far.ok());
   const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
-    const auto report = ExactNeighbours(base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20}, progress);
+    const auto report =
+        ExactNeighbours(base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20}, progress);
     EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(report.status().message());
   };

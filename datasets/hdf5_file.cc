@@ -75,7 +75,8 @@ absl::StatusOr<Handle> OpenFile(const std::string& path) {
   // Ask the kernel first: HDF5 does not tell a missing file from a foreign one.
   HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!file.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(), " bytes)"));
+  if (!file.ok())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(), " bytes)"));
   return file;
 }
 
@@ -113,8 +114,8 @@ absl::StatusOr<Table> OpenTable(const std::string& path, const Handle& file, con
   table.n = extent[0];
   table.dim = extent[1];
   if (table.n == 0 || table.n > std::numeric_limits<std::uint32_t>::max() || table.dim == 0 || table.dim > most_dim) {
-    return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", table.n, " x ", table.dim, " found, 1 to 2^32 - 1 rows of 1 to ",
-                                                   most_dim, " components expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(table.name, ": ", table.n, " x ", table.dim, " found, 1 to 2^32 - 1 rows of 1 to ", most_dim, " components expected"));
   }
   table.layout = H5Pget_layout(properties.get());
   HMANN_RETURN_IF_ERROR(CheckStored(table, properties));
@@ -148,7 +149,8 @@ absl::StatusOr<std::pair<DType, bool>> TypeOf(const Table& table) {
 
 absl::StatusOr<std::string> ReadDistance(const std::string& path, const Handle& file) {
   constexpr std::size_t kMostBytes = 64;
-  if (H5Aexists(file.get(), "distance") <= 0) return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: not in the file"));
+  if (H5Aexists(file.get(), "distance") <= 0)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: not in the file"));
   const Handle attribute(H5Aopen(file.get(), "distance", H5P_DEFAULT), H5Aclose);
   const Handle type(H5Aget_type(attribute.get()), H5Tclose);
   const Handle space(H5Aget_space(attribute.get()), H5Sclose);
@@ -191,7 +193,8 @@ absl::Status WriteVectors(const std::string& path, const Handle& file, const cha
   for (std::uint64_t begin = 0; begin < vectors.n(); begin += block_rows) {
     const std::uint64_t rows = std::min(block_rows, vectors.n() - begin);
     for (std::uint64_t i = 0; i < rows; ++i) {
-      const absl::Status status = ConvertRow(vectors.dtype(), vectors.Row(begin + i), DType::kF32, block.data() + i * row_bytes, vectors.dim());
+      const absl::Status status =
+          ConvertRow(vectors.dtype(), vectors.Row(begin + i), DType::kF32, block.data() + i * row_bytes, vectors.dim());
       if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(vectors.path(), ": row ", begin + i, ", ", status.message()));
     }
     const hsize_t start[2] = {begin, 0};
@@ -291,8 +294,8 @@ absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
   if (H5Lexists(file.get(), "distances", H5P_DEFAULT) <= 0) return truth;
   HMANN_ASSIGN_OR_RETURN(const Table distances, OpenTable(path, file, "distances", kMostNeighbours));
   if (distances.n != ids.n || distances.dim != ids.dim || H5Tget_class(distances.type.get()) != H5T_FLOAT) {
-    return absl::InvalidArgumentError(absl::StrCat(distances.name, ": ", distances.n, " x ", distances.dim, " found, ", ids.n, " x ",
-                                                   ids.dim, " floats expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(distances.name, ": ", distances.n, " x ", distances.dim, " found, ", ids.n, " x ", ids.dim, " floats expected"));
   }
   truth.distances.resize(truth.n * truth.k);
   HMANN_RETURN_IF_ERROR(ReadRows(distances, distances.n, H5T_NATIVE_DOUBLE, truth.distances.data()));

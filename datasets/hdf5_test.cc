@@ -65,9 +65,8 @@ TEST(Hdf5, ReadsContiguousChunkedPackedAndDoubles) {
     const char* name;
     hid_t type;
     Layout layout;
-  } cases[] = {{"contiguous", H5T_IEEE_F32LE, {}},          {"big_endian", H5T_IEEE_F32BE, {}},
-               {"chunked", H5T_IEEE_F32LE, {16, false}},    {"packed", H5T_IEEE_F32LE, {16, true}},
-               {"doubles", H5T_IEEE_F64LE, {}},             {"packed_doubles", H5T_IEEE_F64LE, {7, true}}};
+  } cases[] = {{"contiguous", H5T_IEEE_F32LE, {}},     {"big_endian", H5T_IEEE_F32BE, {}}, {"chunked", H5T_IEEE_F32LE, {16, false}},
+               {"packed", H5T_IEEE_F32LE, {16, true}}, {"doubles", H5T_IEEE_F64LE, {}},    {"packed_doubles", H5T_IEEE_F64LE, {7, true}}};
   for (const auto& test : cases) {
     const std::string path = folder / (std::string(test.name) + ".hdf5");
     const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -100,7 +99,8 @@ TEST(Hdf5, ReadsIdsOfBothWidthsAndSquaresEuclideanDistances) {
     const char* distance;
     bool variable;
     float second;
-  } cases[] = {{H5T_STD_I32LE, H5T_IEEE_F32LE, "euclidean", false, 4}, {H5T_STD_I64LE, H5T_IEEE_F64LE, "euclidean", true, 4},
+  } cases[] = {{H5T_STD_I32LE, H5T_IEEE_F32LE, "euclidean", false, 4},
+               {H5T_STD_I64LE, H5T_IEEE_F64LE, "euclidean", true, 4},
                {H5T_STD_I64LE, H5T_IEEE_F32LE, "angular", true, 2}};
   for (const auto& test : cases) {
     const std::string path = folder / "t.hdf5";

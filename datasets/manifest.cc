@@ -30,7 +30,8 @@ absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& p
     progress.Advance(bytes);
   }
   progress.Finish();
-  return Manifest::Entry{.bytes = file.bytes().size(), .xxh3 = absl::StrCat(absl::Hex(XXH3_64bits_digest(&state), absl::kZeroPad16)), .url = ""};
+  return Manifest::Entry{
+      .bytes = file.bytes().size(), .xxh3 = absl::StrCat(absl::Hex(XXH3_64bits_digest(&state), absl::kZeroPad16)), .url = ""};
 }
 
 absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
@@ -48,8 +49,8 @@ absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
         !file["xxh3"].is_string() || !file.contains("url") || !file["url"].is_string()) {
       return bad;
     }
-    manifest.entries_[name] = {.bytes = file["bytes"].get<std::uint64_t>(), .xxh3 = file["xxh3"].get<std::string>(),
-                               .url = file["url"].get<std::string>()};
+    manifest.entries_[name] = {
+        .bytes = file["bytes"].get<std::uint64_t>(), .xxh3 = file["xxh3"].get<std::string>(), .url = file["url"].get<std::string>()};
   }
   return manifest;
 }

@@ -19,8 +19,7 @@ constexpr std::uint64_t kSampledRows = 4096;
 
 absl::Status CheckDim(const std::string& path, std::uint64_t offset, std::uint32_t dim, std::uint32_t most_dim) {
   if (dim >= 1 && dim <= most_dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": offset ", offset, ": dimension ", dim, " found, 1 to ", most_dim, " expected"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": offset ", offset, ": dimension ", dim, " found, 1 to ", most_dim, " expected"));
 }
 
 absl::Status CheckRows(const std::string& path, std::uint64_t rows, std::uint64_t n) {
@@ -32,8 +31,8 @@ absl::Status CheckVecsDim(const std::string& path, std::span<const std::byte> by
   const std::uint64_t offset = row * layout.stride;
   const std::uint32_t dim = ReadU32(bytes, offset);
   if (dim == layout.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": offset ", offset, ": row ", row, " has dimension ", dim, ", row 0 has ",
-                                                 layout.dim));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": offset ", offset, ": row ", row, " has dimension ", dim, ", row 0 has ", layout.dim));
 }
 
 }  // namespace
@@ -62,8 +61,7 @@ std::pair<std::string, std::string> SplitHdf5Path(const std::string& path) {
 absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std::byte> bytes, std::size_t component_bytes,
                                     std::uint64_t rows, std::uint32_t most_dim) {
   if (bytes.size() < kBinHeaderBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes found, a header of ", kBinHeaderBytes, " expected"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes.size(), " bytes found, a header of ", kBinHeaderBytes, " expected"));
   }
   RowLayout layout{.offset = kBinHeaderBytes, .stride = 0, .n = ReadU32(bytes, 0), .dim = ReadU32(bytes, 4)};
   HMANN_RETURN_IF_ERROR(CheckDim(path, 4, layout.dim, most_dim));

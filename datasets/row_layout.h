@@ -34,8 +34,8 @@ absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const st
                                      std::uint64_t rows, std::uint32_t most_dim);
 
 /// Compares the dims written before rows [begin, end) of a `.?vecs` file. Errors: INVALID_ARGUMENT with row and offset.
-absl::Status CheckVecsDims(const std::string& path, std::span<const std::byte> bytes, const RowLayout& layout,
-                           std::uint64_t begin, std::uint64_t end);
+absl::Status CheckVecsDims(const std::string& path, std::span<const std::byte> bytes, const RowLayout& layout, std::uint64_t begin,
+                           std::uint64_t end);
 
 /// A little-endian u32 at `offset`, which the caller has checked.
 std::uint32_t ReadU32(std::span<const std::byte> bytes, std::uint64_t offset);

@@ -17,13 +17,13 @@ class TestServer {
  public:
   struct File {
     std::string content;
-    std::uint64_t total_bytes = 0;   ///< 0: content.size()
-    std::string etag = "\"v1\"";     ///< "": none
-    bool ranges = true;              ///< false: sends the whole file whatever is asked
-    std::uint64_t cut_after = 0;     ///< body bytes after which the connection is closed; 0: never
-    int cuts = 0;                    ///< how many answers are cut
-    int unavailable = 0;             ///< how many answers are 503 first
-    std::string redirect = {};       ///< 302 to this path instead
+    std::uint64_t total_bytes = 0;  ///< 0: content.size()
+    std::string etag = "\"v1\"";    ///< "": none
+    bool ranges = true;             ///< false: sends the whole file whatever is asked
+    std::uint64_t cut_after = 0;    ///< body bytes after which the connection is closed; 0: never
+    int cuts = 0;                   ///< how many answers are cut
+    int unavailable = 0;            ///< how many answers are 503 first
+    std::string redirect = {};      ///< 302 to this path instead
   };
 
   TestServer();

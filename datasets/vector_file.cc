@@ -42,9 +42,10 @@ absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
   for (const char* later : {".npy", ".npz", ".f16bin", ".bf16bin", ".hvecs"}) {
     if (suffix == later) return absl::UnimplementedError(absl::StrCat(path, ": ", suffix, " files are not supported yet"));
   }
-  if (suffix == ".ibin" || suffix == ".ivecs") return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
-  return absl::InvalidArgumentError(absl::StrCat(path, ": suffix \"", suffix,
-                                                 "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
+  if (suffix == ".ibin" || suffix == ".ivecs")
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": suffix \"", suffix, "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
 }
 
 absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
@@ -61,16 +62,16 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
       HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(name));
       const RowLayout& at = file.layout_;
       if (at.offset > file.file_.bytes().size() || (file.file_.bytes().size() - at.offset) / at.stride < at.n) {
-        return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.file_.bytes().size(), " bytes found, ",
-                                                       at.offset + at.n * at.stride, " expected"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": ", file.file_.bytes().size(), " bytes found, ", at.offset + at.n * at.stride, " expected"));
       }
     }
   } else {
     HMANN_ASSIGN_OR_RETURN(file.dtype_, DTypeOfSuffix(path));
     HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
     file.has_row_dims_ = IsVecs(suffix);
-    HMANN_ASSIGN_OR_RETURN(file.layout_, (file.has_row_dims_ ? VecsLayout : BinLayout)(path, file.file_.bytes(), SizeOf(file.dtype_),
-                                                                                      rows, kMaxDim));
+    HMANN_ASSIGN_OR_RETURN(file.layout_,
+                           (file.has_row_dims_ ? VecsLayout : BinLayout)(path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim));
   }
   file.data_ = file.memory_.size() > 0 ? file.memory_.data() : file.file_.bytes().data();
   return file;

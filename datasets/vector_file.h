@@ -50,12 +50,12 @@ class VectorFile {
   RowLayout layout_;
   bool has_row_dims_ = false;  ///< .?vecs
   MappedFile file_;
-  Buffer memory_;              ///< instead of the mapping, where the format does not allow one
+  Buffer memory_;  ///< instead of the mapping, where the format does not allow one
   const std::byte* data_ = nullptr;
 };
 
-/// The dtype of a format suffix that holds vectors (".u8bin"). Errors: UNIMPLEMENTED for .npy, f16, bf16; INVALID_ARGUMENT for .ibin, .ivecs
-/// (ids, not vectors) and for what is unknown.
+/// The dtype of a format suffix that holds vectors (".u8bin"). Errors: UNIMPLEMENTED for .npy, f16, bf16; INVALID_ARGUMENT for .ibin,
+/// .ivecs (ids, not vectors) and for what is unknown.
 absl::StatusOr<DType> DTypeOfSuffix(const std::string& path);
 
 }  // namespace hmann

@@ -1,8 +1,8 @@
 /// libFuzzer over the readers of vector, ground-truth and label files. The input's first byte chooses the format, its second the rows asked
 /// for; the rest is the file. What a reader accepts is read to the last byte. HDF5 files are left out: their parser is not ours.
 ///
-/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a file with two rows of a `.?vecs` format passes. A fuzzer that does not find
-/// one within seconds is not fuzzing.
+/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a file with two rows of a `.?vecs` format passes. A fuzzer that does not
+/// find one within seconds is not fuzzing.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

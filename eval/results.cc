@@ -110,7 +110,7 @@ Json ToJson(const SweepResult& result) {
   return figures;
 }
 
-void PrintTable(const Json& figures, std::ostream& out) {
+void PrintSweepTable(const Json& figures, std::ostream& out) {
   const Json& data = figures["data"];
   out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n", data["base"].get<std::string>(),
                          data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),

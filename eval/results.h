@@ -17,7 +17,7 @@ namespace hmann {
 Json ToJson(const SweepResult& result);
 
 /// The same figures as a table.
-void PrintTable(const Json& figures, std::ostream& out);
+void PrintSweepTable(const Json& figures, std::ostream& out);
 
 /// High-degree against other promotion orders: per contestant, which is one (order, share), and walk: `contestant` `promotion` `promote` `walk`, and for each
 /// target `recall` `slow_reads` (per query, read along the front) `qps` `qps_mad`.

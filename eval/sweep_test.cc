@@ -100,7 +100,7 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"}) EXPECT_TRUE(Lines()[0]["environment"].contains(key)) << key;
 
   std::ostringstream table;
-  PrintTable(figures, table);
+  PrintSweepTable(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("hnswlib 0.6.2, float"));
   EXPECT_THAT(table.str(), HasSubstr("noise: hmann beside itself at 0.99"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/build/pipeline.h"
 #include "index/format/reader.h"
@@ -20,6 +21,9 @@ class IndexImpl {
   absl::Status Place(const OpenOptions& options) {
     HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> fast, MakeTier(options.fast));
     HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> slow, MakeTier(options.slow));
+    if (options.fast.starts_with("mapped:")) {
+      return absl::InvalidArgumentError("fast: a copy in a file is for L0 only: give dram, numa:N or mapped, and the copy to slow");
+    }
     const IndexInfo& info = file_.info();
     HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
     placed_.layers = file_.layers();
@@ -30,14 +34,14 @@ class IndexImpl {
     const std::byte* fast_rows = nullptr;
     for (const Section& section : file_.sections()) {
       if (section.kind == SectionKind::kL0) continue;
-      HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, *fast));
+      HMANN_ASSIGN_OR_RETURN(const std::byte* bytes, PlaceSection(section, *fast));
       if (section.kind == SectionKind::kUpperLinks) {
         upper_links.resize(std::max<std::size_t>(upper_links.size(), section.layer));
-        upper_links[section.layer - 1] = reinterpret_cast<const NodeId*>(region->data());
+        upper_links[section.layer - 1] = reinterpret_cast<const NodeId*>(bytes);
       } else if (section.kind == SectionKind::kFastRows) {
-        fast_rows = region->data();
+        fast_rows = bytes;
       } else if (section.kind == SectionKind::kFastLabels) {
-        placed_.fast_labels = region->data();
+        placed_.fast_labels = bytes;
       }
     }
     for (std::uint32_t layer = 1; layer <= placed_.layers.top(); ++layer) {
@@ -46,8 +50,7 @@ class IndexImpl {
     }
     for (const Section& section : file_.sections()) {
       if (section.kind != SectionKind::kL0) continue;
-      HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, *slow));
-      placed_.l0 = region->data();
+      HMANN_ASSIGN_OR_RETURN(placed_.l0, PlaceSection(section, *slow));
     }
     return absl::OkStatus();
   }
@@ -58,7 +61,9 @@ class IndexImpl {
   std::vector<Placement> Placements() const {
     std::vector<Placement> placements;
     for (const PlacedSection& section : sections_) {
-      placements.push_back({section.structure, section.tier, section.region.Where().ToString(), section.region.size()});
+      std::string where = section.region.Where().ToString();
+      if (!section.region.warning().empty()) absl::StrAppend(&where, "; ", section.region.warning());
+      placements.push_back({section.structure, section.tier, std::move(where), section.region.size()});
     }
     return placements;
   }
@@ -78,11 +83,12 @@ class IndexImpl {
     Region region;
   };
 
-  absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier) {
+  /// Where the section's bytes are now; they stay there while this lives.
+  absl::StatusOr<const std::byte*> PlaceSection(const Section& section, const Tier& tier) {
     Progress quiet(Progress::Show::kNever);
     HMANN_ASSIGN_OR_RETURN(Region region, tier.Place({file_.Bytes(section), section.checksum}, quiet));
     sections_.push_back({Name(section), tier.traits().name, std::move(region)});
-    return &sections_.back().region;
+    return sections_.back().region.data();
   }
 
   IndexFile file_;  ///< kept open: tier `mapped` serves from it

@@ -31,7 +31,7 @@ using Json = nlohmann::ordered_json;
 /// Options of all the subcommands of `hmann data`.
 struct DataFlags {
   bool json = false;
-  std::string in, out;           // fetch: name and folder; convert, info: files
+  std::string in, out;  // fetch: name and folder; convert, info: files
   std::string base, queries, groundtruth;
   Metric metric = Metric::kL2;
   std::uint64_t rows = 0;
@@ -50,8 +50,8 @@ absl::Status Print(const DataFlags& flags, const Json& report) {
 }
 
 Json Describe(const VectorFile& file) {
-  return {{"path", file.path()},      {"content", "vectors"},        {"dtype", std::string(Name(file.dtype()))},
-          {"n", file.n()},            {"dim", file.dim()},           {"vector_bytes", file.n() * file.row_bytes()}};
+  return {{"path", file.path()}, {"content", "vectors"}, {"dtype", std::string(Name(file.dtype()))},
+          {"n", file.n()},       {"dim", file.dim()},    {"vector_bytes", file.n() * file.row_bytes()}};
 }
 
 Json Describe(const std::string& path, const GroundTruth& truth) {
@@ -68,16 +68,24 @@ bool IsGroundTruth(const std::string& path) {
 absl::Status List(const DataFlags& flags) {
   Json sets = Json::array();
   for (const DataSet& set : Catalogue()) {
-    sets.push_back({{"name", set.name}, {"title", set.title}, {"dtype", std::string(Name(set.dtype))}, {"dim", set.dim},
-                    {"metric", std::string(Name(set.metric))}, {"n", set.n}, {"queries", set.queries}, {"sliced", set.sliced},
-                    {"vector_bytes", set.n * set.dim * SizeOf(set.dtype)}, {"url", set.where}});
+    sets.push_back({{"name", set.name},
+                    {"title", set.title},
+                    {"dtype", std::string(Name(set.dtype))},
+                    {"dim", set.dim},
+                    {"metric", std::string(Name(set.metric))},
+                    {"n", set.n},
+                    {"queries", set.queries},
+                    {"sliced", set.sliced},
+                    {"vector_bytes", set.n * set.dim * SizeOf(set.dtype)},
+                    {"url", set.where}});
   }
   if (flags.json) return PrintJson({{"data_sets", sets}});
-  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype", "dim", "metric", "n", "queries", "vectors", "title");
+  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype", "dim", "metric", "n", "queries", "vectors",
+                                  "title");
   for (const DataSet& set : Catalogue()) {
     std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name, std::string(Name(set.dtype)), set.dim,
-                                    std::string(Name(set.metric)), set.n, set.queries, FormatSize(set.n * set.dim * SizeOf(set.dtype)), set.title,
-                                    set.sliced ? " (slices: :1M :10M :100M ...)" : "");
+                                    std::string(Name(set.metric)), set.n, set.queries, FormatSize(set.n * set.dim * SizeOf(set.dtype)),
+                                    set.title, set.sliced ? " (slices: :1M :10M :100M ...)" : "");
   }
   return absl::OkStatus();
 }
@@ -106,7 +114,8 @@ absl::Status RunFetch(const DataFlags& flags) {
     std::cerr << "No ground truth is published for " << flags.in << ": `hmann data groundtruth` computes it.\n";
   }
   if (!flags.json) return absl::OkStatus();
-  return PrintJson({{"name", selection.set.name}, {"rows", selection.rows}, {"files", files}, {"ground_truth", selection.has_ground_truth}});
+  return PrintJson(
+      {{"name", selection.set.name}, {"rows", selection.rows}, {"files", files}, {"ground_truth", selection.has_ground_truth}});
 }
 
 absl::Status RunGenerate(const DataFlags& flags) {
@@ -193,7 +202,8 @@ absl::Status RunInfo(const DataFlags& flags) {
 using Flags = std::shared_ptr<DataFlags>;
 
 void AddMetric(CLI::App& app, const Flags& flags, const std::string& description) {
-  AddParsed<Metric>(app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; }, description);
+  AddParsed<Metric>(
+      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; }, description);
 }
 
 void DeclareFetch(CLI::App& app, const Flags& flags) {
@@ -206,11 +216,14 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
 
 void DeclareGenerate(CLI::App& app, const Flags& flags) {
   flags->generate.n = 10'000;
-  AddParsed<Shape>(app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
-                   "clustered (default), uniform, hubs, duplicates or lattice");
-  AddParsed<std::uint64_t>(app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; }, "vectors: 10000 (default), 250K, 1M");
-  AddParsed<std::uint64_t>(app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
-                           "number of the first one: queries are what follows the base");
+  AddParsed<Shape>(
+      app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
+      "clustered (default), uniform, hubs, duplicates or lattice");
+  AddParsed<std::uint64_t>(
+      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; }, "vectors: 10000 (default), 250K, 1M");
+  AddParsed<std::uint64_t>(
+      app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
+      "number of the first one: queries are what follows the base");
   app.add_option("--dim", flags->generate.dim, "components")->required();
   app.add_option("--intrinsic", flags->generate.intrinsic_dim, "clustered, duplicates: directions that a cluster spans");
   app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
@@ -227,8 +240,9 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--k", flags->exact.k, "neighbours a query");
   app.add_option("--rows", flags->rows, "first rows of the base only");
   app.add_option("--slack", flags->exact.slack, "candidates beyond k that are measured again");
-  AddParsed<std::uint64_t>(app, "--block", ParseSize, [flags](std::uint64_t bytes) { flags->exact.block_bytes = bytes; },
-                           "memory for a block of the base (default 64MiB)");
+  AddParsed<std::uint64_t>(
+      app, "--block", ParseSize, [flags](std::uint64_t bytes) { flags->exact.block_bytes = bytes; },
+      "memory for a block of the base (default 64MiB)");
   app.add_option("--threads", flags->exact.threads, "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
   app.add_option("--out", flags->out, ".gt with distances; .ibin or .ivecs without")->required();
 }
@@ -260,11 +274,11 @@ CommandAction SetupData(CLI::App& app) {
   static constexpr Subcommand kSubcommands[] = {
       {"list", "data sets that `fetch` knows", "hmann data list", [](CLI::App&, const Flags&) {}, List},
       {"fetch", "download a data set or a slice of it", "hmann data fetch bigann:10M --out data/bigann-10M", DeclareFetch, RunFetch},
-      {"generate", "make up vectors from a seed", "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin", DeclareGenerate,
-       RunGenerate},
+      {"generate", "make up vectors from a seed", "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin",
+       DeclareGenerate, RunGenerate},
       {"groundtruth", "exact nearest neighbours",
-       "hmann data groundtruth --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out /tmp/sample.gt", DeclareGroundTruth,
-       RunGroundTruth},
+       "hmann data groundtruth --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out /tmp/sample.gt",
+       DeclareGroundTruth, RunGroundTruth},
       {"convert", "change the format of vectors or of a ground truth", "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs",
        DeclareConvert, RunConvert},
       {"info", "read a file, check it and say what it holds", "hmann data info datasets/sample/base.u8bin", DeclareInfo, RunInfo},

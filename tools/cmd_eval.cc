@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/format/info.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
@@ -143,7 +145,7 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
   }
   HMANN_ASSIGN_OR_RETURN(const SweepResult result, Run(flags));
   const Json figures = ToJson(result);
-  PrintTable(figures, std::cerr);
+  PrintSweepTable(figures, std::cerr);
   return Tell(flags, figures);
 }
 
@@ -161,7 +163,7 @@ absl::Status RunPromotionCommand(PromotionFlags& flags) {
   Json figures = ToJson(result);
   figures["title"] = "Who is promoted";
   figures["promotion"] = ComparePromotion(result);
-  PrintTable(figures, std::cerr);
+  PrintSweepTable(figures, std::cerr);
   PrintPromotionTable(figures["promotion"], std::cerr);
   return Tell(flags, figures);
 }

@@ -1,0 +1,50 @@
+#include "index/graph/visited.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/random.h"
+
+namespace hmann {
+namespace {
+
+/// `count` random insertions among ids below `bound`, each compared with a set.
+void InsertMany(VisitedSet& visited, std::uint64_t seed, std::uint64_t count, std::uint64_t bound) {
+  std::set<NodeId> slow;
+  ASSERT_EQ(visited.size(), 0u);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto node = static_cast<NodeId>(RandomBelow(seed, i, bound));
+    ASSERT_EQ(visited.Contains(node), slow.contains(node)) << "node " << node;
+    ASSERT_EQ(visited.Insert(node), slow.insert(node).second) << "node " << node;
+    ASSERT_EQ(visited.size(), slow.size());
+  }
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto node = static_cast<NodeId>(RandomBelow(seed + 1, i, bound));
+    ASSERT_EQ(visited.Contains(node), slow.contains(node)) << "node " << node;
+  }
+}
+
+TEST(VisitedSet, DoesWhatASetDoesWhileItGrowsAndShrinks) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    VisitedSet visited;
+    // Large, then small for long enough that the table shrinks to its least, then large again.
+    for (const std::uint64_t count : {20000, 10, 10, 10, 10, 10, 10, 10, 10, 3000, 0, 10, 127, 128, 129}) {
+      visited.Clear();
+      ASSERT_NO_FATAL_FAILURE(InsertMany(visited, seed * 100 + count, count, count % 2 == 0 ? kMaxNodes + 1 : 2 * count));
+    }
+  }
+}
+
+TEST(VisitedSet, IdsInStepDoNotPileUp) {
+  // Multiples of a power of two share their low bits; a table that looked at nothing else would probe 2^15 slots for each.
+  VisitedSet visited;
+  for (NodeId i = 0; i < 32768; ++i) ASSERT_TRUE(visited.Insert(i << 16));
+  for (NodeId i = 0; i < 32768; ++i) ASSERT_FALSE(visited.Insert(i << 16));
+  EXPECT_EQ(visited.size(), 32768u);
+}
+
+}  // namespace
+}  // namespace hmann
