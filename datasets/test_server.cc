@@ -81,68 +81,72 @@ void TestServer::Serve() {
   }
 }
 
-void TestServer::Answer(int connection) {
+bool TestServer::ReadRequest(int connection, Request* request) {
   std::string text;
   char block[4096];
   while (text.find("\r\n\r\n") == std::string::npos) {
     const ssize_t bytes = ::recv(connection, block, sizeof(block), 0);
-    if (bytes <= 0) return;
+    if (bytes <= 0) return false;
     text.append(block, static_cast<std::size_t>(bytes));
   }
   const std::vector<std::string> lines = absl::StrSplit(text, "\r\n");
   const std::vector<std::string> words = absl::StrSplit(lines[0], ' ');
-  Request request{.path = words[1], .range = HeaderOf(lines, "range"), .if_range = HeaderOf(lines, "if-range"), .sent = 0};
-  std::unique_lock lock(mutex_);
+  *request = {.path = words[1], .range = HeaderOf(lines, "range"), .if_range = HeaderOf(lines, "if-range"), .sent = 0};
+  return true;
+}
+
+TestServer::Response TestServer::Respond(const Request& request) {
+  const auto empty = [](const std::string& head) { return Response{.head = absl::StrCat("HTTP/1.1 ", head, "Content-Length: 0\r\n\r\n")}; };
   const auto found = files_.find(request.path);
+  if (found == files_.end()) return empty("404 Not Found\r\n");
+  File& file = found->second;
+  if (file.unavailable > 0) {
+    --file.unavailable;
+    return empty("503 Service Unavailable\r\n");
+  }
+  if (!file.redirect.empty()) return empty(absl::StrCat("302 Found\r\nLocation: ", file.redirect, "\r\n"));
+
+  const std::uint64_t total = file.total_bytes != 0 ? file.total_bytes : file.content.size();
+  std::uint64_t first = 0, last = total - 1;
+  const bool partial = file.ranges && request.range.starts_with("bytes=") && (request.if_range.empty() || request.if_range == file.etag);
+  if (partial) {
+    const std::pair<std::string, std::string> ends = absl::StrSplit(request.range.substr(6), absl::MaxSplits('-', 1));
+    HMANN_CHECK(absl::SimpleAtoi(ends.first, &first));
+    if (!ends.second.empty()) HMANN_CHECK(absl::SimpleAtoi(ends.second, &last));
+    last = std::min(last, total - 1);
+    if (first >= total) return empty(absl::StrCat("416 Range Not Satisfiable\r\nContent-Range: bytes */", total, "\r\n"));
+  }
+  Response response{.first = first, .bytes = last - first + 1, .content = file.content};
+  response.head =
+      absl::StrCat(partial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n", "Content-Length: ", response.bytes, "\r\n");
+  if (partial) absl::StrAppend(&response.head, "Content-Range: bytes ", first, "-", last, "/", total, "\r\n");
+  if (!file.etag.empty()) absl::StrAppend(&response.head, "ETag: ", file.etag, "\r\n");
+  response.head += "\r\n";
+  if (file.cuts > 0) {
+    --file.cuts;
+    response.bytes = std::min(response.bytes, file.cut_after);
+  }
+  return response;
+}
+
+void TestServer::Answer(int connection) {
+  Request request;
+  if (!ReadRequest(connection, &request)) return;
+  std::unique_lock lock(mutex_);
   const std::size_t index = requests_.size();
   requests_.push_back(request);
-  std::string head = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
-  if (found != files_.end() && found->second.unavailable > 0) {
-    --found->second.unavailable;
-    head = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
-  } else if (found != files_.end() && !found->second.redirect.empty()) {
-    head = absl::StrCat("HTTP/1.1 302 Found\r\nLocation: ", found->second.redirect, "\r\nContent-Length: 0\r\n\r\n");
-  } else if (found != files_.end()) {
-    File& file = found->second;
-    const std::uint64_t total = file.total_bytes != 0 ? file.total_bytes : file.content.size();
-    std::uint64_t first = 0, last = total - 1;
-    bool partial = file.ranges && request.range.starts_with("bytes=") && (request.if_range.empty() || request.if_range == file.etag);
-    if (partial) {
-      const std::pair<std::string, std::string> ends = absl::StrSplit(request.range.substr(6), absl::MaxSplits('-', 1));
-      HMANN_CHECK(absl::SimpleAtoi(ends.first, &first));
-      if (!ends.second.empty()) HMANN_CHECK(absl::SimpleAtoi(ends.second, &last));
-      last = std::min(last, total - 1);
-    }
-    if (partial && first >= total) {
-      head = absl::StrCat("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */", total, "\r\nContent-Length: 0\r\n\r\n");
-      lock.unlock();
-      SendAll(connection, head.data(), head.size());
-      return;
-    }
-    head = absl::StrCat(partial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n", "Content-Length: ", last - first + 1, "\r\n");
-    if (partial) absl::StrAppend(&head, "Content-Range: bytes ", first, "-", last, "/", total, "\r\n");
-    if (!file.etag.empty()) absl::StrAppend(&head, "ETag: ", file.etag, "\r\n");
-    std::uint64_t most = last - first + 1;
-    if (file.cut_after > 0 && file.cuts > 0) {
-      --file.cuts;
-      most = std::min(most, file.cut_after);
-    }
-    const std::string content = file.content;
-    lock.unlock();
-    head += "\r\n";
-    if (!SendAll(connection, head.data(), head.size())) return;
-    for (std::uint64_t sent = 0; sent < most && !stop_;) {
-      std::string body(std::min<std::uint64_t>(kBlockBytes, most - sent), '\0');
-      if (first + sent < content.size()) content.copy(body.data(), body.size(), first + sent);
-      if (!SendAll(connection, body.data(), body.size())) return;
-      sent += body.size();
-      const std::lock_guard count(mutex_);
-      requests_[index].sent = sent;
-    }
-    return;
-  }
+  const Response response = Respond(request);
   lock.unlock();
-  SendAll(connection, head.data(), head.size());
+  if (!SendAll(connection, response.head.data(), response.head.size())) return;
+  for (std::uint64_t sent = 0; sent < response.bytes && !stop_;) {
+    std::string body(std::min<std::uint64_t>(kBlockBytes, response.bytes - sent), '\0');
+    const std::uint64_t from = response.first + sent;
+    if (from < response.content.size()) response.content.copy(body.data(), body.size(), from);
+    if (!SendAll(connection, body.data(), body.size())) return;
+    sent += body.size();
+    const std::lock_guard count(mutex_);
+    requests_[index].sent = sent;
+  }
 }
 
 }  // namespace hmann

@@ -41,7 +41,16 @@ class TestServer {
   std::vector<Request> requests();
 
  private:
+  struct Response {
+    std::string head = {};
+    std::uint64_t first = 0;  ///< byte of the file that the body begins with
+    std::uint64_t bytes = 0;  ///< of the body, as far as it is sent
+    std::string content = {};
+  };
+
   void Serve();
+  static bool ReadRequest(int connection, Request* request);
+  Response Respond(const Request& request);
   void Answer(int connection);
 
   int listener_ = -1;

@@ -123,7 +123,9 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
     rows[0].push_back(figures["reference"].is_null() ? "" : absl::StrCat("x ", figures["reference"].get<std::string>()));
   }
   bool above = false;
+  double wall_over_cpu = 0;
   for (const Json& contestant : figures["contestants"]) {
+    wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
     rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
                     FormatDuration(contestant["build_seconds"].get<double>()), FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
                     absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
@@ -135,6 +137,9 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   }
   PrintColumns(rows, 2, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";
+  if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {
+    out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the waiting out\n";
+  }
   if (figures.contains("noise")) {
     for (const Json& at : figures["noise"]) {
       out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(), at["ratio"].get<double>(),

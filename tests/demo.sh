@@ -14,7 +14,7 @@ base=datasets/sample/base.u8bin
 queries=datasets/sample/query.u8bin
 truth=datasets/sample/query.gt100
 index=$out/sample.hmann
-dials=(--k 10 --ef-l1 64 --ef-l0 2)
+dials=(--k 10 --ef-l1 32 --ef-l0 48)
 
 # show "what it means" command...
 show() {
@@ -37,7 +37,7 @@ hmann serve --index "sample=$index" --listen 127.0.0.1:0 >"$out/serve.out" 2>"$o
 server=$!
 address=""
 for _ in $(seq 300); do
-  address=$(sed -n 's/.*\(127\.0\.0\.1:[0-9]\+\).*/\1/p' "$out/serve.out" "$out/serve.log" | grep -v ':0$' | head -n 1)
+  address=$(sed -n 's/.*\(127\.0\.0\.1:[0-9]\+\).*/\1/p' "$out/serve.out" "$out/serve.log" | grep -v ':0$' | head -n 1) || true
   [[ -n $address ]] && break
   kill -0 "$server" || { cat "$out/serve.log"; exit 1; }
   sleep 0.1

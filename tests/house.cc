@@ -81,7 +81,7 @@ std::string OpenedFunction(const std::string& line) {
 
 bool SourceFile::Test() const {
   return path.starts_with("tests/") || path.find("_test.") != std::string::npos || path.find("_bench.") != std::string::npos ||
-         path.find("_fuzz.") != std::string::npos;
+         path.find("_fuzz.") != std::string::npos || path.find("fixture.") != std::string::npos;
 }
 
 std::vector<SourceFile> ReadTree(const fs::path& root) {

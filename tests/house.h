@@ -13,7 +13,7 @@ struct SourceFile {
   std::vector<std::string> lines;  ///< of text
 
   bool Cpp() const { return path.ends_with(".cc") || path.ends_with(".h"); }
-  /// x_test.cc, x_bench.cc, x_fuzz.cc and what lies in tests/.
+  /// x_test.cc, x_bench.cc, x_fuzz.cc, fixtures and what lies in tests/.
   bool Test() const;
 };
 

@@ -228,7 +228,7 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   app.add_option("--intrinsic", flags->generate.intrinsic_dim, "clustered, duplicates: directions that a cluster spans");
   app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
   app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
-  app.add_option("--seed", flags->generate.seed, "");
+  app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
   app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
   app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
 }

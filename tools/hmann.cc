@@ -14,27 +14,19 @@ namespace hmann {
 namespace {
 
 constexpr Command kCommands[] = {
-#ifdef HMANN_HAS_DATA
     {"data", "Data sets: list, fetch, generate, convert, exact neighbours", "hmann data info datasets/sample/base.u8bin", SetupData},
-#endif
     {"build", "Build an index from a vector file", "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild},
     {"info", "What an index holds, and its bytes beside the formulas", "hmann info sample.hmann", SetupInfo},
     {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann", SetupVerify},
     {"search", "Search an index in this process",
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth datasets/sample/query.gt100", SetupSearch},
-#ifdef HMANN_HAS_SERVE
     {"serve", "Serve indexes over gRPC", "hmann serve --index sample=sample.hmann --listen 127.0.0.1:50051", SetupServe},
-#endif
-#ifdef HMANN_HAS_QUERY
     {"query", "Search an index through a server",
      "hmann query --server 127.0.0.1:50051 --index sample --queries datasets/sample/query.u8bin", SetupQuery},
-#endif
-#ifdef HMANN_HAS_EVAL
     {"eval", "Measure: recall against latency, beside the baselines",
      "hmann eval sweep --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --groundtruth datasets/sample/query.gt100 "
      "--out build/sweep",
      SetupEval},
-#endif
     {"completion", "Print a shell completion script", "source <(hmann completion bash)", SetupCompletion},
     {"man", "Write the manual pages", "hmann man --out build/man1", SetupMan},
 };
@@ -79,7 +71,7 @@ bool Exists(std::string_view name) {
 int Run(int argc, char** argv) {
   CLI::App app("hmann: search among billions of vectors in two-tier memory (HM-ANN)", "hmann");
   app.set_version_flag("-V,--version", "hmann " HMANN_VERSION);
-  app.require_subcommand(1, 1);
+  app.require_subcommand(0, 1);
   app.footer("`hmann COMMAND --help` says more, with an example.");
   std::vector<CommandAction> actions;
   std::vector<CLI::App*> commands;
@@ -90,11 +82,7 @@ int Run(int argc, char** argv) {
     actions.push_back(command.setup(*sub));
   }
 
-  if (argc < 2) {
-    std::cerr << app.help();
-    return 2;
-  }
-  if (argv[1][0] != '-' && !Exists(argv[1])) return UnknownCommand(argv[1]);
+  if (argc > 1 && argv[1][0] != '-' && !Exists(argv[1])) return UnknownCommand(argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -108,6 +96,7 @@ int Run(int argc, char** argv) {
     std::cerr << "hmann " << kCommands[i].name << ": " << std::string(status.message()) << '\n';
     return 1;
   }
+  std::cerr << app.help();
   return 2;
 }
 

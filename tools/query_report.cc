@@ -135,7 +135,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
   return figures;
 }
 
-void PrintTable(const nlohmann::ordered_json& figures, std::ostream& out) {
+void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_number_float()) text = absl::StrFormat(absl::StartsWith(name, "recall") ? "%.4f" : "%.1f", value.get<double>());
@@ -163,7 +163,7 @@ absl::Status Report(const QueryRun& run, const QueryFlags& flags) {
   if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(WriteAnswers(run, flags.out));
   HMANN_ASSIGN_OR_RETURN(const nlohmann::ordered_json figures, Summarise(run, flags.groundtruth));
   if (flags.json) return PrintJson(figures);
-  PrintTable(figures, std::cerr);
+  PrintFigures(figures, std::cerr);
   return absl::OkStatus();
 }
 

@@ -57,7 +57,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
 absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std::string& groundtruth);
 
 /// The same figures as a table for the eye.
-void PrintTable(const nlohmann::ordered_json& figures, std::ostream& out);
+void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out);
 
 /// Writes answers by suffix (see datasets/answer_writer.h). Whole or not at all.
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path);

@@ -121,9 +121,9 @@ TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
   EXPECT_LT(asked, 1'000'000);
 }
 
-TEST(PrintTable, HasALineAFigure) {
+TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
-  PrintTable(*Summarise(HundredQueries(), ""), out);
+  PrintFigures(*Summarise(HundredQueries(), ""), out);
   EXPECT_THAT(out.str(), HasSubstr("  qps             200.0\n"));
   EXPECT_THAT(out.str(), HasSubstr("  walk            pool\n"));
 }

@@ -39,7 +39,7 @@ struct Vectors {
 struct SearchOptions {
   std::uint32_t k = 10;
   std::uint32_t ef_l1 = 0;                 ///< 0: a default for k
-  std::optional<std::uint32_t> ef_l0;      ///< absent: a default for k; 0 answers from L1
+  std::optional<std::uint32_t> ef_l0 = {};  ///< absent: a default for k; 0 answers from L1
   Walk walk = Walk::kDefault;
   std::uint32_t query_threads = 1;
   bool counters = false;                   ///< count the work

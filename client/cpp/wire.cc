@@ -1,5 +1,6 @@
 #include "client/cpp/wire.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/cord.h"
@@ -155,6 +156,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
       if (std::string text = Describe(detail); !text.empty()) extras.push_back(std::move(text));
     }
   }
+  std::sort(extras.begin(), extras.end());  // reasons, in capitals, first; details come in no order
   std::string message = status.error_message();
   if (!extras.empty()) absl::StrAppend(&message, " [", absl::StrJoin(extras, "; "), "]");
   absl::Status out(static_cast<absl::StatusCode>(status.error_code()), message);

@@ -39,9 +39,12 @@ absl::StatusOr<NodeId> LargestN1(NodeId n, std::uint32_t m, std::uint32_t row_by
   };
   if (n < 2) return absl::InvalidArgumentError("--fast-memory: an index of one vector has no upper layer to place");
   if (!fits(1)) {
-    return absl::ResourceExhaustedError(absl::StrCat("--fast-memory ", fast_memory_bytes, " bytes is too small: the scratch of ", threads,
-                                                     " search threads and a first promoted node need about ",
-                                                     FormatSize(ReservedFastBytes(fast_memory_bytes, threads) + FastBytes(n, 1, m, row_bytes, label_bytes))));
+    // Reserve and payload for one node; the reserve grows with the budget, by at most a fiftieth.
+    const std::uint64_t payload = FastBytes(n, 1, m, row_bytes, label_bytes);
+    std::uint64_t smallest = payload + ReservedFastBytes(0, threads);
+    while (payload + ReservedFastBytes(smallest, threads) > smallest) smallest = payload + ReservedFastBytes(smallest, threads);
+    return absl::ResourceExhaustedError(absl::StrCat("--fast-memory ", fast_memory_bytes, " is too small: a first promoted node and the scratch of ",
+                                                     threads, " search threads need ", smallest, " bytes (", FormatSize(smallest), ")"));
   }
   NodeId low = 1, high = n;  // fits(low), not fits(high) or high = n
   while (high - low > 1) {

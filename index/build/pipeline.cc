@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "datasets/labels.h"
 #include "datasets/vector_file.h"
 #include "index/base/cpu.h"
+#include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -56,6 +58,8 @@ class Pipeline {
   void Begin(const char* phase, std::uint64_t total, const char* unit) { progress_.Start(phase, total, unit); }
   void End(const char* phase) { report_.seconds.emplace_back(phase, progress_.Finish()); }
 
+  /// That the index can be written where it shall be: better known now than after the work.
+  absl::Status CheckOut() const;
   /// Opens and checks every input, then encodes the vectors.
   absl::Status Load();
   absl::Status CheckMemory() const;
@@ -89,7 +93,18 @@ class Pipeline {
   std::unique_ptr<InsertionGraph> upper_;
 };
 
+absl::Status Pipeline::CheckOut() const {
+  for (const std::string& input : {options_.base, options_.labels, options_.from_hnswlib, options_.from_faiss}) {
+    std::error_code absent;
+    if (!input.empty() && std::filesystem::equivalent(input, options_.out, absent)) {
+      return absl::InvalidArgumentError(absl::StrCat("out: ", options_.out, " is the input ", input, ", which it would replace"));
+    }
+  }
+  return AtomicFile::Create(options_.out).status();
+}
+
 absl::Status Pipeline::Load() {
+  HMANN_RETURN_IF_ERROR(CheckOut());
   HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_.base, options_.rows));
   file_ = std::make_unique<VectorFile>(std::move(file));
   if (file_->n() > kMaxNodes) {
@@ -125,8 +140,10 @@ absl::Status Pipeline::Load() {
 absl::Status Pipeline::CheckMemory() const {
   const std::uint64_t stride = RowStride(kernels_);
   const std::uint64_t links = std::uint64_t{8} * m_;  // 2M links of 4 bytes
-  // Rows twice while they are put into the order of insertion, links, then about 40 bytes a node for orders, hashes and degrees.
-  const std::uint64_t need = n_ * (2 * stride + links + 40) + layers_.n1() * (stride + links) + std::uint64_t{64_MiB};
+  // Rows twice while they are put into the order of insertion; then rows, links, orders and degrees; then the upper layers beside them.
+  const std::uint64_t ordering = n_ * (2 * stride + 32);
+  const std::uint64_t linking = n_ * (stride + links + 40) + layers_.n1() * (stride + links + links / 2);
+  const std::uint64_t need = std::max(ordering, linking) + 64_MiB;
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
@@ -153,7 +170,10 @@ absl::Status Pipeline::BuildBottom() {
     }
   }
   for (NodeId node = 0; node < n_; ++node) node_of[row_of_[node]] = node;
-  HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
+  {
+    // The block ends the old rows' life: they would stay in memory through the insertion.
+    HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
+  }
   End("order");
 
   std::vector<NodeId> nodes = {n_};

@@ -14,26 +14,25 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::str
   StoredVectors vectors;
   vectors.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(file.n() * vectors.stride));
+  // The error of the first bad row, whatever the threads do.
   std::mutex mutex;
   absl::Status error;
-  std::uint64_t error_row = 0;
-  std::atomic<bool> failed{false};
+  std::atomic<std::uint64_t> error_row{file.n()};
   pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    if (failed || (cancelled != nullptr && cancelled->load(std::memory_order_relaxed))) return;
+    if (begin > error_row || (cancelled != nullptr && cancelled->load(std::memory_order_relaxed))) return;
     for (std::size_t i = begin; i < end; ++i) {
       const absl::Status status = EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
       std::lock_guard lock(mutex);
-      if (!failed || i < error_row) {
+      if (i < error_row) {
         error = status;
         error_row = i;
       }
-      failed = true;
       return;
     }
     progress.Advance(end - begin);
   });
-  if (failed) return absl::Status(error.code(), absl::StrCat(path, ": vector ", error_row, ": ", error.message()));
+  if (!error.ok()) return absl::Status(error.code(), absl::StrCat(path, ": vector ", error_row.load(), ": ", error.message()));
   if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("build cancelled");
   return vectors;
 }

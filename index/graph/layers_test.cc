@@ -20,9 +20,13 @@ TEST(Layers, AreNestedPrefixesThatShrinkByM) {
         for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) {
           EXPECT_LT(layers.nodes[layer], layers.nodes[layer - 1]) << "layer " << layer;
           EXPECT_GE(layers.nodes[layer], 1u);
-          if (layer > 1) EXPECT_EQ(layers.nodes[layer], layers.nodes[layer - 1] / m) << "layer " << layer;
+          if (layer > 1) {
+            EXPECT_EQ(layers.nodes[layer], layers.nodes[layer - 1] / m) << "layer " << layer;
+          }
         }
-        if (n1 > 0) EXPECT_LT(layers.nodes[layers.top()], m) << "a further layer would have had a node";
+        if (n1 > 0) {
+          EXPECT_LT(layers.nodes[layers.top()], m) << "a further layer would have had a node";
+        }
       }
     }
   }

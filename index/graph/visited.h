@@ -50,15 +50,16 @@ class VisitedSet {
   static std::size_t Home(NodeId node) { return (node * std::uint64_t{0x9e3779b97f4a7c15u}) >> 32; }
 
   void Grow() {
-    std::vector<NodeId> old(slots_.size() * 2, kNoNode);
-    old.swap(slots_);
+    spare_.assign(slots_.size() * 2, kNoNode);
+    spare_.swap(slots_);
     size_ = 0;
-    for (NodeId node : old) {
+    for (NodeId node : spare_) {
       if (node != kNoNode) Insert(node);
     }
   }
 
   std::vector<NodeId> slots_;  ///< a power of two; kNoNode = empty
+  std::vector<NodeId> spare_;  ///< the table before the last growth: growing again after a shrink allocates nothing
   std::size_t size_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace hmann {
 struct WalkCounters {
   static constexpr bool kCounts = true;
   Counters total;
-  std::vector<NodeId> read;  ///< distinct records that this walk read
+  std::vector<NodeId> read;  ///< records that were read, with repeats where several walks count here
 };
 
 /// Of a walk that does not.
@@ -144,7 +144,6 @@ class BestFirstWalk {
   void CountRead(NodeId node, bool waits = true) {
     if constexpr (WalkCounterType::kCounts) {
       counters_->read.push_back(node);
-      counters_->total.slow_bytes += index_->records.RecordBytes(node);
       counters_->total.rounds += waits ? 1 : 0;
     }
   }

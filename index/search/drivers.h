@@ -70,30 +70,30 @@ absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, RecordPointers& r
   return absl::OkStatus();
 }
 
+/// Walks that one thread drives at once: eight with up to 2M rows each fill the line-fill buffers many times over.
+constexpr std::size_t kWalksInFlight = 8;
+
 /// Interleaving driver: advances several walks of one thread in turn, so that each one's fetches are under way while the others compute.
+/// At most kWalksInFlight walks.
 template <typename Walk>
 absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, RecordPointers& records, StopCheck& stop) {
-  constexpr std::size_t kGroup = 8;  // in flight at once: 8 x up to 32 rows fill the line-fill buffers many times over
   const std::size_t most = index.records.max_links;
-  records.resize(kGroup * most);
-  for (std::size_t first = 0; first < walks.size(); first += kGroup) {
-    const std::size_t group = std::min(kGroup, walks.size() - first);
-    const auto slots = [&](std::size_t i) { return std::span(records).subspan(i * most, most); };
-    for (std::size_t i = 0; i < group; ++i) {
-      if (!walks[first + i].Done()) FetchWanted(walks[first + i], index, slots(i));
+  records.resize(kWalksInFlight * most);
+  const auto slots = [&](std::size_t i) { return std::span(records).subspan(i * most, most); };
+  for (std::size_t i = 0; i < walks.size(); ++i) {
+    if (!walks[i].Done()) FetchWanted(walks[i], index, slots(i));
+  }
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (std::size_t i = 0; i < walks.size(); ++i) {
+      Walk& walk = walks[i];
+      if (walk.Done()) continue;
+      walk.Absorb(slots(i).first(walk.Wanted().size()));
+      if (walk.Done()) continue;
+      FetchWanted(walk, index, slots(i));
+      busy = true;
     }
-    for (bool busy = true; busy;) {
-      busy = false;
-      for (std::size_t i = 0; i < group; ++i) {
-        Walk& walk = walks[first + i];
-        if (walk.Done()) continue;
-        walk.Absorb(slots(i).first(walk.Wanted().size()));
-        if (walk.Done()) continue;
-        FetchWanted(walk, index, slots(i));
-        busy = true;
-      }
-      if (absl::Status status = stop.Step(); !status.ok()) return status;
-    }
+    if (absl::Status status = stop.Step(); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

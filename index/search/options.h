@@ -43,8 +43,8 @@ struct Counters {
   std::uint64_t sketches = 0;
   std::uint64_t slow_reads = 0;    ///< distinct records of the slow tier
   std::uint64_t slow_touches = 0;  ///< with repeats
-  std::uint64_t slow_bytes = 0;
-  std::uint64_t rounds = 0;
+  std::uint64_t slow_bytes = 0;    ///< of the records that slow_reads counts
+  std::uint64_t rounds = 0;        ///< steps that had to wait for slow records, of all beams together
   std::uint64_t migrated = 0;
   std::uint64_t migrated_used = 0;
   std::uint64_t expanded_l1 = 0;

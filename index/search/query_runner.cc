@@ -26,6 +26,12 @@ void Clear(WalkCounters& counters) {
   counters.read.clear();
 }
 
+void Add(const NullWalkCounters&, NullWalkCounters&) {}
+void Add(const WalkCounters& part, WalkCounters& counters) {
+  counters.total += part.total;
+  counters.read.insert(counters.read.end(), part.read.begin(), part.read.end());
+}
+
 }  // namespace
 
 template <typename WalkCounterType>
@@ -51,37 +57,40 @@ absl::Status QueryRunner::SearchUpperLayers(const SearchOptions& options, StopCh
 }
 
 template <typename WalkCounterType>
+absl::Status QueryRunner::RunFlights(std::size_t first, std::size_t last, const SearchOptions& options, StopCheck& stop,
+                                     Flight<WalkCounterType>& flight) const {
+  Clear(flight.counters);
+  flight.results.Reset(options.k);
+  while (first < last) {
+    const std::size_t beams = std::min(kWalksInFlight, last - first);
+    for (std::size_t i = 0; i < beams; ++i, ++first) {
+      const auto place = static_cast<std::uint32_t>(first);
+      const NodeId candidate = scratch_.beam.id(place);
+      LayerScratch& scratch = flight.scratch[i];
+      scratch.beam.Reset(static_cast<std::uint32_t>(options.ef_l0));
+      scratch.visited.Clear();
+      scratch.visited.Insert(candidate);
+      scratch.beam.Insert(scratch_.beam.key(place), candidate);
+      flight.results.InsertUnique(scratch_.beam.key(place), candidate);
+      flight.walks[i].Open(index_, query_.data(), scratch, flight.counters, &flight.results);
+    }
+    HMANN_RETURN_IF_ERROR(DriveInterleaved(std::span(flight.walks, beams), index_, flight.records, stop));
+  }
+  return absl::OkStatus();
+}
+
+template <typename WalkCounterType>
 absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType>& state) {
   const std::uint32_t beams = std::min(options.ef_l1, scratch_.beam.size());
-  if (state.slots.size() < beams) {
-    state.slots.resize(beams);
-    state.beams.resize(beams);
-  }
   const std::uint32_t threads = std::min(options.query_threads, beams);
-  if (records_.size() < threads) records_.resize(threads);
-  if (results_.size() < threads) results_.resize(threads);
+  if (state.flights.size() < threads) state.flights.resize(threads);
   if (threads > 1 && (threads_ == nullptr || threads_->threads() < static_cast<int>(threads))) {
     threads_ = std::make_unique<ThreadPool>(static_cast<int>(threads));
   }
-  std::vector<absl::Status>& status = status_;
-  status.assign(threads, absl::OkStatus());
   const auto run_part = [&](std::size_t part) {
-    const std::size_t first = part * beams / threads, last = (part + 1) * beams / threads;
-    results_[part].Reset(options.k);
-    for (std::size_t i = first; i < last; ++i) {
-      BeamSlot<WalkCounterType>& slot = state.slots[i];
-      const auto place = static_cast<std::uint32_t>(i);
-      const NodeId candidate = scratch_.beam.id(place);
-      Clear(slot.counters);
-      slot.scratch.beam.Reset(static_cast<std::uint32_t>(options.ef_l0));
-      slot.scratch.visited.Clear();
-      slot.scratch.visited.Insert(candidate);
-      slot.scratch.beam.Insert(scratch_.beam.key(place), candidate);
-      results_[part].InsertUnique(scratch_.beam.key(place), candidate);
-      state.beams[i].Open(index_, query_.data(), slot.scratch, slot.counters, &results_[part]);
-    }
     StopCheck stop(limits);
-    status[part] = DriveInterleaved(std::span(state.beams).subspan(first, last - first), index_, records_[part], stop);
+    Flight<WalkCounterType>& flight = state.flights[part];
+    flight.status = RunFlights(part * beams / threads, (part + 1) * beams / threads, options, stop, flight);
   };
   if (threads == 1) {
     run_part(0);
@@ -90,19 +99,12 @@ absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLim
       for (std::size_t part = begin; part < end; ++part) run_part(part);
     });
   }
-  for (const absl::Status& part : status) HMANN_RETURN_IF_ERROR(part);
+  for (std::uint32_t part = 0; part < threads; ++part) HMANN_RETURN_IF_ERROR(state.flights[part].status);
   scratch_.beam.Reset(options.k);
-  scratch_.visited.Clear();
   for (std::uint32_t part = 0; part < threads; ++part) {
-    for (std::uint32_t i = 0; i < results_[part].size(); ++i) {
-      if (scratch_.beam.InsertUnique(results_[part].key(i), results_[part].id(i))) scratch_.visited.Insert(results_[part].id(i));
-    }
-  }
-  if constexpr (WalkCounterType::kCounts) {
-    for (std::uint32_t i = 0; i < beams; ++i) {
-      state.counters.total += state.slots[i].counters.total;
-      state.counters.read.insert(state.counters.read.end(), state.slots[i].counters.read.begin(), state.slots[i].counters.read.end());
-    }
+    const Flight<WalkCounterType>& flight = state.flights[part];
+    for (std::uint32_t i = 0; i < flight.results.size(); ++i) scratch_.beam.InsertUnique(flight.results.key(i), flight.results.id(i));
+    Add(flight.counters, state.counters);
   }
   return absl::OkStatus();
 }
@@ -116,20 +118,22 @@ absl::Status QueryRunner::Run(const SearchOptions& options, const SearchLimits& 
     HMANN_RETURN_IF_ERROR(SearchUpperLayers(options, stop, state));
   } else {
     scratch_.beam.Reset(static_cast<std::uint32_t>(options.ef_l0));
-    scratch_.visited.Clear();
   }
   if (options.ef_l0 > 0 && options.walk == Walk::kBeams && index_.n1() > 0) {
     HMANN_RETURN_IF_ERROR(RunBeams(options, limits, state));
   } else if (options.ef_l0 > 0 && index_.n1() > 0) {
     scratch_.beam.Reopen(static_cast<std::uint32_t>(options.ef_l0));
     state.pool.Open(index_, query_.data(), scratch_, state.counters);
-    HMANN_RETURN_IF_ERROR(DriveDirect(state.pool, index_, records_[0], stop));
+    HMANN_RETURN_IF_ERROR(DriveDirect(state.pool, index_, records_, stop));
   }
   if (scratch_.beam.size() < options.k) {
     // What was found is closed in on itself (or there is no upper layer): every node can be reached from node 0.
+    // A beam that is not full has lost nothing: what it holds is all that was met.
+    scratch_.visited.Clear();
+    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(std::max(options.k, scratch_.beam.width()));
     state.pool.OpenAt(index_, query_.data(), 0, scratch_, state.counters);
-    HMANN_RETURN_IF_ERROR(DriveDirect(state.pool, index_, records_[0], stop));
+    HMANN_RETURN_IF_ERROR(DriveDirect(state.pool, index_, records_, stop));
   }
   return absl::OkStatus();
 }
@@ -144,7 +148,9 @@ absl::Status QueryRunner::Search(const void* query, const SearchOptions& options
   } else {
     HMANN_RETURN_IF_ERROR(Run(resolved, limits, counting_));
     read_.Clear();
-    for (NodeId node : counting_.counters.read) read_.Insert(node);
+    for (NodeId node : counting_.counters.read) {
+      if (read_.Insert(node)) counting_.counters.total.slow_bytes += index_.records.RecordBytes(node);
+    }
     counting_.counters.total.slow_reads = read_.size();
     *counters += counting_.counters.total;
   }

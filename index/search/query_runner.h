@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "index/base/prefetch.h"
 #include "index/base/thread_pool.h"
 #include "index/graph/layer_search.h"
 #include "index/search/best_first_walk.h"
@@ -26,18 +27,22 @@ class QueryRunner {
                       const SearchLimits& limits);
 
  private:
-  /// One beam of `--walk beams`, with the scratch of its own that makes it independent of the others.
+  /// One query thread's part of `--walk beams`: the beams that are in flight, each with the scratch of its own that makes it independent
+  /// of the others, and what all beams of the thread have found and counted.
   template <typename WalkCounterType>
-  struct BeamSlot {
-    LayerScratch scratch;
+  struct alignas(kCacheLineBytes) Flight {
+    LayerScratch scratch[kWalksInFlight];
+    BestFirstWalk<WalkCounterType> walks[kWalksInFlight];
+    RecordPointers records;
+    Beam results;  ///< the nearest k of what the beams scored
     WalkCounterType counters;
+    absl::Status status;
   };
   template <typename WalkCounterType>
   struct State {
     WalkCounterType counters;
     BestFirstWalk<WalkCounterType> pool;
-    std::vector<BeamSlot<WalkCounterType>> slots;
-    std::vector<BestFirstWalk<WalkCounterType>> beams;
+    std::vector<Flight<WalkCounterType>> flights;  ///< one per query thread
   };
 
   template <typename WalkCounterType>
@@ -47,14 +52,16 @@ class QueryRunner {
   absl::Status SearchUpperLayers(const SearchOptions& options, StopCheck& stop, State<WalkCounterType>& state);
   template <typename WalkCounterType>
   absl::Status RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType>& state);
+  /// The beams of candidates [first, last) of scratch_.beam, a flight at a time.
+  template <typename WalkCounterType>
+  absl::Status RunFlights(std::size_t first, std::size_t last, const SearchOptions& options, StopCheck& stop,
+                          Flight<WalkCounterType>& flight) const;
   void Answer(std::uint32_t k, std::vector<Neighbour>* out) const;
 
   const PlacedIndex& index_;
   std::vector<std::byte> query_;  ///< in stored form
   LayerScratch scratch_;
-  std::vector<RecordPointers> records_{1};  ///< one per query thread
-  std::vector<Beam> results_;               ///< likewise: the nearest k of what the thread's beams scored
-  std::vector<absl::Status> status_;        ///< likewise
+  RecordPointers records_;
   std::unique_ptr<ThreadPool> threads_;     ///< made at the first query with more than one thread
   State<NullWalkCounters> plain_;
   State<WalkCounters> counting_;

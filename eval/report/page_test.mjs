@@ -1,0 +1,227 @@
+// The report page in a real browser, opened from file:// with no network.
+//   node --test page_test.mjs     with REPORT_TEMPLATE (the built page), NODE_MODULES (with playwright-core) and CHROMIUM in the environment
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+const template = process.env.REPORT_TEMPLATE;
+const { chromium } = createRequire(join(process.env.NODE_MODULES, "x.js"))("playwright-core");
+
+/** Made-up figures whose curves are easy to tell apart; `results` is what `hmann eval sweep --json` prints. */
+function makeResults() {
+  const targets = [0.9, 0.95, 0.99];
+  const curve = (speed, settings) => settings.map(({ setting, recall, slow = 1 }, i) => ({
+    setting, recall, qps: (speed * 1000 * slow) / (i + 1) ** 1.5, qps_mad: 12.5, front: slow === 1,
+    counters: setting.walk ? { distances_fast: 100, distances_slow: 200, slow_reads: 150 + i } : null,
+  }));
+  const recalls = [0.85, 0.92, 0.96, 0.985, 0.995];
+  const efs = recalls.map((recall, i) => ({ setting: { ef: 10 * (i + 1) }, recall }));
+  const pools = recalls.map((recall, i) => ({ setting: { walk: "pool", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
+  const beams = recalls.map((recall, i) => ({ setting: { walk: "beams", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
+  const contestant = (name, library, speed, points, extra = {}) => ({
+    name, library, build: {}, build_seconds: 100 / speed, build_cpu_seconds: 190 / speed, build_threads: 2, phases: {}, index_bytes: 5e8 / speed,
+    wall_over_cpu: 1.004, points,
+    targets: targets.map((recall, i) => ({ recall, qps: (speed * 1234.5) / (i + 1), qps_mad: 3.25, at_recall: recall, ratio: speed, ratio_mad: 0.011 })), ...extra,
+  });
+  const slow = contestant("slowpoke", "Slowpoke <b>1</b>", 0.25, curve(0.25, efs.slice(0, 3)));
+  Object.assign(slow.targets[2], { qps: null, qps_mad: null, at_recall: null, ratio: null, ratio_mad: null });
+  Object.assign(slow.targets[0], { at_recall: 0.93 });
+  return {
+    title: "Recall against speed: made up", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
+    build: { m: 16, ef_construction: 100, threads: 2 }, rounds: 3, clock: "wall", reference: "hnswlib", targets,
+    environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64",
+      system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" },
+    contestants: [
+      contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } }),
+      contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
+    noise: [{ recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
+    promotion: [{ contestant: "degree 0.16", promotion: "degree", promote: 0.16, walk: "pool", targets: targets.map((recall) => ({ recall, slow_reads: 321, qps: 9876, qps_mad: 5 })) }],
+  };
+}
+
+const results = makeResults();
+let folder, browser, page;
+const problems = [], requests = [];
+
+async function open(colorScheme = "light") {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 900 }, colorScheme, offline: true });
+  page = await context.newPage();
+  page.on("console", (message) => {
+    const ours = message.text().includes("getImageData");  // what this test reads back from the canvas
+    if (["error", "warning"].includes(message.type()) && !ours) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => requests.push(request.url()));
+  await page.goto(pathToFileURL(join(folder, "report.html")).href);
+  await page.waitForSelector("#curves canvas");
+}
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "hmann-page-test-"));
+  const html = readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify(results).replaceAll("<", "\\u003c"));
+  writeFileSync(join(folder, "report.html"), html);
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", chromiumSandbox: false,
+    args: ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+  await open();
+});
+
+after(async () => {
+  if (browser) await browser.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Pixels of a chart that are nearly of a colour, "#rrggbb". */
+function pixelsOf(chart, colour) {
+  return page.evaluate(({ chart, colour }) => {
+    const canvas = document.querySelector(`${chart} canvas`);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const wanted = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 200 && wanted.every((value, c) => Math.abs(data[i + c] - value) < 6);
+    return count;
+  }, { chart, colour });
+}
+
+const colourOf = (name) => page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim(), name);
+
+/** Moves the mouse over the chart until the box says what is wanted; its text, or null. */
+async function hoverUntil(want) {
+  const box = await (await page.$("#curves .u-over")).boundingBox();
+  for (let y = 4; y < box.height; y += 12) {
+    for (let x = 4; x < box.width; x += 12) {
+      await page.mouse.move(box.x + x, box.y + y);
+      const text = await page.evaluate(() => { const tip = document.querySelector("#curves .tip"); return tip.hidden ? "" : tip.innerText; });
+      if (text.includes(want)) return text;
+    }
+  }
+  return null;
+}
+
+test("the page loads without an error, a warning or a request", () => {
+  assert.deepEqual(problems, []);
+  assert.deepEqual(requests.filter((url) => !url.startsWith("file:") && !url.startsWith("data:")), []);
+  assert.equal(requests.filter((url) => url.startsWith("file:")).length, 1);
+});
+
+test("heading and sentence say what was measured", async () => {
+  assert.equal(await page.textContent("h1"), results.title);
+  assert.match(await page.textContent("#subtitle"), /1,234,567 vectors of 128 × u8, l2; 1,000 queries, recall@10/);
+  assert.match(await page.textContent("#headline"), /hmann is 2\.00× as fast as hnswlib at recall 0\.95, and 2\.00× .* at recall 0\.99/);
+  assert.match(await page.textContent("#noise"), /at most 1\.3 %/);
+});
+
+test("both charts are drawn, every contestant in its colour", async () => {
+  for (const name of ["--c-hmann", "--c-hnswlib", "--c-0"]) {
+    assert.ok(await pixelsOf("#curves", await colourOf(name)) > 150, `${name} in the curves`);
+    assert.ok(await pixelsOf("#ratio", await colourOf(name)) > 100, `${name} in the ratios`);
+  }
+});
+
+test("a click on its name hides a contestant and brings it back", async () => {
+  const colour = await colourOf("--c-hnswlib");
+  const chip = page.locator("#legend button", { hasText: /^hnswlib$/ });
+  assert.equal(await chip.getAttribute("aria-pressed"), "true");
+  await chip.click();
+  assert.equal(await chip.getAttribute("aria-pressed"), "false");
+  assert.equal(await pixelsOf("#curves", colour), 0);
+  assert.equal(await page.locator("#points tbody tr", { hasText: "hnswlib" }).count(), 0);
+  await chip.click();
+  assert.ok(await pixelsOf("#curves", colour) > 150);
+});
+
+test("the mouse over a point shows its setting and figures", async () => {
+  const text = await hoverUntil("pool, ef_l1 8, ef_l0 30");
+  assert.ok(text, "no position of the mouse shows the third pool setting");
+  const point = results.contestants[0].points[2];
+  assert.match(text, /^hmann/);
+  assert.match(text, /recall 0\.9610/);
+  assert.ok(text.includes(`${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(point.qps)} ± 12.5 queries/s`), text);
+  assert.match(text, /300 distances, 152 slow reads/);
+  await page.mouse.move(2, 2);
+  assert.equal(await page.isVisible("#curves .tip"), false);
+});
+
+test("the filter by walk leaves one walk, and rivals alone", async () => {
+  const rows = (text) => page.locator("#points tbody tr", { hasText: text }).count();
+  assert.equal(await rows("beams"), 5);
+  await page.locator("#walks label", { hasText: "pool" }).click();
+  assert.equal(await rows("beams"), 0);
+  assert.equal(await rows("pool"), 5);
+  assert.equal(await rows("hnswlib"), 5);
+  await page.locator("#walks label", { hasText: "beams" }).click();
+  assert.equal(await rows("pool"), 0);
+  assert.equal(await page.locator("#points tbody tr", { hasText: "beams" }).locator("td", { hasText: /^yes$/ }).count(), 5, "the front is drawn anew");
+  await page.locator("#walks label", { hasText: "all" }).click();
+  assert.equal(await rows("beams"), 5);
+});
+
+test("the Pareto switch hides what another setting beats", async () => {
+  const rows = () => page.locator("#points tbody tr").count();
+  assert.equal(await rows(), 18);
+  await page.check("#front-only");
+  assert.equal(await rows(), 13);
+  await page.uncheck("#front-only");
+});
+
+test("the axis can show time instead of speed", async () => {
+  await page.locator("#units label", { hasText: "µs" }).click();
+  assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
+  await page.locator("#units label", { hasText: "queries" }).click();
+});
+
+test("arrow keys walk along the curves and speak", async () => {
+  await page.focus("#curves");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.textContent("#spoken"), /hmann, pool, ef_l1 8, ef_l0 10/);
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.textContent("#spoken"), /ef_l0 20/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await page.textContent("#spoken"), /hnswlib, ef 20/);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.isVisible("#curves .tip"), false);
+});
+
+test("the numbers in the table are those of the data", async () => {
+  const cells = await page.$$eval("#targets tbody tr", (rows) => rows.map((row) => [...row.querySelectorAll("td")].map((cell) => ({
+    qps: cell.querySelector("[data-qps]")?.dataset.qps, shown: cell.querySelector("[data-qps]")?.textContent,
+    ratio: cell.querySelector("[data-ratio]")?.textContent, text: cell.textContent }))));
+  results.contestants.forEach((contestant, c) => contestant.targets.forEach((at, t) => {
+    const cell = cells[c][t];
+    if (at.qps === null) return assert.equal(cell.text, "not reached");
+    assert.equal(Number(cell.qps), at.qps);
+    const shown = Number(cell.shown.replace(/[,*]/g, ""));
+    assert.ok(Math.abs(shown - at.qps) <= 0.005 * at.qps + 0.5, `${cell.shown} for ${at.qps}`);
+    assert.equal(cell.shown.endsWith("*"), at.at_recall > at.recall);
+    if (contestant.name === "hnswlib") assert.equal(cell.ratio, undefined);
+    else assert.equal(parseFloat(cell.ratio), Number(at.ratio.toFixed(at.ratio < 1 ? 3 : 2)));
+  }));
+  assert.equal(cells.length, results.contestants.length);
+});
+
+test("builds, environment and promotion are told", async () => {
+  const builds = await page.textContent("#builds");
+  assert.match(builds, /50\.0 s/);
+  assert.match(builds, /insert 40\.0 s, promote 5\.00 s/);
+  assert.ok(builds.includes("Slowpoke <b>1</b>"), "names are text, not markup");
+  assert.match(await page.textContent("#environment"), /Test CPU.*avx512.*performance.*madvise/s);
+  assert.match(await page.textContent("#promotion"), /pool0\.16degree3219,876/);
+});
+
+test("dark readers get a dark page with the same curves", async () => {
+  await page.context().close();
+  await open("dark");
+  const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.ok(Math.max(...background.match(/\d+/g).map(Number)) < 60, background);
+  assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
+});
+
+test("a narrow window scrolls tables, not the page", async () => {
+  await page.setViewportSize({ width: 400, height: 800 });
+  await page.waitForTimeout(200);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+  assert.deepEqual(problems, []);
+});

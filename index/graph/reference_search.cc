@@ -1,0 +1,169 @@
+#include "index/graph/reference_search.h"
+
+#include <algorithm>
+#include <set>
+
+#include "index/base/check.h"
+
+namespace hmann {
+namespace {
+
+/// Everything that one best-first search has measured; nothing is ever thrown away.
+struct Scored {
+  std::set<Candidate> all;
+  std::set<NodeId> met, expanded;
+
+  void Add(Candidate candidate) {
+    all.insert(candidate);
+    met.insert(candidate.id);
+  }
+  /// The nearest `count`.
+  std::vector<Candidate> Nearest(std::size_t count) const {
+    std::vector<Candidate> nearest(all.begin(), all.end());
+    nearest.resize(std::min(count, nearest.size()));
+    return nearest;
+  }
+};
+
+class Reference {
+ public:
+  Reference(const ReferenceIndex& index, const std::byte* query, const ReferenceDials& dials)
+      : index_(index), query_(query), dials_(dials), n1_(index.layers.n1()) {}
+
+  ReferenceAnswer Run() {
+    RaiseWidths();
+    Scored found;
+    std::size_t width = dials_.ef_l0;
+    if (n1_ > 0) {
+      found = SearchL1();
+      if (dials_.ef_l0 == 0) {
+        width = std::min(dials_.ef_l1, n1_);
+      } else if (dials_.pool) {
+        SearchL0(found, dials_.ef_l0);
+      } else {
+        found = RunBeams(found.Nearest(dials_.ef_l1));
+        width = dials_.k;
+      }
+    }
+    if (found.all.size() < dials_.k) {
+      // What was found is closed in on itself, or there is no L1: go on from there and from node 0.
+      found.expanded.clear();
+      if (!found.met.contains(0)) MeasureInL0(found, {0});
+      SearchL0(found, std::max<std::size_t>(dials_.k, width));
+    }
+    counters_.slow_reads = read_.size();
+    for (NodeId id : read_) counters_.slow_bytes += index_.record_bytes(id);
+    return {found.Nearest(dials_.k), counters_};
+  }
+
+ private:
+  void RaiseWidths() {
+    if (dials_.ef_l0 == 0) {
+      dials_.ef_l1 = std::max(dials_.ef_l1, std::min(dials_.k, n1_));
+      if (dials_.k > n1_) {
+        dials_.pool = true;
+        dials_.ef_l0 = dials_.k;
+      }
+    } else if (dials_.pool) {
+      dials_.ef_l0 = std::max(dials_.ef_l0, dials_.k);
+    }
+  }
+
+  Candidate Measure(NodeId id) {
+    ++(id < n1_ ? counters_.distances_fast : counters_.distances_slow);
+    return {index_.kernels.one(query_, index_.row(id), index_.kernels.dim), id};
+  }
+
+  /// The nearest unexpanded candidate among the nearest `ef`, marked as expanded; false if there is none.
+  static bool TakeNext(Scored& scored, std::size_t ef, NodeId* id) {
+    std::size_t place = 0;
+    for (auto it = scored.all.begin(); it != scored.all.end() && place < ef; ++it, ++place) {
+      if (!scored.expanded.insert(it->id).second) continue;
+      *id = it->id;
+      return true;
+    }
+    return false;
+  }
+
+  /// Layers above L1 greedily, then L1 with efSearchL1.
+  Scored SearchL1() {
+    NodeId entry = 0;
+    for (std::uint32_t layer = index_.layers.top(); layer >= 2; --layer) {
+      Candidate best = Measure(entry);
+      for (bool moved = true; moved;) {
+        moved = false;
+        std::set<Candidate> neighbours;
+        for (NodeId id : index_.links(layer, entry)) neighbours.insert(Measure(id));
+        if (!neighbours.empty() && neighbours.begin()->key < best.key) {
+          best = *neighbours.begin();
+          entry = best.id;
+          moved = true;
+        }
+      }
+    }
+    Scored scored;
+    scored.Add(Measure(entry));
+    for (NodeId id; TakeNext(scored, dials_.ef_l1, &id);) {
+      ++counters_.expanded_l1;
+      for (NodeId link : index_.links(1, id)) {
+        if (!scored.met.contains(link)) scored.Add(Measure(link));
+      }
+    }
+    scored.expanded.clear();
+    return scored;
+  }
+
+  void SearchL0(Scored& scored, std::size_t ef) {
+    for (NodeId id; TakeNext(scored, ef, &id);) {
+      ++counters_.expanded_l0;
+      ++counters_.slow_touches;
+      counters_.rounds += id < n1_ ? 1 : 0;
+      read_.insert(id);
+      std::vector<NodeId> fresh;
+      for (NodeId link : index_.links(0, id)) {
+        if (!scored.met.contains(link)) fresh.push_back(link);
+      }
+      MeasureInL0(scored, fresh);
+    }
+  }
+
+  void MeasureInL0(Scored& scored, const std::vector<NodeId>& ids) {
+    bool waits = false;
+    for (NodeId id : ids) {
+      scored.Add(Measure(id));
+      if (id < n1_) continue;
+      read_.insert(id);
+      ++counters_.slow_touches;
+      waits = true;
+    }
+    counters_.rounds += waits ? 1 : 0;
+  }
+
+  /// One beam of width efSearchL0 per candidate of L1, each alone; what they measured, together.
+  Scored RunBeams(const std::vector<Candidate>& from) {
+    Scored together;
+    for (const Candidate& candidate : from) {
+      Scored beam;
+      beam.Add(candidate);
+      SearchL0(beam, dials_.ef_l0);
+      for (const Candidate& met : beam.all) together.Add(met);
+    }
+    return together;
+  }
+
+  const ReferenceIndex& index_;
+  const std::byte* query_;
+  ReferenceDials dials_;
+  NodeId n1_;
+  std::set<NodeId> read_;
+  ReferenceCounters counters_;
+};
+
+}  // namespace
+
+ReferenceAnswer ReferenceSearch(const ReferenceIndex& index, const std::byte* query, ReferenceDials dials) {
+  HMANN_CHECK(dials.k > 0 && dials.k <= index.layers.n());
+  return Reference(index, query, dials).Run();
+}
+
+}  // namespace hmann

@@ -1,0 +1,80 @@
+// A program of its own: it replaces operator new to count.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "index/search/query_runner.h"
+#include "index/search/random_index.h"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* Allocate(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return Allocate(bytes); }
+void* operator new[](std::size_t bytes) { return Allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kQueries = 40;
+
+/// Allocations of one pass over the queries, walks and thread counts taking turns.
+std::uint64_t OnePass(QueryRunner& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
+  const std::uint64_t before = allocations.load();
+  for (const std::vector<std::byte>& query : queries) {
+    for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = Walk::kPool},
+                                         SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = Walk::kPool},
+                                         SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0},
+                                         SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = Walk::kBeams},
+                                         SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = Walk::kBeams, .query_threads = 3}}) {
+      Counters counters;
+      const bool counted = runner.Search(query.data(), options, &nearest, &counters, {}).ok();
+      const bool plain = runner.Search(query.data(), options, &nearest, nullptr, {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1)}).ok();
+      if (!counted || !plain) ADD_FAILURE();
+    }
+  }
+  return allocations.load() - before;
+}
+
+TEST(QueryRunner, TheSteadyStateAllocatesNothing) {
+  const RandomIndex index({.n = 3000, .n1 = 400, .m = 6, .dim = 8});
+  QueryRunner runner(index.placed());
+  std::vector<std::vector<std::byte>> queries;
+  for (std::uint64_t i = 0; i < kQueries; ++i) queries.push_back(index.Query(i));
+  std::vector<Neighbour> nearest;
+  EXPECT_GT(OnePass(runner, queries, nearest), 0u) << "the first pass makes the scratch";
+  OnePass(runner, queries, nearest);
+  EXPECT_EQ(OnePass(runner, queries, nearest), 0u);
+}
+
+TEST(QueryRunner, BeamsTakeNoMemoryForEachCandidate) {
+  const RandomIndex index({.n = 20000, .n1 = 10000, .m = 4, .dim = 4});
+  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = Walk::kBeams}, wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = Walk::kBeams};
+  std::uint64_t made[2];
+  for (int i = 0; i < 2; ++i) {
+    QueryRunner runner(index.placed());
+    std::vector<Neighbour> nearest;
+    const std::uint64_t before = allocations.load();
+    ASSERT_TRUE(runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());
+    made[i] = allocations.load() - before;
+  }
+  EXPECT_LT(made[1], made[0] + 200) << "the scratch of ten thousand beams is that of those in flight";
+}
+
+}  // namespace
+}  // namespace hmann

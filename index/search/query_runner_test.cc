@@ -1,0 +1,277 @@
+#include "index/search/query_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <set>
+
+#include "index/search/random_index.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Result {
+  std::vector<Neighbour> nearest;
+  Counters counters;
+};
+
+Result MustSearch(QueryRunner& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
+  Result result;
+  const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
+  EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+std::vector<std::uint64_t> Labels(const std::vector<Neighbour>& nearest) {
+  std::vector<std::uint64_t> labels;
+  for (const Neighbour& neighbour : nearest) labels.push_back(neighbour.label);
+  return labels;
+}
+
+void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Neighbour>& expected) {
+  ASSERT_EQ(Labels(found), Labels(expected));
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
+}
+
+void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_t query_number, const SearchOptions& options) {
+  const std::vector<std::byte> query = index.Query(query_number);
+  std::vector<std::byte> stored(index.placed().kernels.row_bytes);
+  ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
+  const Result found = MustSearch(runner, query, options);
+  const ReferenceIndex reference = index.Reference();
+  const ReferenceAnswer expected = ReferenceSearch(
+      reference, stored.data(), {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool});
+  std::vector<Neighbour> nearest;
+  for (const Candidate& candidate : expected.nearest) {
+    nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found.nearest, nearest));
+  EXPECT_EQ(found.counters.distances_fast, expected.counters.distances_fast);
+  EXPECT_EQ(found.counters.distances_slow, expected.counters.distances_slow);
+  EXPECT_EQ(found.counters.slow_reads, expected.counters.slow_reads);
+  EXPECT_EQ(found.counters.slow_touches, expected.counters.slow_touches);
+  EXPECT_EQ(found.counters.slow_bytes, expected.counters.slow_bytes);
+  EXPECT_EQ(found.counters.rounds, expected.counters.rounds);
+  EXPECT_EQ(found.counters.expanded_l1, expected.counters.expanded_l1);
+  EXPECT_EQ(found.counters.expanded_l0, expected.counters.expanded_l0);
+}
+
+/// Many dials on one index, two queries each, in one runner: what one query leaves behind must not matter to the next.
+void ExpectReferenceAtManyDials(const RandomShape& shape) {
+  const RandomIndex index(shape);
+  QueryRunner runner(index.placed());
+  std::uint64_t query = 0;
+  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+    for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
+      for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
+        for (const std::int64_t ef_l0 : {0, 1, 2, 9, 40}) {
+          if (k > shape.n) continue;
+          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", absl::string_view(Name(walk).data()), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
+          SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
+          ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
+        }
+      }
+    }
+  }
+}
+
+class EqualsReference : public testing::TestWithParam<std::tuple<DType, Metric>> {};
+
+TEST_P(EqualsReference, AnswersAndCounters) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    RandomShape shape;
+    std::tie(shape.dtype, shape.metric) = GetParam();
+    shape.seed = seed;
+    shape.n = 20 + static_cast<NodeId>(RandomBelow(seed, 0, 150));
+    shape.n1 = 1 + static_cast<NodeId>(RandomBelow(seed, 1, shape.n / 2));
+    shape.m = 2 + static_cast<std::uint32_t>(RandomBelow(seed, 2, 5));
+    shape.dim = 1 + static_cast<std::uint32_t>(RandomBelow(seed, 3, 20));
+    shape.user_labels = seed % 2 == 0;
+    ASSERT_NO_FATAL_FAILURE(ExpectReferenceAtManyDials(shape));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EqualsReference,
+                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
+                                          testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine)),
+                         [](const auto& info) {
+                           return absl::StrCat(absl::string_view(Name(std::get<0>(info.param)).data()), "_",
+                                               absl::string_view(Name(std::get<1>(info.param)).data()));
+                         });
+
+TEST(QueryRunner, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
+TEST(QueryRunner, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
+TEST(QueryRunner, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
+TEST(QueryRunner, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
+TEST(QueryRunner, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
+TEST(QueryRunner, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
+
+TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
+  const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
+  QueryRunner threaded(index.placed());
+  for (std::uint64_t query = 0; query < 20; ++query) {
+    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = Walk::kBeams};
+    QueryRunner fresh(index.placed());
+    const Result alone = MustSearch(fresh, index.Query(query), options);
+    for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
+      options.query_threads = threads;
+      const Result together = MustSearch(threaded, index.Query(query), options);
+      ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(together.nearest, alone.nearest));
+      EXPECT_EQ(together.counters.distances_slow, alone.counters.distances_slow) << threads << " threads";
+      EXPECT_EQ(together.counters.slow_reads, alone.counters.slow_reads) << threads << " threads";
+      EXPECT_EQ(together.counters.rounds, alone.counters.rounds) << threads << " threads";
+      std::vector<Neighbour> uncounted;
+      ASSERT_TRUE(threaded.Search(index.Query(query).data(), options, &uncounted, nullptr, {}).ok());
+      ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted, alone.nearest));
+    }
+    // A wide pool in between leaves more behind than any of these.
+    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = Walk::kPool});
+  }
+}
+
+TEST(QueryRunner, CountersAreAddedTo) {
+  const RandomIndex index({});
+  QueryRunner runner(index.placed());
+  const SearchOptions options{.k = 5, .ef_l1 = 8, .ef_l0 = 8};
+  const Counters once = MustSearch(runner, index.Query(1), options).counters;
+  Counters twice;
+  std::vector<Neighbour> nearest;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, &twice, {}).ok());
+  EXPECT_GT(once.slow_reads, 0u);
+  EXPECT_EQ(twice.slow_reads, 2 * once.slow_reads);
+  EXPECT_EQ(twice.distances_fast, 2 * once.distances_fast);
+}
+
+TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
+  const RandomIndex index({.n = 500, .n1 = 100, .m = 4, .dim = 6});
+  QueryRunner runner(index.placed());
+  for (std::uint64_t query = 0; query < 20; ++query) {
+    // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
+    const Result found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .ef_l0 = 0});
+    std::vector<std::byte> stored(index.placed().kernels.row_bytes);
+    ASSERT_TRUE(EncodeRow(index.placed().kernels, index.Query(query).data(), stored.data()).ok());
+    std::vector<Candidate> all;
+    for (NodeId id = 0; id < 100; ++id) all.push_back({index.placed().kernels.one(stored.data(), index.Row(id), 6), id});
+    std::sort(all.begin(), all.end());
+    std::vector<std::uint64_t> expected;
+    for (int i = 0; i < 10; ++i) expected.push_back(index.Label(all[i].id));
+    EXPECT_EQ(Labels(found.nearest), expected);
+    EXPECT_EQ(found.counters.slow_touches, 0u) << "not even for the labels";
+    EXPECT_EQ(found.counters.distances_slow, 0u);
+  }
+}
+
+TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
+  for (const NodeId n1 : {0u, 1u, 60u}) {
+    for (const bool in_pieces : {false, true}) {
+      const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
+      QueryRunner runner(index.placed());
+      for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) {
+        for (const std::int64_t ef_l0 : {-1, 0, 1, 50}) {
+          SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", static_cast<int>(walk), ", ef_l0 ", ef_l0));
+          const Result found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
+          std::set<std::uint64_t> labels;
+          for (const Neighbour& neighbour : found.nearest) labels.insert(neighbour.label);
+          EXPECT_EQ(found.nearest.size(), 300u);
+          EXPECT_EQ(labels.size(), 300u);
+          EXPECT_TRUE(std::is_sorted(found.nearest.begin(), found.nearest.end(),
+                                     [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; }));
+        }
+      }
+    }
+  }
+}
+
+TEST(QueryRunner, KIsAlwaysFilled) {
+  const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
+  QueryRunner runner(index.placed());
+  for (const Walk walk : {Walk::kBeams, Walk::kPool}) {
+    for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
+      for (const std::int64_t ef_l0 : {0, 1}) {
+        EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
+      }
+    }
+  }
+}
+
+TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
+  const RandomIndex index({.dim = 3, .dtype = DType::kF32, .metric = Metric::kCosine});
+  QueryRunner runner(index.placed());
+  const float good[] = {1, 2, 3}, zero[] = {0, 0, 0}, nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
+  std::vector<Neighbour> nearest = {{42, 1.0f}};
+  const auto error = [&](const float* query, const SearchOptions& options) {
+    const absl::Status status = runner.Search(query, options, &nearest, nullptr, {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_EQ(nearest.size(), 1u) << "nothing is answered";
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error(good, {.k = 0}), HasSubstr("k: expected at least 1"));
+  EXPECT_THAT(error(good, {.k = 301}), HasSubstr("k: expected at most the 300 vectors"));
+  EXPECT_THAT(error(good, {.ef_l1 = kMaxEf + 1}), HasSubstr("ef_l1"));
+  EXPECT_THAT(error(good, {.ef_l0 = kMaxEf + 1}), HasSubstr("ef_l0"));
+  EXPECT_THAT(error(good, {.ef_l0 = -2}), HasSubstr("ef_l0"));
+  EXPECT_THAT(error(good, {.query_threads = 0}), HasSubstr("query_threads"));
+  EXPECT_THAT(error(good, {.query_threads = 65}), HasSubstr("query_threads"));
+  EXPECT_THAT(error(zero, {}), HasSubstr("zero vector"));
+  EXPECT_THAT(error(nan, {}), HasSubstr("component 1"));
+  EXPECT_TRUE(runner.Search(good, {}, &nearest, nullptr, {}).ok());
+  EXPECT_EQ(nearest.size(), 10u);
+}
+
+TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
+  const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
+  QueryRunner runner(index.placed());
+  std::atomic<bool> cancelled{false};
+  std::vector<Neighbour> nearest;
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams, .query_threads = 3}}) {
+    const Result before = MustSearch(runner, index.Query(1), options);
+    const auto now = std::chrono::steady_clock::now();
+    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = now - std::chrono::seconds(1)}).code(),
+              absl::StatusCode::kDeadlineExceeded);
+    // Thousands of distances take longer than this on any machine; a slow one is past it at the start.
+    const auto soon = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = soon}).code(), absl::StatusCode::kDeadlineExceeded);
+    cancelled = true;
+    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled}).code(), absl::StatusCode::kCancelled);
+    cancelled = false;
+    const Result after = MustSearch(runner, index.Query(1), options);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(after.nearest, before.nearest));
+    EXPECT_EQ(after.counters.slow_reads, before.counters.slow_reads);
+    // Limits that do not strike change nothing.
+    Result limited;
+    ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &limited.nearest, &limited.counters,
+                              {.deadline = now + std::chrono::hours(1), .cancelled = &cancelled}).ok());
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(limited.nearest, before.nearest));
+    EXPECT_EQ(limited.counters.expanded_l1, before.counters.expanded_l1);
+    EXPECT_EQ(limited.counters.expanded_l0, before.counters.expanded_l0);
+  }
+}
+
+TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed});
+    std::uint64_t counter = 0;
+    index.Damage([&](std::byte* bytes, std::size_t size) {
+      const std::uint64_t every = 1 + RandomBelow(seed, counter++, 200);  // from all of it down to a few
+      for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every)) bytes[i] = static_cast<std::byte>(Random(seed, counter++));
+    });
+    QueryRunner runner(index.placed());
+    for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+      for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
+        for (const std::int64_t ef_l0 : {0, 2, 50}) {
+          EXPECT_LE(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmann

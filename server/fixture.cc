@@ -1,0 +1,116 @@
+#include "server/fixture.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
+#include "google/rpc/error_details.pb.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "index/base/check.h"
+
+namespace hmann {
+namespace {
+
+const VectorFile& QueryFile() {
+  static const VectorFile* file = new VectorFile(*VectorFile::Open("datasets/sample/query.u8bin"));
+  return *file;
+}
+
+/// Built at first use; the file goes with the process.
+class BuiltIndex {
+ public:
+  BuiltIndex(Metric metric, std::uint64_t rows)
+      : path_(absl::StrCat(testing::TempDir(), "serve_", absl::string_view(Name(metric).data()), "_", ::getpid(), ".hmann")) {
+    BuildOptions options;
+    options.base = "datasets/sample/base.u8bin";
+    options.out = path_;
+    options.metric = metric;
+    options.rows = rows;
+    Progress progress(Progress::Show::kNever);
+    const auto built = Build(options, progress);
+    EXPECT_TRUE(built.ok()) << built.status();
+  }
+  ~BuiltIndex() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace
+
+const std::string& SampleIndex() {
+  static const BuiltIndex index(Metric::kL2, 0);
+  return index.path();
+}
+
+const std::string& CosineIndex() {
+  static const BuiltIndex index(Metric::kCosine, 1000);
+  return index.path();
+}
+
+std::span<const std::byte> SampleQueries(std::size_t first, std::size_t count) {
+  HMANN_CHECK(first + count <= QueryFile().n());
+  return {QueryFile().Row(first), count * QueryFile().row_bytes()};
+}
+
+std::vector<std::byte> RepeatedQueries(std::size_t count) {
+  std::vector<std::byte> out;
+  out.reserve(count * QueryFile().row_bytes());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto row = SampleQueries(i % QueryFile().n(), 1);
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+ServerOptions LoopbackOptions(std::vector<IndexSpec> indexes) {
+  ServerOptions options;
+  options.indexes = std::move(indexes);
+  options.listen = "127.0.0.1:0";
+  options.threads = 2;
+  return options;
+}
+
+Served::Served(const ServerOptions& options) {
+  auto started = Server::Start(options);
+  EXPECT_TRUE(started.ok()) << started.status();
+  HMANN_CHECK(started.ok());
+  server = *std::move(started);
+  client = std::make_unique<client::Client>(*client::Client::Connect(server->address(), {.own_connection = true}));
+  server->WaitLoaded().IgnoreError();
+}
+
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+client::SearchOptions SlowDials() {
+  client::SearchOptions dials;
+  dials.k = 10;
+  dials.ef_l1 = 1000;
+  dials.ef_l0 = 10000;
+  dials.walk = client::Walk::kPool;
+  return dials;
+}
+
+std::string Reason(const absl::Status& status) {
+  const auto payload = status.GetPayload("type.googleapis.com/google.rpc.ErrorInfo");
+  google::rpc::ErrorInfo info;
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
+  EXPECT_EQ(info.domain(), "hmann");
+  return info.reason();
+}
+
+bool HasDetail(const absl::Status& status, const std::string& type) {
+  return status.GetPayload(absl::StrCat("type.googleapis.com/", type)).has_value();
+}
+
+}  // namespace hmann

@@ -1,0 +1,255 @@
+// Readiness that does not lie: health, loading, failed indexes, and the life of a server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/temp_folder.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "server/fixture.h"
+#include "server/health.h"
+#include "server/registry.h"
+#include "server/search_pool.h"
+#include "server/service.h"
+
+namespace hmann {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// Check and Watch of one server's health.
+class Health {
+ public:
+  explicit Health(const std::string& address) : stub_(grpc::health::v1::Health::NewStub(ChannelTo(address))) {}
+
+  /// "SERVING", "NOT_SERVING", or the code of an error.
+  std::string Check(const std::string& service) {
+    grpc::ClientContext context;
+    HealthCheckRequest request;
+    HealthCheckResponse response;
+    request.set_service(service);
+    const grpc::Status status = stub_->Check(&context, request, &response);
+    return status.ok() ? HealthCheckResponse::ServingStatus_Name(response.status()) : absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+  }
+
+  class Watching {
+   public:
+    Watching(grpc::health::v1::Health::Stub& stub, const std::string& service) {
+      HealthCheckRequest request;
+      request.set_service(service);
+      reader_ = stub.Watch(&context_, request);
+    }
+    /// The next status; blocks. "end" when the stream has ended.
+    std::string Next() {
+      HealthCheckResponse response;
+      return reader_->Read(&response) ? HealthCheckResponse::ServingStatus_Name(response.status()) : "end";
+    }
+    grpc::Status Finish() { return reader_->Finish(); }
+    void Cancel() { context_.TryCancel(); }
+
+   private:
+    grpc::ClientContext context_;
+    std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> reader_;
+  };
+  Watching Watch(const std::string& service) { return Watching(*stub_, service); }
+
+ private:
+  const std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
+};
+
+/// The services over a registry that loads when the test says so.
+struct HeldServer {
+  explicit HeldServer(const std::vector<IndexSpec>& specs)
+      : registry(specs), pool(1, 10, 1 << 20), service(&registry, &pool, RequestLimits(), 4 << 20, 10s) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    builder.RegisterService(&health);
+    server = builder.BuildAndStart();
+    address = absl::StrCat("127.0.0.1:", port);
+  }
+  ~HeldServer() {
+    health.EndWatches();
+    server->Shutdown();
+  }
+
+  Registry registry;
+  SearchPool pool;
+  SearchService service;
+  HealthService health;
+  std::unique_ptr<grpc::Server> server;
+  std::string address;
+};
+
+TEST(HealthTest, WatchSendsEachChangeAndEndsWithTheServer) {
+  HeldServer held({});
+  held.health.Register("hmann.v1.Search");
+  Health health(held.address);
+  EXPECT_EQ(health.Check("hmann.v1.Search"), "NOT_SERVING");
+  EXPECT_EQ(health.Check("no.such.Service"), "NOT_FOUND");
+
+  auto watching = health.Watch("hmann.v1.Search");
+  auto unknown = health.Watch("no.such.Service");
+  EXPECT_EQ(watching.Next(), "NOT_SERVING");
+  EXPECT_EQ(unknown.Next(), "SERVICE_UNKNOWN");
+  held.health.Set("hmann.v1.Search", true);
+  EXPECT_EQ(watching.Next(), "SERVING");
+  EXPECT_EQ(health.Check("hmann.v1.Search"), "SERVING");
+  held.health.Set("hmann.v1.Search", true);  // no change, nothing sent
+  held.health.Set("no.such.Service", true);
+  EXPECT_EQ(unknown.Next(), "SERVING");
+  held.health.BeginDrain();
+  EXPECT_EQ(watching.Next(), "NOT_SERVING");
+  held.health.Set("hmann.v1.Search", true);  // too late
+  EXPECT_EQ(health.Check("hmann.v1.Search"), "NOT_SERVING");
+  held.health.EndWatches();
+  EXPECT_EQ(watching.Next(), "end");
+  EXPECT_EQ(watching.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(HealthTest, AWatcherThatGoesAwayIsForgotten) {
+  HeldServer held({});
+  held.health.Register("");
+  Health health(held.address);
+  auto gone = health.Watch("");
+  EXPECT_EQ(gone.Next(), "NOT_SERVING");
+  gone.Cancel();
+  EXPECT_EQ(gone.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  auto stays = health.Watch("");
+  EXPECT_EQ(stays.Next(), "NOT_SERVING");
+  held.health.Set("", true);
+  EXPECT_EQ(stays.Next(), "SERVING");
+}
+
+TEST(LoadingTest, AnIndexThatLoadsIsUnavailableAndThenServes) {
+  HeldServer held({{"sift", SampleIndex()}});
+  auto client = *client::Client::Connect(held.address, {.retry = false});
+  const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+  const absl::Status loading = client.Search("sift", query, {}).status();
+  EXPECT_EQ(loading.code(), absl::StatusCode::kUnavailable) << loading;
+  EXPECT_EQ(Reason(loading), "INDEX_LOADING");
+  EXPECT_TRUE(HasDetail(loading, "google.rpc.RetryInfo"));
+  EXPECT_EQ((*client.List())[0].state, client::IndexState::kLoading);
+  EXPECT_EQ(client.WaitReady("sift", {.deadline = 50ms}).code(), absl::StatusCode::kDeadlineExceeded);
+
+  std::future<absl::Status> ready = std::async(std::launch::async, [&] { return client.WaitReady("sift", {.deadline = 60s}); });
+  ASSERT_TRUE(held.registry.indexes()[0]->Load({}).ok());
+  EXPECT_TRUE(ready.get().ok());
+  EXPECT_TRUE(client.Search("sift", query, {}).ok());
+}
+
+TEST(LoadingTest, ACorruptIndexDoesNotStopTheOthers) {
+  const TempFolder folder;
+  std::string content = ReadAll(SampleIndex());
+  content.resize(content.size() / 2);
+  const Served served(LoopbackOptions({{"half", folder.Write("half.hmann", content)}, {"sift", SampleIndex()}, {"none", folder / "none"}}));
+
+  const auto listed = *served.client->List();
+  EXPECT_EQ(listed[0].state, client::IndexState::kFailed);
+  EXPECT_THAT(listed[0].reason, HasSubstr("half.hmann"));
+  EXPECT_EQ(listed[1].state, client::IndexState::kServing);
+  EXPECT_EQ(listed[2].state, client::IndexState::kFailed);
+
+  const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+  EXPECT_TRUE(served.client->Search("sift", query, {}).ok());
+  const absl::Status failed = served.client->Search("half", query, {}).status();
+  EXPECT_EQ(failed.code(), absl::StatusCode::kFailedPrecondition) << failed;
+  EXPECT_EQ(Reason(failed), "INDEX_FAILED");
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("half.hmann"));
+  EXPECT_EQ(served.client->WaitReady("half").code(), absl::StatusCode::kFailedPrecondition);
+
+  Health health(served.server->address());
+  EXPECT_EQ(health.Check("hmann.index.half"), "NOT_SERVING");
+  EXPECT_EQ(health.Check("hmann.index.sift"), "SERVING");
+  EXPECT_EQ(health.Check("hmann.v1.Search"), "SERVING");
+  EXPECT_EQ(health.Check(""), "NOT_SERVING");
+  EXPECT_EQ(health.Check("hmann.index.glove"), "NOT_FOUND");
+}
+
+TEST(LoadingTest, NoIndexAtAllIsAnError) {
+  const TempFolder folder;
+  const auto server = *Server::Start(LoopbackOptions({{"none", folder / "none"}}));
+  const absl::Status status = server->WaitLoaded();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none"));
+}
+
+TEST(LifeCycleTest, APortInUseIsNamed) {
+  const Served first(LoopbackOptions({{"sift", SampleIndex()}}));
+  ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+  options.listen = first.server->address();
+  const auto second = Server::Start(options);
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(first.server->address()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("in use"));
+}
+
+TEST(LifeCycleTest, ADrainingServerAnswersUntilItStops) {
+  Served served(LoopbackOptions({{"sift", SampleIndex()}}));
+  Health health(served.server->address());
+  auto watching = health.Watch("");
+  EXPECT_EQ(watching.Next(), "SERVING");
+  served.server->BeginDrain();
+  EXPECT_EQ(watching.Next(), "NOT_SERVING");
+  EXPECT_EQ(health.Check("hmann.index.sift"), "NOT_SERVING");
+  const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+  EXPECT_TRUE(served.client->Search("sift", query, {}).ok());
+  served.server->Shutdown(10s);
+  EXPECT_EQ(watching.Next(), "end");
+  EXPECT_EQ(served.client->Search("sift", query, {}).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
+  for (const bool enough : {true, false}) {
+    ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+    options.threads = 1;
+    options.queue = 1;
+    Served served(options);
+    const std::vector<std::byte> queries = RepeatedQueries(enough ? 64 : 4096);
+    std::future<absl::Status> batch = std::async(std::launch::async, [&] {
+      return served.client->SearchBatch("sift", client::Vectors::Raw(queries), SlowDials(), {.deadline = 1h}).status();
+    });
+    // Refused: the batch is in. (Narrow searches take no place in an idle server's queue.)
+    const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+    while (batch.wait_for(0s) != std::future_status::ready && served.client->Search("sift", query, {}, {.deadline = 60s}).ok()) {
+    }
+    served.server->Shutdown(enough ? std::chrono::nanoseconds(100s) : 0ns);
+    EXPECT_EQ(batch.get().ok(), enough);
+  }
+}
+
+TEST(LifeCycleTest, ReflectionListsTheServices) {
+  const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
+  const auto channel = ChannelTo(served.server->address());
+  grpc::ClientContext context;
+  const grpc::internal::RpcMethod method("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                         grpc::internal::RpcMethod::BIDI_STREAMING);
+  const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel.get(), method, &context));
+  const grpc::Slice list_services("\x3a\x01*", 3);  // ServerReflectionRequest{list_services = "*"}
+  ASSERT_TRUE(stream->Write(grpc::ByteBuffer(&list_services, 1)));
+  grpc::ByteBuffer reply;
+  ASSERT_TRUE(stream->Read(&reply));
+  grpc::Slice slice;
+  ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
+  const std::string text(slice.begin(), slice.end());
+  EXPECT_THAT(text, HasSubstr("hmann.v1.Search"));
+  EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+}  // namespace
+}  // namespace hmann

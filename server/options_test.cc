@@ -1,0 +1,67 @@
+#include "server/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+
+ServerOptions Good() {
+  ServerOptions options;
+  options.indexes = {{"sift", "/tmp/sift.hmann"}};
+  return options;
+}
+
+void ExpectInvalid(const ServerOptions& options, const std::string& words) {
+  const absl::Status status = options.Validate();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+}
+
+TEST(OptionsTest, ParsesNameAndPath) {
+  const auto spec = IndexSpec::Parse("sift-1m=/a=b/c.hmann");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name, "sift-1m");
+  EXPECT_EQ(spec->path, "/a=b/c.hmann");
+  for (const char* bad : {"sift", "=path", "sift=", "si ft=path", "a/b=path"}) {
+    EXPECT_EQ(IndexSpec::Parse(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST(OptionsTest, KnowsLoopback) {
+  for (const char* loopback : {"127.0.0.1:50051", "127.1.2.3:0", "localhost:1", "[::1]:65535"}) EXPECT_TRUE(*IsLoopback(loopback)) << loopback;
+  for (const char* beyond : {"0.0.0.0:50051", "[::]:0", "192.168.0.1:1", "example.org:1", "127.evil.org:1"}) EXPECT_FALSE(*IsLoopback(beyond)) << beyond;
+  for (const char* bad : {"", "50051", ":50051", "localhost", "localhost:", "localhost:65536", "localhost:x"}) EXPECT_FALSE(IsLoopback(bad).ok()) << bad;
+}
+
+TEST(OptionsTest, BeyondLoopbackOnlyWithInsecure) {
+  ServerOptions options = Good();
+  options.listen = "0.0.0.0:0";
+  ExpectInvalid(options, "--insecure");
+  options.insecure = true;
+  EXPECT_TRUE(options.Validate().ok());
+}
+
+TEST(OptionsTest, NamesWhatIsWrong) {
+  EXPECT_TRUE(Good().Validate().ok());
+  ServerOptions options = Good();
+  options.indexes.clear();
+  ExpectInvalid(options, "--index");
+  options = Good();
+  options.indexes.push_back({"sift", "/tmp/other.hmann"});
+  ExpectInvalid(options, "twice");
+  options = Good();
+  options.queue = 0;
+  ExpectInvalid(options, "--queue");
+  options = Good();
+  options.threads = -1;
+  ExpectInvalid(options, "--threads");
+  options = Good();
+  options.limits.max_ef = kMaxEf + 1;
+  ExpectInvalid(options, "max_ef");
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,241 @@
+// Searches through a real server: the answers of the engine, to the bit, and the code of every bad request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "server/fixture.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kDim = 128;
+
+std::vector<std::vector<Neighbour>> InProcess(const SearchOptions& dials, std::size_t queries) {
+  const auto index = *Index::Open(SampleIndex());
+  Searcher searcher(index);
+  std::vector<std::vector<Neighbour>> answers(queries);
+  for (std::size_t i = 0; i < queries; ++i) {
+    const absl::Status status = searcher.Search(SampleQueries(i, 1).data(), dials, &answers[i]);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return answers;
+}
+
+/// Bit for bit.
+void ExpectSame(const std::vector<Neighbour>& expected, const std::uint64_t* ids, const float* distances) {
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    EXPECT_EQ(ids[j], expected[j].label);
+    EXPECT_EQ(std::memcmp(&distances[j], &expected[j].distance, sizeof(float)), 0) << distances[j] << " and " << expected[j].distance;
+  }
+}
+
+class SearchTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}, {"cosine", CosineIndex()}});
+    options.limits.max_batch = 64;
+    options.limits.max_reply_bytes = 1 << 16;
+    options.limits.max_ef = 20000;
+    served_ = new Served(options);
+  }
+  static void TearDownTestSuite() {
+    delete served_;
+    served_ = nullptr;
+  }
+
+  static client::Client& client() { return *served_->client; }
+
+  /// The error of one search for `row` on "sift".
+  static absl::Status Error(std::span<const std::byte> row, const client::SearchOptions& dials) {
+    return client().Search("sift", client::Vectors::Raw(row), dials).status();
+  }
+
+  static Served* served_;
+};
+Served* SearchTest::served_ = nullptr;
+
+void ExpectBadField(const absl::Status& status, const std::string& field, const std::string& words) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("field " + field));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  EXPECT_TRUE(HasDetail(status, "google.rpc.BadRequest"));
+}
+
+TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
+  for (const auto& walk : {std::pair(Walk::kBeams, client::Walk::kBeams), std::pair(Walk::kPool, client::Walk::kPool)}) {
+    for (const std::uint32_t ef_l0 : {0u, 3u, 64u}) {
+      SearchOptions dials;
+      dials.k = 7;
+      dials.ef_l1 = 20;
+      dials.ef_l0 = ef_l0;
+      dials.walk = walk.first;
+      const auto expected = InProcess(dials, 20);
+      const client::SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk.second};
+      for (std::size_t i = 0; i < 20; ++i) {
+        const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), wire);
+        ASSERT_TRUE(answer.ok()) << answer.status();
+        ASSERT_EQ(answer->ids.size(), expected[i].size());
+        ExpectSame(expected[i], answer->ids.data(), answer->distances.data());
+      }
+      const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 20)), wire);
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      ASSERT_EQ(batch->counts, std::vector<std::uint32_t>(20, 7));
+      for (std::size_t i = 0; i < 20; ++i) ExpectSame(expected[i], &batch->ids[i * 7], &batch->distances[i * 7]);
+    }
+  }
+}
+
+TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
+  const auto row = SampleQueries(3, 1);
+  std::vector<float> floats;
+  for (const std::byte component : row) floats.push_back(static_cast<float>(component));
+  const auto raw = client().Search("sift", client::Vectors::Raw(row), {});
+  const auto from_floats = client().Search("sift", client::Vectors::Floats(floats), {});
+  ASSERT_TRUE(raw.ok() && from_floats.ok()) << raw.status() << from_floats.status();
+  EXPECT_EQ(raw->ids, from_floats->ids);
+  EXPECT_EQ(raw->distances, from_floats->distances);
+
+  for (const float bad : {0.5f, 256.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    floats[5] = bad;
+    ExpectBadField(client().Search("sift", client::Vectors::Floats(floats), {}).status(), "query", "component 5");
+  }
+}
+
+TEST_F(SearchTest, DialsAndCountersComeBack) {
+  SearchOptions asked;
+  asked.k = 5;
+  const SearchOptions resolved = asked.Resolved(10000, (*Index::Open(SampleIndex()))->info().layers[1].nodes);
+  const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5, .counters = true});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->dials.ef_l1, resolved.ef_l1);
+  EXPECT_EQ(answer->dials.ef_l0, resolved.ef_l0);
+  EXPECT_NE(answer->dials.walk, client::Walk::kDefault);
+
+  // A batch counts what its queries do one by one.
+  ASSERT_TRUE(answer->counters.has_value());
+  std::uint64_t distances = 0;
+  for (std::size_t i = 0; i < 10; ++i) {
+    const auto one = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 5, .counters = true});
+    distances += one->counters->distances_fast + one->counters->distances_slow;
+  }
+  const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 10)), {.k = 5, .counters = true});
+  EXPECT_GT(distances, 0u);
+  EXPECT_EQ(batch->counters->distances_fast + batch->counters->distances_slow, distances);
+  EXPECT_FALSE(client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5})->counters.has_value());
+}
+
+TEST_F(SearchTest, BadDialsAreNamed) {
+  const auto row = SampleQueries(0, 1);
+  ExpectBadField(Error(row, {.k = 0}), "options.k", "at least 1");
+  ExpectBadField(Error(row, {.k = 10001}), "options.k", "10000");
+  ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
+  ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
+  ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
+}
+
+TEST_F(SearchTest, BadVectorsAreNamed) {
+  const std::vector<std::byte> bytes(70 * kDim);
+  ExpectBadField(Error(std::span(bytes).first(kDim - 1), {}), "query", "128");
+  ExpectBadField(Error(std::span(bytes).first(2 * kDim), {}), "query", "256");
+  ExpectBadField(Error({}, {}), "query", "found 0");
+  const auto batch = [&](std::size_t size) {
+    return client().SearchBatch("sift", client::Vectors::Raw(std::span(bytes).first(size)), {}).status();
+  };
+  ExpectBadField(batch(3 * kDim + 1), "queries", "multiple of 128");
+  ExpectBadField(batch(65 * kDim), "queries", "64");
+}
+
+TEST_F(SearchTest, ZeroVectorUnderCosineIsNamedWithItsPlace) {
+  std::vector<std::byte> queries = RepeatedQueries(3);
+  std::fill(queries.begin() + kDim, queries.begin() + 2 * kDim, std::byte{0});
+  ExpectBadField(client().Search("cosine", client::Vectors::Raw(std::span(queries).subspan(kDim, kDim)), {}).status(), "query", "zero");
+  ExpectBadField(client().SearchBatch("cosine", client::Vectors::Raw(queries), {}).status(), "queries[1]", "zero");
+  EXPECT_TRUE(client().Search("cosine", client::Vectors::Raw(std::span(queries).first(kDim)), {}).ok());
+}
+
+TEST_F(SearchTest, AnUnknownIndexIsNotFound) {
+  const absl::Status status = client().Search("glove", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("[index glove]"));
+  EXPECT_TRUE(HasDetail(status, "google.rpc.ResourceInfo"));
+  EXPECT_EQ(client().Describe("glove").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(client().WaitReady("glove").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SearchTest, AReplyOverTheLimitIsRefusedBeforeTheSearch) {
+  // 64 x 100 x 12 bytes = 76,800 > 65,536.
+  const absl::Status status = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 64)), {.k = 100}).status();
+  ExpectBadField(status, "options.k", "76800");
+  EXPECT_EQ(Reason(status), "REPLY_TOO_LARGE");
+}
+
+TEST_F(SearchTest, AMessageOverTheLimitIsToldFromAFullQueue) {
+  const auto index = client().Describe("sift");
+  ASSERT_TRUE(index.ok()) << index.status();
+  const std::vector<std::byte> bytes(index->limits.max_request_bytes + 1);
+  const absl::Status status = client().SearchBatch("sift", client::Vectors::Raw(bytes), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(Reason(status), "");
+  EXPECT_FALSE(HasDetail(status, "google.rpc.RetryInfo"));
+}
+
+TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
+  const auto index = *Index::Open(SampleIndex());
+  const IndexInfo& info = index->info();
+  const auto described = client().Describe("sift");
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_EQ(described->n, info.n);
+  EXPECT_EQ(described->dim, info.dim);
+  EXPECT_EQ(described->dtype, client::DType::kU8);
+  EXPECT_EQ(described->metric, client::Metric::kL2);
+  EXPECT_EQ(described->m, info.m);
+  EXPECT_EQ(described->ef_construction, info.ef_construction);
+  EXPECT_EQ(described->promotion, client::Promotion::kDegree);
+  EXPECT_EQ(described->promote, info.promote);
+  EXPECT_EQ(described->content_hash, info.content_hash);
+  EXPECT_EQ(described->seed, info.seed);
+  EXPECT_EQ(described->version, info.version);
+  EXPECT_EQ(described->file_bytes, info.file_bytes);
+  ASSERT_EQ(described->layers.size(), info.layers.size());
+  for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
+  ASSERT_EQ(described->bytes.size(), info.bytes.size());
+  for (std::size_t i = 0; i < info.bytes.size(); ++i) EXPECT_EQ(described->bytes[i].bytes, info.bytes[i].bytes);
+  EXPECT_EQ(described->placements.size(), index->Placements().size());
+  EXPECT_EQ(described->simd, index->kernels().simd);
+  EXPECT_EQ(described->threads, 2u);
+  EXPECT_EQ(described->limits.max_batch, 64u);
+}
+
+TEST_F(SearchTest, ListHasEveryIndexInOrder) {
+  const auto listed = client().List();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ((*listed)[0].name, "sift");
+  EXPECT_EQ((*listed)[0].state, client::IndexState::kServing);
+  EXPECT_EQ((*listed)[1].name, "cosine");
+  EXPECT_EQ((*listed)[1].n, 1000u);
+}
+
+TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
+  const auto expected = InProcess({}, 50);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 50; ++i) {
+        const std::size_t query = (i + 6 * static_cast<std::size_t>(t)) % 50;
+        const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(query, 1)), {});
+        ASSERT_TRUE(answer.ok()) << answer.status();
+        ExpectSame(expected[query], answer->ids.data(), answer->distances.data());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,202 @@
+// `hmann serve` and `hmann query` as a user runs them: real programs, real signals. What a running server answers is tested in server/.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+const char kQueries[] = "datasets/sample/query.u8bin";
+const char kTruth[] = "datasets/sample/query.gt100";
+
+class ServeTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TestFolder("serve");
+    const Outcome built = RunProgram({HmannProgram(), "build", "--base", "datasets/sample/base.u8bin", "--out", Index()});
+    ASSERT_EQ(built.exit_code, 0) << built.err;
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string Index() { return *folder_ / "sample.hmann"; }
+  static Outcome Hmann(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), HmannProgram());
+    return RunProgram(arguments);
+  }
+
+  static TestFolder* folder_;
+};
+TestFolder* ServeTest::folder_ = nullptr;
+
+/// A running `hmann serve` on a port that it picked.
+class ServerProgram {
+ public:
+  ServerProgram(const std::string& index, const std::vector<std::string>& more) : folder_("serve_program") {
+    std::vector<std::string> command = {HmannProgram(), "serve", "--index", absl::StrCat("sample=", index), "--listen", "127.0.0.1:0", "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    RunOptions options;
+    options.stdout_to = folder_ / "stdout";
+    program_ = std::make_unique<Program>(command, options);
+    std::string line;
+    while (line.empty() || line.back() != '\n') {
+      std::this_thread::sleep_for(1ms);
+      if (std::filesystem::exists(options.stdout_to)) line = ReadFile(options.stdout_to);
+    }
+    const json printed = json::parse(line);
+    address_ = printed["listening"].get<std::string>();
+    EXPECT_EQ(address_, absl::StrCat("127.0.0.1:", printed["port"].get<int>()));
+  }
+
+  const std::string& address() const { return address_; }
+  Program& program() { return *program_; }
+
+ private:
+  const TestFolder folder_;
+  std::unique_ptr<Program> program_;
+  std::string address_;
+};
+
+client::Client Connected(const std::string& address) {
+  auto client = client::Client::Connect(address, {.own_connection = true, .retry = false});
+  EXPECT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(client->WaitReady("sample", {.deadline = 60s}).ok());
+  return *std::move(client);
+}
+
+std::vector<std::byte> FirstQuery() {
+  const std::string file = ReadFile(kQueries);
+  std::vector<std::byte> query;
+  for (const char c : file.substr(8, 128)) query.push_back(static_cast<std::byte>(c));
+  return query;
+}
+
+TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
+  ServerProgram server(Index(), {});
+  EXPECT_THAT(server.address(), testing::StartsWith("127.0.0.1:"));
+  for (const std::vector<std::string>& dials : std::vector<std::vector<std::string>>{
+           {}, {"--walk", "beams", "--ef-l1", "30", "--ef-l0", "4"}, {"--walk", "pool", "--ef-l0", "100", "--k", "20"}, {"--ef-l0", "0"}}) {
+    const auto run = [&](std::vector<std::string> command, const std::string& out) {
+      command.insert(command.end(), {"--queries", kQueries, "--groundtruth", kTruth, "--out", *folder_ / out, "--json"});
+      command.insert(command.end(), dials.begin(), dials.end());
+      const Outcome ran = Hmann(command);
+      EXPECT_EQ(ran.exit_code, 0) << ran.err;
+      return json::parse(ran.out);
+    };
+    const json searched = run({"search", Index()}, "search.jsonl");
+    const json one = run({"query", "--server", server.address(), "--index", "sample"}, "one.jsonl");
+    const json batched =
+        run({"query", "--server", server.address(), "--index", "sample", "--concurrency", "3", "--batch", "7"}, "batched.jsonl");
+    EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
+    EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
+    EXPECT_GT(searched["recall"].get<double>(), 0.5);
+    for (const auto& [key, value] : searched.items()) {
+      ASSERT_TRUE(one.contains(key)) << key;
+      const bool timed = key == "qps" || key.ends_with("_us");
+      if (!timed) {
+        EXPECT_EQ(one[key], value) << key;
+      }
+      if (!timed && key != "threads") {
+        EXPECT_EQ(batched[key], value) << key;
+      }
+    }
+  }
+}
+
+TEST_F(ServeTest, QueryNamesWhatIsWrong) {
+  ServerProgram server(Index(), {});
+  const auto query = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"query", "--queries", kQueries, "--json"});
+    return Hmann(more);
+  };
+  const auto fails = [](const Outcome& ran, const std::string& words) {
+    EXPECT_EQ(ran.exit_code, 1) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(words));
+    EXPECT_THAT(ran.out, IsEmpty());
+  };
+  fails(query({"--server", server.address(), "--index", "glove"}), "glove");
+  fails(query({"--server", server.address(), "--index", "sample", "--k", "10001"}), "options.k");
+  fails(query({"--server", "127.0.0.1:1", "--index", "sample", "--deadline", "300ms"}), "not ready");
+  const std::string other = *folder_ / "other.u8bin";
+  WriteFile(other, std::string("\x01\0\0\0\x03\0\0\0abc", 11));
+  fails(Hmann({"query", "--server", server.address(), "--index", "sample", "--queries", other}), "dimension 128");
+  EXPECT_EQ(query({"--index", "sample"}).exit_code, 2);
+}
+
+TEST_F(ServeTest, SigtermLetsWhatRunsEnd) {
+  ServerProgram server(Index(), {"--drain", "300ms"});
+  const std::vector<std::byte> query = FirstQuery();
+  std::atomic<int> answered{0};
+  std::vector<absl::Status> ends(4);
+  std::vector<std::thread> clients;
+  for (absl::Status& end : ends) {
+    clients.emplace_back([&, own = &end] {
+      client::Client client = Connected(server.address());
+      for (*own = absl::OkStatus(); own->ok(); ++answered) *own = client.Search("sample", client::Vectors::Raw(query), {}).status();
+    });
+  }
+  while (answered < 100) std::this_thread::sleep_for(1ms);
+  server.program().Signal(SIGTERM);
+  for (std::thread& client : clients) client.join();
+  // Each client's last answer is the server's refusal of a new search; none was cut off.
+  for (const absl::Status& end : ends) EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
+  const Outcome ended = server.program().Wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("draining"));
+}
+
+TEST_F(ServeTest, ASecondSignalStopsAtOnce) {
+  ServerProgram server(Index(), {"--drain", "3600s"});
+  Connected(server.address());
+  server.program().Signal(SIGTERM);
+  server.program().Signal(SIGINT);
+  const Outcome ended = server.program().Wait();
+  EXPECT_EQ(ended.exit_code, 0) << "signal " << ended.signal << ended.err;
+}
+
+TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
+  ServerProgram server(Index(), {"--threads", "1"});
+  client::Client client = Connected(server.address());
+  {
+    // Slow: every query expands the whole index.
+    const Program gone({HmannProgram(), "query", "--server", server.address(), "--index", "sample", "--queries", kQueries, "--batch", "200",
+                        "--walk", "pool", "--ef-l0", "10000", "--ef-l1", "1000"});
+    EXPECT_TRUE(gone.UntilBusyFor(0.01));
+  }
+  EXPECT_TRUE(client.Search("sample", client::Vectors::Raw(FirstQuery()), {}).ok());
+  server.program().Signal(SIGTERM);
+}
+
+TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
+  ServerProgram server(Index(), {});
+  const std::string named = absl::StrCat("a=", Index());
+  const auto fails = [](const Outcome& ran, int exit_code, const std::string& words) {
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  };
+  fails(Hmann({"serve", "--index", named, "--listen", server.address()}), 1, "in use");
+  fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "none"), "--listen", "127.0.0.1:0"}), 1, "no index could be loaded");
+  fails(Hmann({"serve", "--index", named, "--listen", "0.0.0.0:0"}), 1, "--insecure");
+  fails(Hmann({"serve", "--index", named, "--index", named, "--listen", "127.0.0.1:0"}), 1, "twice");
+  fails(Hmann({"serve", "--index", "sample"}), 2, "NAME=PATH");
+  fails(Hmann({"serve"}), 2, "--index");
+  WriteFile(*folder_ / "foreign.hmann", "this is no index");
+  fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen", "127.0.0.1:0"}), 1, "foreign.hmann");
+}
+
+}  // namespace
+}  // namespace hmann
