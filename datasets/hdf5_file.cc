@@ -214,7 +214,7 @@ absl::Status WriteTruth(const std::string& path, const Handle& file, const Hdf5N
     return WriteFailed(path, "neighbors");
   }
   if (!truth.distances.empty()) {
-    const Handle distances = CreateTable(file, "distances", H5T_IEEE_F32LE, truth.n, truth.k);
+    const Handle distances = CreateTable(file, "distances", H5T_IEEE_F64LE, truth.n, truth.k);
     if (!distances.ok() || H5Dwrite(distances.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, truth.distances.data()) < 0) {
       return WriteFailed(path, "distances");
     }

@@ -43,8 +43,8 @@ absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path);
 
 class VectorFile;
 
-/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32, i32 ids, contiguous), whole or not at all.
-/// `truth.distances` must be in the file's own form already.
+/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32 vectors, i32 ids, contiguous), whole or not at all.
+/// `truth.distances` must be in the file's own form already; they are written as f64, since f32 roots would not give back exact squares.
 absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth);
 
 }  // namespace hmann

@@ -162,7 +162,7 @@ TEST(Hdf5, RoundTrips) {
   const auto base = VectorFile::Open(folder.Write("b.u8bin", Bytes(u32{3}, u32{2}) + std::string("\x00\x01\x02\x03\xfe\xff", 6)));
   const auto queries = VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{2}, 0.25f, -1.0f)));
   ASSERT_TRUE(base.ok() && queries.ok());
-  const Hdf5Neighbours truth{.n = 1, .k = 2, .ids = {2, 0}, .distances = {1.5, 3}, .distance = "euclidean"};
+  const Hdf5Neighbours truth{.n = 1, .k = 2, .ids = {2, 0}, .distances = {std::sqrt(50.0), std::sqrt(123457.0)}, .distance = "euclidean"};
   const std::string path = folder / "all.hdf5";
   ASSERT_TRUE(WriteHdf5(path, *base, *queries, truth).ok());
   const auto train = VectorFile::Open(path);
@@ -175,7 +175,7 @@ TEST(Hdf5, RoundTrips) {
   const auto read = ReadGroundTruth(path);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_THAT(read->ids, ElementsAre(2, 0));
-  EXPECT_THAT(read->distances, ElementsAre(2.25f, 9.0f));
+  EXPECT_THAT(read->distances, ElementsAre(50.0f, 123457.0f));
   EXPECT_EQ(WriteHdf5(path, *base, *base, truth).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteHdf5(folder / "no/such.hdf5", *base, *queries, truth).code(), absl::StatusCode::kNotFound);
 }

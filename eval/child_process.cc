@@ -132,7 +132,8 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout, const s
     milliseconds slice(200);
     if (timeout.count() > 0) {
       const auto left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - start);
-      if (left.count() <= 0) return absl::DeadlineExceededError(absl::StrCat("it was silent for ", FormatDuration(1e-3 * static_cast<double>(timeout.count()))));
+      if (left.count() <= 0)
+        return absl::DeadlineExceededError(absl::StrCat("it was silent for ", FormatDuration(1e-3 * static_cast<double>(timeout.count()))));
       slice = std::min(slice, left);
     }
     pollfd waiting = {out_, POLLIN, 0};

@@ -13,8 +13,8 @@
 
 namespace hmann {
 
-/// A program that we talk to in lines: its stdin and stdout are ours, its stderr goes to a file. It leads a process group of its own, which is
-/// killed with it, and dies when we die. Move-only. One thread.
+/// A program that we talk to in lines: its stdin and stdout are ours, its stderr goes to a file. It leads a process group of its own, which
+/// is killed with it, and dies when we die. Move-only. One thread.
 class ChildProcess {
  public:
   /// `command`: program (a path, or looked up in PATH) and arguments. `log` is truncated.
@@ -31,8 +31,8 @@ class ChildProcess {
   absl::Status WriteLine(const std::string& line);
 
   /// The next line, without its end. `timeout` zero: waits for ever. `cancelled` may be null.
-  /// Errors: UNAVAILABLE saying how the program ended (exit code or signal); DEADLINE_EXCEEDED; CANCELLED; INVALID_ARGUMENT for a line above
-  /// 1 MiB.
+  /// Errors: UNAVAILABLE saying how the program ended (exit code or signal); DEADLINE_EXCEEDED; CANCELLED; INVALID_ARGUMENT for a line
+  /// above 1 MiB.
   absl::StatusOr<std::string> ReadLine(std::chrono::milliseconds timeout, const std::atomic<bool>* cancelled);
 
   /// Ends its stdin, waits up to `patience`, then kills it. Returns how it ended: "exit code 0", "signal 9 (Killed)".

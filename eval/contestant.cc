@@ -22,7 +22,8 @@ using std::chrono::milliseconds;
 /// "hnswlib u8" as a file name.
 std::string FileName(const std::string& name) {
   std::string file = name;
-  std::replace_if(file.begin(), file.end(), [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+  std::replace_if(
+      file.begin(), file.end(), [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
   return file;
 }
 
@@ -95,12 +96,14 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path, 
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::uint64_t expected = 8 + 4 * queries * k;
   if (file.bytes().size() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, " bytes for ", queries, " x ", k, " ids, found ", file.bytes().size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected ", expected, " bytes for ", queries, " x ", k, " ids, found ", file.bytes().size()));
   }
   std::uint32_t header[2];
   std::memcpy(header, file.bytes().data(), sizeof header);
   if (header[0] != queries || header[1] != k) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: expected ", queries, " x ", k, ", found ", header[0], " x ", header[1]));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": offset 0: expected ", queries, " x ", k, ", found ", header[0], " x ", header[1]));
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
@@ -129,7 +132,8 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
   contestant.ready_ = *std::move(ready);
   if (contestant.spec_.settings.is_null()) contestant.spec_.settings = contestant.ready_.settings;
   const Json& settings = contestant.spec_.settings;
-  if (!settings.is_array() || settings.empty() || !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
+  if (!settings.is_array() || settings.empty() ||
+      !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
     return contestant.Error(absl::InvalidArgumentError(absl::StrCat("settings: expected an array of objects, found ", settings.dump())));
   }
   return contestant;
@@ -140,7 +144,8 @@ absl::StatusOr<Json> Contestant::Receive(milliseconds timeout) {
   if (!text.ok()) return Error(text.status());
   Json line = Json::parse(*text, nullptr, false);
   if (!line.is_object()) {
-    return Error(absl::InvalidArgumentError(absl::StrCat("expected a line of JSON, an object, found '", absl::CHexEscape(text->substr(0, 200)), "'")));
+    return Error(absl::InvalidArgumentError(
+        absl::StrCat("expected a line of JSON, an object, found '", absl::CHexEscape(text->substr(0, 200)), "'")));
   }
   if (line.contains("error")) {
     return Error(absl::FailedPreconditionError(line["error"].is_string() ? line["error"].get<std::string>() : line["error"].dump()));

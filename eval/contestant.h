@@ -22,9 +22,9 @@ struct ContestantJob {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
   int threads = 1;
-  std::uint64_t query_count = 0;  ///< queries that are answered: the shape of the answers
-  std::string work;               ///< of built indexes
-  std::string folder;             ///< of logs and answers
+  std::uint64_t query_count = 0;                               ///< queries that are answered: the shape of the answers
+  std::string work;                                            ///< of built indexes
+  std::string folder;                                          ///< of logs and answers
   std::chrono::milliseconds build_timeout{0}, run_timeout{0};  ///< 0: waits for ever
   const std::atomic<bool>* cancelled = nullptr;                ///< not owned
 };

@@ -4,34 +4,33 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "index/base/cpu.h"
-#include "index/base/file.h"
-#include "index/base/units.h"
 #include "index/distance/distance.h"
 
 namespace hmann {
 namespace {
 
+// As streams: files of the kernel claim to be empty.
 std::string FirstLine(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path, 1_MiB);
-  if (!text.ok() || text->empty()) return "unknown";
-  return std::string(absl::StripAsciiWhitespace(text->substr(0, text->find('\n'))));
+  std::ifstream in(path);
+  std::string line;
+  return std::getline(in, line) && !line.empty() ? std::string(absl::StripAsciiWhitespace(line)) : "unknown";
 }
 
 /// The value of "key<separator>value" in a file of such lines, without quotes.
 std::string ValueIn(const std::string& path, const std::string& key, char separator) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path, 16_MiB);
-  if (!text.ok()) return "unknown";
-  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(separator, 1));
     if (absl::StripAsciiWhitespace(parts.first) != key) continue;
     absl::string_view value = absl::StripAsciiWhitespace(parts.second);

@@ -13,7 +13,8 @@ double Seconds(const SettingRuns& runs, std::size_t round, RunClock clock) {
 
 std::vector<double> Qps(const SettingRuns& runs, const Reading& reading) {
   std::vector<double> qps;
-  for (std::size_t r = 0; r < runs.seconds.size(); ++r) qps.push_back(static_cast<double>(reading.queries) / Seconds(runs, r, reading.clock));
+  for (std::size_t r = 0; r < runs.seconds.size(); ++r)
+    qps.push_back(static_cast<double>(reading.queries) / Seconds(runs, r, reading.clock));
   return qps;
 }
 
@@ -108,7 +109,8 @@ ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const
   return kept;
 }
 
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target, const Reading& reading) {
+std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
+                                      const Reading& reading) {
   std::vector<double> recalls, values;
   for (const std::size_t i : Front(contestant.points)) {
     const PointFigures& point = contestant.points[i];

@@ -60,18 +60,19 @@ struct Reading {
   std::string reference;  ///< contestant that ratios are to; "" for none
 };
 
-/// The front is chosen on medians, and each round is then read along that same front, so that a contestant with many settings gains nothing by
-/// the luck of single runs. Ratios are taken within a round; their median and MAD are over rounds.
+/// The front is chosen on medians, and each round is then read along that same front, so that a contestant with many settings gains nothing
+/// by the luck of single runs. Ratios are taken within a round; their median and MAD are over rounds.
 std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, const Reading& reading);
 
 /// The settings of `runs` for which `keep` holds, as a contestant of its own (a walk of hmann, say).
 ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const std::function<bool(const Json& setting)>& keep);
 
 /// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where the curve does not reach or nobody counted.
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target, const Reading& reading);
+std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
+                                      const Reading& reading);
 
-/// Which run comes when: (contestant, setting) pairs, each once. The contestants' settings are spread evenly over the round, however many each
-/// has, so that all of them see the same machine; odd rounds run backwards.
+/// Which run comes when: (contestant, setting) pairs, each once. The contestants' settings are spread evenly over the round, however many
+/// each has, so that all of them see the same machine; odd rounds run backwards.
 struct Turn {
   std::size_t contestant = 0, setting = 0;
   bool operator==(const Turn&) const = default;

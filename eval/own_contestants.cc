@@ -19,7 +19,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
   if (const char* told = std::getenv("HMANN_ADAPTER_DIR"); told != nullptr) folders.emplace_back(told);
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& folder : {here / "../libexec/hmann", here / "../../libexec/hmann"}) folders.push_back(folder.lexically_normal().string());
+  for (const fs::path& folder : {here / "../libexec/hmann", here / "../../libexec/hmann"})
+    folders.push_back(folder.lexically_normal().string());
   for (const std::string& folder : folders) {
     const std::string program = absl::StrCat(folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0) return program;

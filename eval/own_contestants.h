@@ -10,9 +10,9 @@ namespace hmann {
 
 /// The contestants that come with hmann: "hmann", "hmann-aa" (the same index in a second process: what differs is the machine's noise),
 /// "hnswlib" (float), "hnswlib-u8" (its integer distance; u8 under L2 only) and "faiss".
-/// Their programs are looked for in $HMANN_ADAPTER_DIR, then in libexec/hmann beside the folder of this program, where build and installation put
-/// them.
-/// `build_of_hmann`: build settings of the first two. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming the folders.
+/// Their programs are looked for in $HMANN_ADAPTER_DIR, then in libexec/hmann beside the folder of this program, where build and
+/// installation put them. `build_of_hmann`: build settings of the first two. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming
+/// the folders.
 absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann);
 
 /// Those of them that can take part with such data.

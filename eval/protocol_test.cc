@@ -111,13 +111,15 @@ TEST_F(Protocol, AMissingFileIsNamed) {
 
 TEST_F(Protocol, AForeignCommandGetsTheArguments) {
   const std::string program = folder_ + "/rival.sh";
-  std::ofstream(program) << R"(echo "{\"ready\": \"$1 $*\", \"build_seconds\": 1, \"index_bytes\": 1, \"settings\": [{\"a\": 1}]}"; cat > /dev/null)";
+  std::ofstream(program)
+      << R"(echo "{\"ready\": \"$1 $*\", \"build_seconds\": 1, \"index_bytes\": 1, \"settings\": [{\"a\": 1}]}"; cat > /dev/null)";
   absl::StatusOr<ContestantSpec> spec = ForeignContestant(absl::StrCat("mine=sh ", program, " --own 'two words'"));
   ASSERT_TRUE(spec.ok());
   absl::StatusOr<Contestant> contestant = Contestant::Start(*spec, job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
   EXPECT_EQ(contestant->name(), "mine");
-  EXPECT_THAT(contestant->ready().library, AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"), HasSubstr("--metric l2"), HasSubstr("--k 10")));
+  EXPECT_THAT(contestant->ready().library,
+              AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"), HasSubstr("--metric l2"), HasSubstr("--k 10")));
   EXPECT_TRUE(contestant->Stop().ok());
   EXPECT_FALSE(ForeignContestant("no command").ok());
   EXPECT_FALSE(ForeignContestant("=x").ok());
@@ -126,7 +128,8 @@ TEST_F(Protocol, AForeignCommandGetsTheArguments) {
 TEST_F(Protocol, DyingIsNamed) {
   EXPECT_THAT(std::string(FailureOf("echo 'out of luck' >&2; exit 3").message()),
               AllOf(HasSubstr("contestant rival: it ended with exit code 3"), HasSubstr("| out of luck")));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; kill -SEGV $$")).message()), HasSubstr("signal 11 (Segmentation fault)"));
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; kill -SEGV $$")).message()),
+              HasSubstr("signal 11 (Segmentation fault)"));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "exit 0")).message()), HasSubstr("it ended with exit code 0"));
   EXPECT_THAT(std::string(FailureOf("exec no-such-program-here").message()), HasSubstr("exit code 127"));
 }
@@ -170,7 +173,8 @@ TEST_F(Protocol, AKilledContestantTakesItsChildrenAlong) {
 }
 
 TEST_F(Protocol, GarbageIsNamed) {
-  EXPECT_THAT(std::string(FailureOf("echo hello; cat > /dev/null").message()), HasSubstr("expected a line of JSON, an object, found 'hello'"));
+  EXPECT_THAT(std::string(FailureOf("echo hello; cat > /dev/null").message()),
+              HasSubstr("expected a line of JSON, an object, found 'hello'"));
   EXPECT_THAT(std::string(FailureOf("printf '\\001\\377\\n'; cat > /dev/null").message()), HasSubstr("found '\\x01\\xff'"));
   EXPECT_THAT(std::string(FailureOf("echo '[1]'; cat > /dev/null").message()), HasSubstr("an object"));
   EXPECT_THAT(std::string(FailureOf("echo '{\"ready\": 1}'; cat > /dev/null").message()), HasSubstr("expected {\"ready\""));
@@ -181,13 +185,15 @@ TEST_F(Protocol, GarbageIsNamed) {
 TEST_F(Protocol, WrongAnswersAreNamed) {
   const std::string answers = folder_ + "/rival.answers.ibin";
   const std::string says = R"(echo '{"seconds": 1, "cpu_seconds": 1}'; cat > /dev/null)";
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; ", says)).message()), AllOf(HasSubstr("rival.answers.ibin"), HasSubstr("No such file")));
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; ", says)).message()),
+              AllOf(HasSubstr("rival.answers.ibin"), HasSubstr("No such file")));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; printf 12345678 > ", answers, "; ", says)).message()),
               HasSubstr("expected 2008 bytes for 50 x 10 ids, found 8"));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; head -c 2008 /dev/zero > ", answers, "; ", says)).message()),
               HasSubstr("offset 0: expected 50 x 10, found 0 x 0"));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, R"(read line; echo '{"seconds": -1, "cpu_seconds": 1}'; cat > /dev/null)")).message()),
-              HasSubstr("expected a positive number 'seconds'"));
+  EXPECT_THAT(
+      std::string(FailureOf(absl::StrCat(kReady, R"(read line; echo '{"seconds": -1, "cpu_seconds": 1}'; cat > /dev/null)")).message()),
+      HasSubstr("expected a positive number 'seconds'"));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, R"(read line; echo '{"error": "no luck"}'; cat > /dev/null)")).message()),
               HasSubstr("contestant rival: no luck"));
 }

@@ -23,8 +23,9 @@ Json PointJson(const PointFigures& point) {
 }
 
 Json TargetJson(const TargetFigures& at) {
-  return {{"recall", at.target},   {"qps", OrNull(at.qps)},     {"qps_mad", OrNull(at.qps_mad)}, {"at_recall", OrNull(at.at_recall)},
-          {"ratio", OrNull(at.ratio)}, {"ratio_mad", OrNull(at.ratio_mad)}};
+  return {{"recall", at.target},           {"qps", OrNull(at.qps)},
+          {"qps_mad", OrNull(at.qps_mad)}, {"at_recall", OrNull(at.at_recall)},
+          {"ratio", OrNull(at.ratio)},     {"ratio_mad", OrNull(at.ratio_mad)}};
 }
 
 Json ContestantJson(const ContestantFigures& contestant) {
@@ -73,7 +74,8 @@ void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, i == 0 ? "  " : "   ", i < left ? absl::StrFormat("%-*s", widths[i], row[i]) : absl::StrFormat("%*s", widths[i], row[i]));
+      absl::StrAppend(&line, i == 0 ? "  " : "   ",
+                      i < left ? absl::StrFormat("%-*s", widths[i], row[i]) : absl::StrFormat("%*s", widths[i], row[i]));
     }
     out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }
@@ -95,7 +97,8 @@ std::string RatioCell(const Json& at) {
 Json ToJson(const SweepResult& result) {
   Json contestants = Json::array();
   for (const ContestantFigures& contestant : Read(result.runs, result.reading)) contestants.push_back(ContestantJson(contestant));
-  const bool referenced = std::any_of(result.runs.begin(), result.runs.end(), [&](const auto& runs) { return runs.name == result.reading.reference; });
+  const bool referenced =
+      std::any_of(result.runs.begin(), result.runs.end(), [&](const auto& runs) { return runs.name == result.reading.reference; });
   const std::string base = result.data["base"].get<std::string>();
   Json figures = {{"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
                   {"data", result.data},
@@ -112,10 +115,10 @@ Json ToJson(const SweepResult& result) {
 
 void PrintSweepTable(const Json& figures, std::ostream& out) {
   const Json& data = figures["data"];
-  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n", data["base"].get<std::string>(),
-                         data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
-                         data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(), data["k"].get<int>(),
-                         figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
+                         data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
+                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
+                         data["k"].get<int>(), figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
@@ -142,8 +145,8 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   }
   if (figures.contains("noise")) {
     for (const Json& at : figures["noise"]) {
-      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(), at["ratio"].get<double>(),
-                             at["ratio_mad"].get<double>());
+      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(),
+                             at["ratio"].get<double>(), at["ratio_mad"].get<double>());
     }
   }
 }
@@ -185,13 +188,16 @@ void PrintPromotionTable(const Json& rows, std::ostream& out) {
   }
   std::vector<Json> ordered(rows.begin(), rows.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const Json& a, const Json& b) {
-    return std::pair(a["walk"].get<std::string>(), a["promote"].get<double>()) < std::pair(b["walk"].get<std::string>(), b["promote"].get<double>());
+    return std::pair(a["walk"].get<std::string>(), a["promote"].get<double>()) <
+           std::pair(b["walk"].get<std::string>(), b["promote"].get<double>());
   });
   for (const Json& row : ordered) {
-    cells.push_back({row["walk"].get<std::string>(), absl::StrFormat("%.2f", row["promote"].get<double>()), row["promotion"].get<std::string>()});
+    cells.push_back(
+        {row["walk"].get<std::string>(), absl::StrFormat("%.2f", row["promote"].get<double>()), row["promotion"].get<std::string>()});
     for (const Json& at : row["targets"]) {
       cells.back().push_back(at["slow_reads"].is_null() ? "-" : absl::StrFormat("%.1f", at["slow_reads"].get<double>()));
-      cells.back().push_back(at["qps"].is_null() ? "-" : absl::StrFormat("%.0f +-%.0f", at["qps"].get<double>(), at["qps_mad"].get<double>()));
+      cells.back().push_back(at["qps"].is_null() ? "-"
+                                                 : absl::StrFormat("%.0f +-%.0f", at["qps"].get<double>(), at["qps_mad"].get<double>()));
     }
   }
   PrintColumns(cells, 3, out);
@@ -202,7 +208,8 @@ absl::Status WriteReport(const Json& figures, const std::string& path) {
   const std::string json = absl::StrReplaceAll(figures.dump(-1, ' ', false, Json::error_handler_t::replace), {{"<", "\\u003c"}});
   const std::string page(ReportTemplate());
   const std::size_t place = page.find(kReportDataMark);
-  if (place == std::string::npos) return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
+  if (place == std::string::npos)
+    return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
   HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));

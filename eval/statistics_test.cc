@@ -26,7 +26,8 @@ TEST(Statistics, MadIgnoresOneWildValue) {
 }
 
 TEST(Statistics, ParetoFrontKeepsWhatNothingBeats) {
-  const std::vector<OperatingPoint> points = {{0.9, 100}, {0.8, 90}, {0.95, 80}, {0.9, 110}, {0.99, 20}, {0.7, 300}, {0.95, 80}, {0.97, 20}};
+  const std::vector<OperatingPoint> points = {{0.9, 100}, {0.8, 90},  {0.95, 80}, {0.9, 110},
+                                              {0.99, 20}, {0.7, 300}, {0.95, 80}, {0.97, 20}};
   EXPECT_THAT(ParetoFront(points), ElementsAre(5, 3, 2, 4));
   EXPECT_TRUE(ParetoFront({}).empty());
 }

@@ -69,7 +69,8 @@ absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorF
   exact.metric = job.metric;
   exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
   exact.threads = job.threads;
-  const std::string key = absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|", std::string(Name(job.metric)), "|", exact.k);
+  const std::string key = absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
+                                       std::string(Name(job.metric)), "|", exact.k);
   const std::string path = absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
   say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ", path, ")"));
@@ -128,25 +129,35 @@ class Arena {
     return absl::OkStatus();
   }
 
-  /// Touches every index before anything is timed: counted runs where a contestant can count, else one run.
+  /// Touches every index before anything is timed: counted runs where a contestant can count (once for contestants that are the same, like
+  /// an A/A pair), else one run.
   absl::Status WarmUp() {
-    progress_.Start("warm-up", contestants_.size(), "contestants");
+    std::vector<Turn> turns;
+    std::vector<bool> counts(contestants_.size());
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
-      const bool counts = options_.counters && contestants_[c].ready().counts;
-      for (std::size_t s = 0; s < runs_[c].settings.size(); ++s) {
-        if (!counts && s != runs_[c].settings.size() / 2) continue;
-        HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[c].Run(runs_[c].settings[s].setting, counts));
-        if (!counts) continue;
-        runs_[c].settings[s].counters = answer.counters;
-        HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "count"},
-                                            {"contestant", runs_[c].name},
-                                            {"setting", runs_[c].settings[s].setting},
-                                            {"recall", MeanRecall(truth_, options_.job.k, answer.ids)},
-                                            {"counters", answer.counters}}));
+      counts[c] = options_.counters && contestants_[c].ready().counts && SameAs(c) == c;
+      const std::size_t settings = runs_[c].settings.size();
+      for (std::size_t s = 0; s < settings; ++s) {
+        if (counts[c] || s == settings / 2) turns.push_back({c, s});
       }
+    }
+    progress_.Start("warm-up", turns.size(), "runs");
+    for (const Turn& turn : turns) {
+      SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[turn.contestant].Run(runs.setting, counts[turn.contestant]));
       progress_.Advance(1);
+      if (!counts[turn.contestant]) continue;
+      runs.counters = answer.counters;
+      HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "count"},
+                                          {"contestant", runs_[turn.contestant].name},
+                                          {"setting", runs.setting},
+                                          {"recall", MeanRecall(truth_, options_.job.k, answer.ids)},
+                                          {"counters", answer.counters}}));
     }
     progress_.Finish();
+    for (std::size_t c = 0; c < contestants_.size(); ++c) {
+      for (std::size_t s = 0; s < runs_[c].settings.size(); ++s) runs_[c].settings[s].counters = runs_[SameAs(c)].settings[s].counters;
+    }
     return absl::OkStatus();
   }
 
@@ -183,6 +194,16 @@ class Arena {
   }
 
  private:
+  /// The first contestant that is the same program with the same settings.
+  std::size_t SameAs(std::size_t c) const {
+    const ContestantSpec& spec = contestants_[c].spec();
+    std::size_t first = 0;
+    for (;; ++first) {
+      const ContestantSpec& other = contestants_[first].spec();
+      if (other.command == spec.command && other.build == spec.build && other.settings == spec.settings) return first;
+    }
+  }
+
   const SweepOptions& options_;
   const GroundTruth& truth_;
   Progress& progress_;
@@ -198,11 +219,13 @@ absl::Status SweepOptions::Validate() const {
   if (contestants.empty()) return absl::InvalidArgumentError("sweep: expected at least one contestant, found none");
   std::set<std::string> names;
   for (const ContestantSpec& spec : contestants) {
-    if (!names.insert(spec.name).second) return absl::InvalidArgumentError(absl::StrCat("sweep: two contestants are called '", spec.name, "'"));
+    if (!names.insert(spec.name).second)
+      return absl::InvalidArgumentError(absl::StrCat("sweep: two contestants are called '", spec.name, "'"));
   }
   if (rounds < 1) return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
   for (const double target : targets) {
-    if (!(target > 0 && target <= 1)) return absl::InvalidArgumentError(absl::StrCat("targets: expected recalls in (0, 1], found ", target));
+    if (!(target > 0 && target <= 1))
+      return absl::InvalidArgumentError(absl::StrCat("targets: expected recalls in (0, 1], found ", target));
   }
   return absl::OkStatus();
 }

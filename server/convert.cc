@@ -17,11 +17,12 @@ static_assert(std::endian::native == std::endian::little, "vectors on the wire a
 
 constexpr std::uint64_t kBytesPerId = 12;  // fixed64 id, float distance
 
-absl::Status CheckComponents(std::uint64_t components, const char* what, const IndexInfo& info, std::uint64_t most, absl::string_view field) {
+absl::Status CheckComponents(std::uint64_t components, const char* what, const IndexInfo& info, std::uint64_t most,
+                             absl::string_view field) {
   const std::uint64_t count = components / info.dim;
   if (components == 0 || components % info.dim != 0 || (most == 1 && count != 1)) {
-    return BadField(field, absl::StrCat("expected ", most == 1 ? "" : "a multiple of ", info.dim, " ", what, " (the index's dimension), found ",
-                                        components));
+    return BadField(field, absl::StrCat("expected ", most == 1 ? "" : "a multiple of ", info.dim, " ", what,
+                                        " (the index's dimension), found ", components));
   }
   if (count > most) return BadField(field, absl::StrCat("expected at most ", most, " vectors, found ", count));
   return absl::OkStatus();
@@ -34,8 +35,9 @@ absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::stri
   for (std::size_t i = 0; i < floats.size(); ++i) {
     const float value = floats[i];
     if (!(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max()) || value != std::floor(value)) {
-      return BadField(field, absl::StrCat("vector ", i / dim, ", component ", i % dim, ": expected a whole number from ",
-                                          int{std::numeric_limits<T>::min()}, " to ", int{std::numeric_limits<T>::max()}, ", found ", value));
+      return BadField(field,
+                      absl::StrCat("vector ", i / dim, ", component ", i % dim, ": expected a whole number from ",
+                                   int{std::numeric_limits<T>::min()}, " to ", int{std::numeric_limits<T>::max()}, ", found ", value));
     }
     (*out)[i] = static_cast<std::byte>(static_cast<T>(value));
   }
@@ -72,7 +74,8 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
       out.bytes = out.converted;
       return out;
     }
-    case v1::Vectors::DATA_NOT_SET: break;
+    case v1::Vectors::DATA_NOT_SET:
+      break;
   }
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
@@ -86,15 +89,22 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
   if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
   if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
   if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
-  if (wire.query_threads() > limits.max_query_threads) return above("options.query_threads", limits.max_query_threads, wire.query_threads());
+  if (wire.query_threads() > limits.max_query_threads)
+    return above("options.query_threads", limits.max_query_threads, wire.query_threads());
   options.ef_l1 = wire.ef_l1();
   if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
   if (wire.has_query_threads()) options.query_threads = wire.query_threads();
   switch (wire.walk()) {
-    case v1::WALK_UNSPECIFIED: break;
-    case v1::WALK_BEAMS: options.walk = Walk::kBeams; break;
-    case v1::WALK_POOL: options.walk = Walk::kPool; break;
-    default: return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
+    case v1::WALK_UNSPECIFIED:
+      break;
+    case v1::WALK_BEAMS:
+      options.walk = Walk::kBeams;
+      break;
+    case v1::WALK_POOL:
+      options.walk = Walk::kPool;
+      break;
+    default:
+      return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
   }
   if (const absl::Status status = options.Validate(info.n); !status.ok()) {
     // The engine's message begins with its field: "k: expected ...".
@@ -115,28 +125,38 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
 
 v1::DType ToWire(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return v1::DTYPE_F32;
-    case DType::kU8: return v1::DTYPE_U8;
-    case DType::kI8: return v1::DTYPE_I8;
+    case DType::kF32:
+      return v1::DTYPE_F32;
+    case DType::kU8:
+      return v1::DTYPE_U8;
+    case DType::kI8:
+      return v1::DTYPE_I8;
   }
   return v1::DTYPE_UNSPECIFIED;
 }
 
 v1::Metric ToWire(Metric metric) {
   switch (metric) {
-    case Metric::kL2: return v1::METRIC_L2;
-    case Metric::kInnerProduct: return v1::METRIC_INNER_PRODUCT;
-    case Metric::kCosine: return v1::METRIC_COSINE;
+    case Metric::kL2:
+      return v1::METRIC_L2;
+    case Metric::kInnerProduct:
+      return v1::METRIC_INNER_PRODUCT;
+    case Metric::kCosine:
+      return v1::METRIC_COSINE;
   }
   return v1::METRIC_UNSPECIFIED;
 }
 
 static v1::PromotionOrder ToWire(PromotionOrder order) {
   switch (order) {
-    case PromotionOrder::kDegree: return v1::PROMOTION_ORDER_DEGREE;
-    case PromotionOrder::kInDegree: return v1::PROMOTION_ORDER_IN_DEGREE;
-    case PromotionOrder::kOutDegree: return v1::PROMOTION_ORDER_OUT_DEGREE;
-    case PromotionOrder::kRandom: return v1::PROMOTION_ORDER_RANDOM;
+    case PromotionOrder::kDegree:
+      return v1::PROMOTION_ORDER_DEGREE;
+    case PromotionOrder::kInDegree:
+      return v1::PROMOTION_ORDER_IN_DEGREE;
+    case PromotionOrder::kOutDegree:
+      return v1::PROMOTION_ORDER_OUT_DEGREE;
+    case PromotionOrder::kRandom:
+      return v1::PROMOTION_ORDER_RANDOM;
   }
   return v1::PROMOTION_ORDER_UNSPECIFIED;
 }
@@ -200,9 +220,9 @@ void ToWire(const Placement& placement, v1::Placement* wire) {
 }
 
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {
-  constexpr std::uint64_t kRest = 64 << 10;         // name, options, framing
-  constexpr std::uint64_t kLeast = 4 << 20;         // gRPC's own default
-  constexpr std::uint64_t kMost = (1u << 31) - 1;   // gRPC's type is int
+  constexpr std::uint64_t kRest = 64 << 10;        // name, options, framing
+  constexpr std::uint64_t kLeast = 4 << 20;        // gRPC's own default
+  constexpr std::uint64_t kMost = (1u << 31) - 1;  // gRPC's type is int
   return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast, kMost);
 }
 

@@ -61,6 +61,12 @@ absl::Status IndexLoading(absl::string_view name) {
   return status;
 }
 
+absl::Status ServerStopping() {
+  absl::Status status = absl::UnavailableError("the server is stopping");
+  AttachReason("SERVER_STOPPING", {}, &status);
+  return status;
+}
+
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
   absl::Status status = absl::FailedPreconditionError(absl::StrCat("index '", name, "' could not be loaded: ", why.message()));
   AttachReason("INDEX_FAILED", {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}}, &status);
@@ -75,8 +81,8 @@ absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
 }
 
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
-  absl::Status status =
-      absl::ResourceExhaustedError(absl::StrCat("the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat("the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
   AttachReason("MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, &status);
   AttachRetry(delay, &status);
   return status;

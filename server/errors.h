@@ -16,6 +16,8 @@ absl::Status BadField(absl::string_view field, absl::string_view description);
 absl::Status UnknownIndex(absl::string_view name);
 /// UNAVAILABLE, ErrorInfo INDEX_LOADING, RetryInfo.
 absl::Status IndexLoading(absl::string_view name);
+/// UNAVAILABLE, ErrorInfo SERVER_STOPPING: another server may answer, this one will not.
+absl::Status ServerStopping();
 /// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be loaded.
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
 /// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`, unlike a message over the limit.

@@ -1,4 +1,6 @@
 // Readiness that does not lie: health, loading, failed indexes, and the life of a server.
+#include "server/health.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +17,6 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "server/fixture.h"
-#include "server/health.h"
 #include "server/registry.h"
 #include "server/search_pool.h"
 #include "server/service.h"
@@ -40,7 +41,8 @@ class Health {
     HealthCheckResponse response;
     request.set_service(service);
     const grpc::Status status = stub_->Check(&context, request, &response);
-    return status.ok() ? HealthCheckResponse::ServingStatus_Name(response.status()) : absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+    return status.ok() ? HealthCheckResponse::ServingStatus_Name(response.status())
+                       : absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
   }
 
   class Watching {

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/match.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -44,7 +44,8 @@ absl::StatusOr<bool> IsLoopback(const std::string& listen) {
   const std::string host = listen.substr(0, colon);
   if (host == "localhost" || host == "[::1]") return true;
   // Of an address in dotted form, not of a name that merely begins so.
-  return absl::StartsWith(host, "127.") && std::all_of(host.begin(), host.end(), [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return absl::StartsWith(host, "127.") &&
+         std::all_of(host.begin(), host.end(), [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });
 }
 
 absl::Status ServerOptions::Validate() const {
@@ -52,12 +53,13 @@ absl::Status ServerOptions::Validate() const {
   std::set<std::string> names;
   for (const IndexSpec& spec : indexes) {
     HMANN_RETURN_IF_ERROR(ValidateName(spec.name));
-    if (!names.insert(spec.name).second) return absl::InvalidArgumentError(absl::StrCat("--index: the name '", spec.name, "' is given twice"));
+    if (!names.insert(spec.name).second)
+      return absl::InvalidArgumentError(absl::StrCat("--index: the name '", spec.name, "' is given twice"));
   }
   HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
   if (!loopback && !insecure) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", listen, " is reached from other machines, unencrypted and without a password: give --insecure if that is meant"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen ", listen, " is reached from other machines, unencrypted and without a password: give --insecure if that is meant"));
   }
   if (threads < 0 || threads > 4096) return absl::InvalidArgumentError(absl::StrCat("--threads: expected 0 to 4096, found ", threads));
   if (queue == 0) return absl::InvalidArgumentError("--queue: expected at least 1, found 0");

@@ -99,7 +99,8 @@ TEST_F(OverloadTest, ASingleSearchIsNotHeldUpByABatch) {
   std::future<absl::Status> batch = SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
   // They take turns with the batch on one thread; behind all of it they would miss their deadlines.
   for (int i = 0; i < 5; ++i) {
-    const absl::Status status = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowDials(), {.deadline = 30s}).status();
+    const absl::Status status =
+        served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowDials(), {.deadline = 30s}).status();
     EXPECT_TRUE(status.ok()) << status;
   }
   EXPECT_EQ(batch.wait_for(0s), std::future_status::timeout);

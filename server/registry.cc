@@ -25,9 +25,12 @@ void ServedIndex::Fail(absl::Status why) {
 
 absl::StatusOr<const Index*> ServedIndex::Get() const {
   switch (state()) {
-    case IndexState::kLoading: return IndexLoading(name());
-    case IndexState::kFailed: return IndexFailed(name(), failure_);
-    case IndexState::kServing: break;
+    case IndexState::kLoading:
+      return IndexLoading(name());
+    case IndexState::kFailed:
+      return IndexFailed(name(), failure_);
+    case IndexState::kServing:
+      break;
   }
   return index_.get();
 }

@@ -48,7 +48,7 @@ class SearchJob {
   std::size_t next_ = 0;                 // guarded by the pool's mutex
   std::atomic<std::size_t> unfinished_;  // queries
   std::mutex mutex_;
-  absl::Status status_;                  // guarded by mutex_
+  absl::Status status_;  // guarded by mutex_
 };
 
 /// The threads that search for a server, behind a bounded queue.
@@ -70,7 +70,8 @@ class SearchPool {
   int threads() const { return threads_; }
 
   /// Takes the job; its Complete will be called.
-  /// Errors: RESOURCE_EXHAUSTED with QUEUE_FULL or MEMORY_FULL and a delay, estimated from the work that waits; Complete is not called then.
+  /// Errors: RESOURCE_EXHAUSTED with QUEUE_FULL or MEMORY_FULL and a delay, estimated from the work that waits; Complete is not called
+  /// then.
   absl::Status Submit(SearchJob* job);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when nothing waits and one of the pool's threads is
@@ -96,13 +97,13 @@ class SearchPool {
   const std::uint64_t most_bytes_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<SearchJob*> jobs_;              // with queries not yet taken, whose turn is next in front
-  std::size_t waiting_ = 0;                  // queries in jobs_
-  std::uint64_t bytes_ = 0;                  // of the jobs that Submit took and that are not complete
-  int busy_ = 0;                             // searches that run, here or in the pool
-  bool here_ = false;                        // one of them in a caller's thread
+  std::deque<SearchJob*> jobs_;  // with queries not yet taken, whose turn is next in front
+  std::size_t waiting_ = 0;      // queries in jobs_
+  std::uint64_t bytes_ = 0;      // of the jobs that Submit took and that are not complete
+  int busy_ = 0;                 // searches that run, here or in the pool
+  bool here_ = false;            // one of them in a caller's thread
   bool stop_ = false;
-  std::atomic<std::int64_t> mean_ns_{0};     // of a query, over the last few
+  std::atomic<std::int64_t> mean_ns_{0};  // of a query, over the last few
   std::vector<std::thread> workers_;
 };
 

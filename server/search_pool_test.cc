@@ -80,8 +80,8 @@ TEST_F(SearchPoolTest, JobsTakeTurns) {
 
 TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
   SearchPool pool(1, 2, 10);
-  NotedJob first(&index_, 1, Clock::time_point::max(), 4), second(&index_, 1, Clock::time_point::max(), 4), large(&index_, 1, Clock::time_point::max(), 4),
-      third(&index_, 1), fourth(&index_, 1);
+  NotedJob first(&index_, 1, Clock::time_point::max(), 4), second(&index_, 1, Clock::time_point::max(), 4),
+      large(&index_, 1, Clock::time_point::max(), 4), third(&index_, 1), fourth(&index_, 1);
   first.HoldFirst();
   auto begun = first.begun();
   ASSERT_TRUE(pool.Submit(&first).ok());

@@ -106,7 +106,9 @@ client::SearchOptions ClientOptions(const SearchOptions& options) {
   out.k = options.k;
   out.ef_l1 = options.ef_l1;
   if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = options.walk == Walk::kBeams ? client::Walk::kBeams : options.walk == Walk::kPool ? client::Walk::kPool : client::Walk::kDefault;
+  out.walk = options.walk == Walk::kBeams  ? client::Walk::kBeams
+             : options.walk == Walk::kPool ? client::Walk::kPool
+                                           : client::Walk::kDefault;
   return out;
 }
 
@@ -126,11 +128,13 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
   for (std::size_t i = 0; i < calls && status.ok(); ++i) {
     const auto row = queries.rows(i % queries.count, 1);
     const double a = Microseconds([&] { return searcher.Search(row.data(), flags.search, &answer); }, &status);
-    const double b = Microseconds([&] {
-      grpc::ClientContext context;
-      grpc::health::v1::HealthCheckResponse response;
-      return health->Check(&context, {}, &response).ok() ? absl::OkStatus() : absl::UnavailableError("health check failed");
-    }, &status);
+    const double b = Microseconds(
+        [&] {
+          grpc::ClientContext context;
+          grpc::health::v1::HealthCheckResponse response;
+          return health->Check(&context, {}, &response).ok() ? absl::OkStatus() : absl::UnavailableError("health check failed");
+        },
+        &status);
     const double c = Microseconds([&] { return client.Search("bench", client::Vectors::Raw(row), options).status(); }, &status);
     if (i < calls / 10) continue;
     in_process.push_back(a);
@@ -140,8 +144,11 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
   HMANN_RETURN_IF_ERROR(status);
   std::vector<double> added(served.size());
   std::transform(served.begin(), served.end(), in_process.begin(), added.begin(), std::minus<>());
-  return Json{{"calls", served.size()},        {"in_process_us", Median(in_process)}, {"empty_rpc_us", Median(empty)},
-              {"served_us", Median(served)},   {"added_us", Median(added)}};
+  return Json{{"calls", served.size()},
+              {"in_process_us", Median(in_process)},
+              {"empty_rpc_us", Median(empty)},
+              {"served_us", Median(served)},
+              {"added_us", Median(added)}};
 }
 
 /// Queries per second of `clients` closed loops with a connection each.

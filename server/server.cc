@@ -46,7 +46,8 @@ absl::Status WhyNotBound(const std::string& listen) {
   const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, 1) != 0) status = absl::ErrnoToStatus(errno, absl::StrCat("listen ", listen));
+  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, 1) != 0)
+    status = absl::ErrnoToStatus(errno, absl::StrCat("listen ", listen));
   close(fd);
   freeaddrinfo(found);
   return status;
@@ -78,8 +79,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::Server(const ServerOptions& options)
-    : options_(options), registry_(std::make_unique<Registry>(options.indexes)),
-      pool_(std::make_unique<SearchPool>(options.threads, options.queue, options.most_bytes)), health_(std::make_unique<HealthService>()) {}
+    : options_(options),
+      registry_(std::make_unique<Registry>(options.indexes)),
+      pool_(std::make_unique<SearchPool>(options.threads, options.queue, options.most_bytes)),
+      health_(std::make_unique<HealthService>()) {}
 
 Server::~Server() {
   BeginDrain();
@@ -153,8 +156,22 @@ absl::Status Server::WaitLoaded() {
 
 void Server::BeginDrain() { health_->BeginDrain(); }
 
+/// gRPC cuts off calls that arrive while it shuts down, and clients see CANCELLED, as if they had done it; so those are refused by us
+/// first.
+void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
+  constexpr std::chrono::milliseconds kQuiet(50);
+  service_->Stop();
+  const auto end = std::chrono::steady_clock::now() + most;
+  for (std::uint64_t before = 0, now = 1; before != now && std::chrono::steady_clock::now() < end;) {
+    before = service_->refused();
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kQuiet, most));
+    now = service_->refused();
+  }
+}
+
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
+  if (service_ != nullptr) RefuseUntilQuiet(grace);
   health_->EndWatches();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();

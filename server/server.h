@@ -45,7 +45,8 @@ class Server {
 
   /// Health says NOT_SERVING, for good; searches are still answered, so that balancers can go elsewhere first.
   void BeginDrain();
-  /// Takes no more calls (they end UNAVAILABLE), gives those that run `grace` to end, then cancels them. Returns when all have ended.
+  /// Refuses new searches (UNAVAILABLE) until none has come for a moment, then takes no more calls at all, gives those that run `grace` to
+  /// end, then cancels them. Returns when all have ended.
   void Shutdown(std::chrono::nanoseconds grace);
   /// Cancels the calls that run now; ends a Shutdown early.
   void CancelCalls();
@@ -54,6 +55,7 @@ class Server {
   explicit Server(const ServerOptions& options);
   absl::Status Listen();
   void Load();
+  void RefuseUntilQuiet(std::chrono::nanoseconds most);
 
   const ServerOptions options_;
   const std::unique_ptr<Registry> registry_;

@@ -29,8 +29,9 @@ struct ParsedQuery {
   }
 };
 
-absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits, const std::string& name, const v1::Vectors& vectors,
-                                  std::uint64_t most, absl::string_view field, const v1::SearchOptions& options) {
+absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits, const std::string& name,
+                                  const v1::Vectors& vectors, std::uint64_t most, absl::string_view field,
+                                  const v1::SearchOptions& options) {
   ParsedQuery parsed;
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
   HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
@@ -58,8 +59,8 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
 
  protected:
   /// The answer to query `i`, valid until this thread's next.
-  absl::StatusOr<const std::vector<Neighbour>*> Search(std::size_t i, absl::string_view field, Searcher& searcher, const SearchLimits& limits,
-                                                       Counters* counters) {
+  absl::StatusOr<const std::vector<Neighbour>*> Search(std::size_t i, absl::string_view field, Searcher& searcher,
+                                                       const SearchLimits& limits, Counters* counters) {
     thread_local std::vector<Neighbour> answer;
     absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.options, &answer, counters, limits);
     // The options were valid when the call was parsed, so it is the vector.
@@ -101,7 +102,8 @@ class SingleCall : public PooledCall {
 
 class BatchCall : public PooledCall {
  public:
-  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits, const v1::SearchBatchRequest& request) {
+  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits,
+                                                  const v1::SearchBatchRequest& request) {
     return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries", request.options());
   }
 
@@ -187,6 +189,10 @@ SearchJob::Clock::time_point SearchService::Deadline(const grpc::CallbackServerC
 
 template <typename Call, typename Request, typename Response>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context, const Request& request, Response* response) {
+  if (stopping_.load(std::memory_order_relaxed)) {
+    refused_.fetch_add(1);
+    return Reply(context, ServerStopping());
+  }
   absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, request);
   if (!parsed.ok()) return Reply(context, parsed.status());
   const bool narrow = parsed->IsNarrow();
@@ -233,7 +239,9 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
     v1::IndexSummary* summary = response->add_indexes();
     summary->set_name(served->name());
     switch (served->state()) {
-      case IndexState::kLoading: summary->set_state(v1::INDEX_STATE_LOADING); break;
+      case IndexState::kLoading:
+        summary->set_state(v1::INDEX_STATE_LOADING);
+        break;
       case IndexState::kFailed:
         summary->set_state(v1::INDEX_STATE_FAILED);
         summary->set_reason(std::string(served->failure().message()));

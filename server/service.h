@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "hmann/v1/search.grpc.pb.h"
@@ -17,6 +18,11 @@ class SearchService : public v1::Search::CallbackService {
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits, std::uint64_t max_request_bytes,
                 std::chrono::nanoseconds default_deadline)
       : registry_(*registry), pool_(*pool), limits_(limits), max_request_bytes_(max_request_bytes), default_deadline_(default_deadline) {}
+
+  /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go on. Any thread.
+  void Stop() { stopping_.store(true); }
+  /// Searches refused since Stop.
+  std::uint64_t refused() const { return refused_.load(); }
 
   grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context, const v1::SearchRequest* request,
                                    v1::SearchResponse* response) override;
@@ -36,6 +42,8 @@ class SearchService : public v1::Search::CallbackService {
   const RequestLimits limits_;
   const std::uint64_t max_request_bytes_;
   const std::chrono::nanoseconds default_deadline_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> refused_{0};
 };
 
 }  // namespace hmann

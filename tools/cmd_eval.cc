@@ -69,11 +69,16 @@ void AddSharedOptions(CLI::App& app, Flags* flags) {
   ContestantJob* job = &sweep->job;
   job->threads = UsableCores();
   app.add_option("--m", job->m, "M of every graph")->check(CLI::Range(2, 512))->capture_default_str();
-  app.add_option("--ef-construction", job->ef_construction, "beam width of every build")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--ef-construction", job->ef_construction, "beam width of every build")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--threads", job->threads, "of the builds (default: all usable cores); every search has one")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", sweep->rounds, "times that every setting is run")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--targets", sweep->targets, "recalls to compare at")->delimiter(',')->check(CLI::Range(0.0001, 1.0))->capture_default_str();
+  app.add_option("--targets", sweep->targets, "recalls to compare at")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0001, 1.0))
+      ->capture_default_str();
   app.add_option("--out", job->folder, "folder of results.jsonl, report.html, logs and built indexes")->required();
   app.add_option("--work", job->work, "folder of built indexes (default: work in --out)");
   app.add_option_function<std::string>(
@@ -94,8 +99,8 @@ void AddSharedOptions(CLI::App& app, Flags* flags) {
 }
 
 /// "NAME=JSON" given to the contestant of that name. `store` gets the value; `what` is the kind of JSON that is expected.
-absl::Status GiveSettings(const std::vector<std::string>& texts, const char* option, Json::value_t expected, std::vector<ContestantSpec>* specs,
-                          void (*store)(ContestantSpec* spec, Json value)) {
+absl::Status GiveSettings(const std::vector<std::string>& texts, const char* option, Json::value_t expected,
+                          std::vector<ContestantSpec>* specs, void (*store)(ContestantSpec* spec, Json value)) {
   for (const std::string& text : texts) {
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string name = text.substr(0, equals);
@@ -173,13 +178,17 @@ absl::Status RunPromotionCommand(PromotionFlags& flags) {
 CommandAction SetupEval(CLI::App& app) {
   app.require_subcommand(1);
   auto sweep = std::make_shared<SweepFlags>();
-  CLI::App* sweep_app = app.add_subcommand("sweep", "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
+  CLI::App* sweep_app =
+      app.add_subcommand("sweep", "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
   AddSharedOptions(*sweep_app, sweep.get());
-  sweep_app->add_option("--contestants", sweep->contestants, "some of hmann,hmann-aa,hnswlib,hnswlib-u8,faiss (default: all that can take part)")
+  sweep_app
+      ->add_option("--contestants", sweep->contestants, "some of hmann,hmann-aa,hnswlib,hnswlib-u8,faiss (default: all that can take part)")
       ->delimiter(',');
   sweep_app->add_option("--adapter", sweep->adapters, "NAME=COMMAND: one more contestant, a program that speaks the protocol");
   sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")->capture_default_str();
-  sweep_app->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")->check(CheckShare)->capture_default_str();
+  sweep_app->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")
+      ->check(CheckShare)
+      ->capture_default_str();
   sweep_app->add_option("--promotion", sweep->promotion, "who is promoted first, by: degree, in, out, random")
       ->check(CheckOrder)
       ->capture_default_str();
@@ -191,8 +200,14 @@ CommandAction SetupEval(CLI::App& app) {
   auto promotion = std::make_shared<PromotionFlags>();
   CLI::App* promotion_app = app.add_subcommand("promotion", "Promotion orders at equal N_1: slow reads and speed at equal recall, by walk");
   AddSharedOptions(*promotion_app, promotion.get());
-  promotion_app->add_option("--promote", promotion->shares, "shares N_1 / N to compare at")->delimiter(',')->check(CheckShare)->capture_default_str();
-  promotion_app->add_option("--orders", promotion->orders, "of degree, in, out, random")->delimiter(',')->check(CheckOrder)->capture_default_str();
+  promotion_app->add_option("--promote", promotion->shares, "shares N_1 / N to compare at")
+      ->delimiter(',')
+      ->check(CheckShare)
+      ->capture_default_str();
+  promotion_app->add_option("--orders", promotion->orders, "of degree, in, out, random")
+      ->delimiter(',')
+      ->check(CheckOrder)
+      ->capture_default_str();
   promotion->sweep.targets = {0.95, 0.99};
   promotion_app->footer(
       "Example:\n  hmann eval promotion --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out build/promotion");

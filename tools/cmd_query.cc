@@ -31,7 +31,9 @@ client::SearchOptions ToClient(const SearchOptions& options) {
   out.k = options.k;
   out.ef_l1 = options.ef_l1;
   if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = options.walk == Walk::kBeams ? client::Walk::kBeams : options.walk == Walk::kPool ? client::Walk::kPool : client::Walk::kDefault;
+  out.walk = options.walk == Walk::kBeams  ? client::Walk::kBeams
+             : options.walk == Walk::kPool ? client::Walk::kPool
+                                           : client::Walk::kDefault;
   out.query_threads = options.query_threads;
   out.counters = true;
   return out;
@@ -64,15 +66,20 @@ void Add(const client::Counters& from, Counters* to) {
 absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
   const auto same = [&] {
     switch (index.dtype) {
-      case client::DType::kF32: return queries.dtype() == DType::kF32;
-      case client::DType::kU8: return queries.dtype() == DType::kU8;
-      case client::DType::kI8: return queries.dtype() == DType::kI8;
-      default: return false;
+      case client::DType::kF32:
+        return queries.dtype() == DType::kF32;
+      case client::DType::kU8:
+        return queries.dtype() == DType::kU8;
+      case client::DType::kI8:
+        return queries.dtype() == DType::kI8;
+      default:
+        return false;
     }
   };
   if (queries.dim() == index.dim && same()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(queries.path(), ": expected vectors of dimension ", index.dim, " in the type of index '",
-                                                 index.name, "', found ", queries.dim(), " x ", absl::string_view(Name(queries.dtype()).data())));
+                                                 index.name, "', found ", queries.dim(), " x ",
+                                                 absl::string_view(Name(queries.dtype()).data())));
 }
 
 /// A connection of one of the clients, and what its answers said.
@@ -91,7 +98,8 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
   const client::CallOptions call{.deadline = flags.deadline};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::copy_n(queries.Row(first + i), queries.row_bytes(), connection->rows.begin() + static_cast<std::ptrdiff_t>(i * queries.row_bytes()));
+    std::copy_n(queries.Row(first + i), queries.row_bytes(),
+                connection->rows.begin() + static_cast<std::ptrdiff_t>(i * queries.row_bytes()));
   }
   const client::Vectors vectors = client::Vectors::Raw(connection->rows);
   const auto keep = [&](const auto& reply) {

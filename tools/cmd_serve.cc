@@ -1,5 +1,10 @@
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +18,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "grpc/support/log.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "server/server.h"
@@ -32,30 +38,52 @@ struct Flags {
   bool json = false;
 };
 
-/// SIGTERM and SIGINT, taken by whoever waits for them instead of ending the process. Threads started later inherit it.
+/// SIGTERM and SIGINT as bytes in a pipe instead of the end of the process. (Blocking them for sigwait does not hold: libraries start
+/// threads before main, which would take the signal and end the process.) One at a time.
 class Signals {
  public:
-  Signals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  static absl::StatusOr<std::unique_ptr<Signals>> Take() {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoError(errno, "pipe", "signals");
+    return std::unique_ptr<Signals>(new Signals(fds[0], fds[1]));
   }
-  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~Signals() {
+    sigaction(SIGTERM, &before_term_, nullptr);
+    sigaction(SIGINT, &before_int_, nullptr);
+    close(read_);
+    close(write_);
+  }
 
-  /// True when a signal came within `time`.
+  /// True when a signal came within `time`; each signal counts once.
   bool Wait(std::chrono::nanoseconds time) const {
     const auto end = std::chrono::steady_clock::now() + time;
     for (;;) {
-      const auto left = std::max(std::chrono::nanoseconds(end - std::chrono::steady_clock::now()), std::chrono::nanoseconds::zero());
-      const timespec timeout{left.count() / 1000000000, left.count() % 1000000000};
-      if (sigtimedwait(&set_, nullptr, &timeout) > 0) return true;
-      if (errno != EINTR) return false;
+      char byte = 0;
+      if (read(read_, &byte, 1) == 1) return true;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      pollfd waiting{read_, POLLIN, 0};
+      poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30)));
     }
   }
 
  private:
-  sigset_t set_, before_;
+  Signals(int read, int write) : read_(read), write_(write) {
+    pipe_ = write;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const int saved = errno;
+      [[maybe_unused]] const auto written = ::write(pipe_, "", 1);
+      errno = saved;
+    };
+    sigaction(SIGTERM, &action, &before_term_);
+    sigaction(SIGINT, &action, &before_int_);
+  }
+
+  static inline std::atomic<int> pipe_{-1};  // what the handler can reach
+  const int read_, write_;
+  struct sigaction before_term_ {
+  }, before_int_{};
 };
 
 void LogOnStderr() {
@@ -67,7 +95,7 @@ void LogOnStderr() {
 absl::Status WaitForEnd(Server& server, const Signals& signals) {
   std::future<absl::Status> loaded = std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
   bool known = false;
-  while (!signals.Wait(known ? std::chrono::hours(24) : std::chrono::milliseconds(20))) {
+  while (!signals.Wait(known ? std::chrono::nanoseconds(std::chrono::hours(24)) : std::chrono::milliseconds(20))) {
     if (known || loaded.wait_for(std::chrono::seconds(0)) != std::future_status::ready) continue;
     HMANN_RETURN_IF_ERROR(loaded.get());
     known = true;
@@ -94,12 +122,12 @@ absl::Status Serve(Flags flags) {
     flags.server.indexes.push_back(std::move(spec));
   }
   LogOnStderr();
-  const Signals signals;
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
   std::fprintf(stderr, "listening on %s\n", server->address().c_str());
   if (flags.json) HMANN_RETURN_IF_ERROR(PrintJson({{"listening", server->address()}, {"port", server->port()}}));
-  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, signals));
-  Drain(*server, signals, flags.drain);
+  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
+  Drain(*server, *signals, flags.drain);
   return absl::OkStatus();
 }
 

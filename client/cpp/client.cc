@@ -102,7 +102,8 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   return Client(std::make_unique<Impl>(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
 }
 
-absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query, const SearchOptions& options, const CallOptions& call) {
+absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query, const SearchOptions& options,
+                                      const CallOptions& call) {
   v1::SearchRequest request;
   v1::SearchResponse response;
   request.set_index(index);
@@ -122,8 +123,11 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   ToWire(queries, request.mutable_queries());
   ToWire(options, request.mutable_options());
   if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call); !status.ok()) return status;
-  BatchAnswer answer{Copy(response.ids()), Copy(response.distances()), {response.counts().begin(), response.counts().end()},
-                     FromWire(response.dials()), {}};
+  BatchAnswer answer{Copy(response.ids()),
+                     Copy(response.distances()),
+                     {response.counts().begin(), response.counts().end()},
+                     FromWire(response.dials()),
+                     {}};
   if (response.has_counters()) answer.counters = FromWire(response.counters());
   return answer;
 }

@@ -38,11 +38,11 @@ struct Vectors {
 /// The dials of a query, and in an answer what really ran.
 struct SearchOptions {
   std::uint32_t k = 10;
-  std::uint32_t ef_l1 = 0;                 ///< 0: a default for k
+  std::uint32_t ef_l1 = 0;                  ///< 0: a default for k
   std::optional<std::uint32_t> ef_l0 = {};  ///< absent: a default for k; 0 answers from L1
   Walk walk = Walk::kDefault;
   std::uint32_t query_threads = 1;
-  bool counters = false;                   ///< count the work
+  bool counters = false;  ///< count the work
 };
 
 /// Work of a query, or the sum over a batch; names as `hmann search --json` prints them.
@@ -108,8 +108,8 @@ struct IndexDescription {
   std::uint64_t file_bytes = 0;
   bool user_labels = false;
   std::vector<Placement> placements;
-  std::string simd;            ///< level that computes the server's distances
-  std::uint32_t threads = 0;   ///< searches that the server runs side by side
+  std::string simd;           ///< level that computes the server's distances
+  std::uint32_t threads = 0;  ///< searches that the server runs side by side
   Limits limits;
 };
 

@@ -14,38 +14,55 @@ namespace {
 
 DType FromWire(v1::DType dtype) {
   switch (dtype) {
-    case v1::DTYPE_F32: return DType::kF32;
-    case v1::DTYPE_U8: return DType::kU8;
-    case v1::DTYPE_I8: return DType::kI8;
-    default: return DType::kUnknown;
+    case v1::DTYPE_F32:
+      return DType::kF32;
+    case v1::DTYPE_U8:
+      return DType::kU8;
+    case v1::DTYPE_I8:
+      return DType::kI8;
+    default:
+      return DType::kUnknown;
   }
 }
 
 Metric FromWire(v1::Metric metric) {
   switch (metric) {
-    case v1::METRIC_L2: return Metric::kL2;
-    case v1::METRIC_INNER_PRODUCT: return Metric::kInnerProduct;
-    case v1::METRIC_COSINE: return Metric::kCosine;
-    default: return Metric::kUnknown;
+    case v1::METRIC_L2:
+      return Metric::kL2;
+    case v1::METRIC_INNER_PRODUCT:
+      return Metric::kInnerProduct;
+    case v1::METRIC_COSINE:
+      return Metric::kCosine;
+    default:
+      return Metric::kUnknown;
   }
 }
 
 Promotion FromWire(v1::PromotionOrder order) {
   switch (order) {
-    case v1::PROMOTION_ORDER_DEGREE: return Promotion::kDegree;
-    case v1::PROMOTION_ORDER_IN_DEGREE: return Promotion::kInDegree;
-    case v1::PROMOTION_ORDER_OUT_DEGREE: return Promotion::kOutDegree;
-    case v1::PROMOTION_ORDER_RANDOM: return Promotion::kRandom;
-    default: return Promotion::kUnknown;
+    case v1::PROMOTION_ORDER_DEGREE:
+      return Promotion::kDegree;
+    case v1::PROMOTION_ORDER_IN_DEGREE:
+      return Promotion::kInDegree;
+    case v1::PROMOTION_ORDER_OUT_DEGREE:
+      return Promotion::kOutDegree;
+    case v1::PROMOTION_ORDER_RANDOM:
+      return Promotion::kRandom;
+    default:
+      return Promotion::kUnknown;
   }
 }
 
 IndexState FromWire(v1::IndexState state) {
   switch (state) {
-    case v1::INDEX_STATE_LOADING: return IndexState::kLoading;
-    case v1::INDEX_STATE_SERVING: return IndexState::kServing;
-    case v1::INDEX_STATE_FAILED: return IndexState::kFailed;
-    default: return IndexState::kUnknown;
+    case v1::INDEX_STATE_LOADING:
+      return IndexState::kLoading;
+    case v1::INDEX_STATE_SERVING:
+      return IndexState::kServing;
+    case v1::INDEX_STATE_FAILED:
+      return IndexState::kFailed;
+    default:
+      return IndexState::kUnknown;
   }
 }
 
@@ -138,7 +155,7 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.simd = wire.simd();
   out.threads = wire.threads();
   const v1::Limits& limits = wire.limits();
-  out.limits = {limits.max_batch(),         limits.max_k(),           limits.max_ef(), limits.max_query_threads(),
+  out.limits = {limits.max_batch(),         limits.max_k(),          limits.max_ef(), limits.max_query_threads(),
                 limits.max_request_bytes(), limits.max_reply_bytes()};
   return out;
 }

@@ -115,9 +115,9 @@ absl::Status Start(const AdapterJob& job, Adapter& adapter, Wire& wire, std::uin
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
   if (base.dim() != query_file.dim() || base.dtype() != query_file.dtype()) {
-    return absl::InvalidArgumentError(absl::StrCat(job.queries, ": expected vectors of ", base.dim(), " x ", std::string(Name(base.dtype())),
-                                                   " as in ", job.base, ", found ", query_file.dim(), " x ",
-                                                   std::string(Name(query_file.dtype()))));
+    return absl::InvalidArgumentError(absl::StrCat(job.queries, ": expected vectors of ", base.dim(), " x ",
+                                                   std::string(Name(base.dtype())), " as in ", job.base, ", found ", query_file.dim(),
+                                                   " x ", std::string(Name(query_file.dtype()))));
   }
   if (job.k > base.n()) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
@@ -211,9 +211,10 @@ int RunAdapter(int argc, char** argv, Adapter& adapter) {
 absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most) {
   const auto value = object.find(key);
   if (value == object.end()) return absl::InvalidArgumentError(absl::StrCat("setting ", object.dump(), ": ", key, " is missing"));
-  if (!value->is_number_integer() || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) || value->get<std::uint64_t>() < least ||
-      value->get<std::uint64_t>() > most) {
-    return absl::InvalidArgumentError(absl::StrCat("setting ", key, ": expected a whole number from ", least, " to ", most, ", found ", value->dump()));
+  if (!value->is_number_integer() || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) ||
+      value->get<std::uint64_t>() < least || value->get<std::uint64_t>() > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting ", key, ": expected a whole number from ", least, " to ", most, ", found ", value->dump()));
   }
   return value->get<std::uint64_t>();
 }
@@ -231,7 +232,9 @@ void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* ou
   const std::byte* row = file.Row(i);
   const std::uint32_t dim = file.dim();
   switch (file.dtype()) {
-    case DType::kF32: std::memcpy(out, row, std::size_t{dim} * 4); break;
+    case DType::kF32:
+      std::memcpy(out, row, std::size_t{dim} * 4);
+      break;
     case DType::kU8:
       for (std::uint32_t j = 0; j < dim; ++j) out[j] = static_cast<float>(std::to_integer<unsigned>(row[j]));
       break;

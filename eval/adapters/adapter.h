@@ -22,10 +22,10 @@ struct AdapterJob {
   std::uint64_t query_rows = 0;  ///< likewise of queries
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
-  int threads = 1;               ///< of the build; the search has one
-  nlohmann::json build;          ///< settings of the library's own, an object
-  std::string work;              ///< folder of the build cache; "" builds each time
-  int cpu = -1;                  ///< where the search thread is pinned; -1: the last CPU that this process may use
+  int threads = 1;       ///< of the build; the search has one
+  nlohmann::json build;  ///< settings of the library's own, an object
+  std::string work;      ///< folder of the build cache; "" builds each time
+  int cpu = -1;          ///< where the search thread is pinned; -1: the last CPU that this process may use
 };
 
 /// What a build took and gave; kept beside a cached index.
@@ -58,8 +58,8 @@ class Adapter {
 
   /// Takes a setting over; not timed.
   virtual absl::Status Set(const nlohmann::json& setting) = 0;
-  /// Answers all queries in order, one after the other, on the calling thread; `ids`: queries x k, nearest first, kNoId where fewer were found.
-  /// This is what the clock measures.
+  /// Answers all queries in order, one after the other, on the calling thread; `ids`: queries x k, nearest first, kNoId where fewer were
+  /// found. This is what the clock measures.
   virtual absl::Status Search(std::uint32_t k, std::uint32_t* ids) = 0;
   /// The same with the library's counters on, as means per query; null when it has none. Not for the clock.
   virtual absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids);

@@ -39,8 +39,10 @@ std::uint64_t ExecutableHash() {
 std::string Slug(const std::string& text) {
   std::string slug;
   for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.') slug += c;
-    else if (!slug.empty() && slug.back() != '-') slug += '-';
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.')
+      slug += c;
+    else if (!slug.empty() && slug.back() != '-')
+      slug += '-';
   }
   return slug;
 }

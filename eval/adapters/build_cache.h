@@ -11,8 +11,8 @@
 namespace hmann {
 
 /// Built indexes, kept in job.work under a name that holds a hash of all that the build depends on: data, parameters, thread count and the
-/// adapter's own executable (a new engine builds anew). Beside each index, the figures of its build as JSON, written last: an index without them
-/// is not there.
+/// adapter's own executable (a new engine builds anew). Beside each index, the figures of its build as JSON, written last: an index without
+/// them is not there.
 class BuildCache {
  public:
   /// Makes job.work. With job.work empty nothing is kept: index_path() then lies in a temporary folder that the destructor removes.

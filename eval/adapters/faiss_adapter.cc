@@ -1,5 +1,5 @@
-// Faiss' IndexHNSWFlat behind the evaluation protocol. All queries are handed over in one call, on one thread: for single queries this version
-// clears a visited table of n bytes each time, which its users avoid in the same way.
+// Faiss' IndexHNSWFlat behind the evaluation protocol. All queries are handed over in one call, on one thread: for single queries this
+// version clears a visited table of n bytes each time, which its users avoid in the same way.
 #include <faiss/Index.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/index_io.h>
@@ -17,8 +17,8 @@ namespace {
 
 #define HMANN_TEXT_INNER_(x) #x
 #define HMANN_TEXT_(x) HMANN_TEXT_INNER_(x)
-constexpr const char* kName = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(FAISS_VERSION_MINOR) "." HMANN_TEXT_(
-    FAISS_VERSION_PATCH) " HNSWFlat";
+constexpr const char* kName =
+    "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(FAISS_VERSION_MINOR) "." HMANN_TEXT_(FAISS_VERSION_PATCH) " HNSWFlat";
 
 std::vector<float> Floats(const VectorFile& file, bool normalise) {
   std::vector<float> floats(file.n() * file.dim());
@@ -63,7 +63,8 @@ class FaissAdapter : public Adapter {
       normalise_ = job.metric == Metric::kCosine;
       std::unique_ptr<faiss::Index> index(faiss::read_index(path.c_str()));
       index_.reset(dynamic_cast<faiss::IndexHNSWFlat*>(index.get()));
-      if (index_ != nullptr) [[maybe_unused]] auto* moved = index.release();
+      if (index_ != nullptr) [[maybe_unused]]
+        auto* moved = index.release();
     });
   }
 

@@ -1,5 +1,5 @@
-// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way with such data) or {"distance": "u8"} (its integer L2).
-// A program of its own, compiled for the CPU at hand: neither its flags nor its headers meet the engine's objects.
+// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way with such data) or {"distance": "u8"} (its integer
+// L2). A program of its own, compiled for the CPU at hand: neither its flags nor its headers meet the engine's objects.
 #include <hnswlib/hnswlib.h>
 
 #include <atomic>
@@ -121,8 +121,8 @@ class HnswlibAdapter : public Adapter {
     }
     integer_ = distance == "u8";
     if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
-      return absl::InvalidArgumentError(absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ", std::string(Name(base.dtype())),
-                                                     " under ", std::string(Name(job.metric))));
+      return absl::InvalidArgumentError(absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ",
+                                                     std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
     }
     if (integer_) {
       bytes_.emplace(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(), false);

@@ -100,6 +100,9 @@ absl::Status Pipeline::CheckOut() const {
       return absl::InvalidArgumentError(absl::StrCat("out: ", options_.out, " is the input ", input, ", which it would replace"));
     }
   }
+  if (std::error_code absent; std::filesystem::is_directory(options_.out, absent)) {
+    return absl::InvalidArgumentError(absl::StrCat("out: ", options_.out, " is a folder: expected the name of a file"));
+  }
   return AtomicFile::Create(options_.out).status();
 }
 

@@ -1,0 +1,430 @@
+#include "index/build/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "index/base/cpu.h"
+#include "index/base/units.h"
+#include "index/build/build_samples.h"
+#include "index/build/degree.h"
+#include "index/build/fast_memory.h"
+#include "index/format/link_list.h"
+#include "index/format/verify.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const char* SuffixOf(DType dtype) { return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin"; }
+
+/// A small build of clustered vectors.
+BuildOptions Sample(const SampleFolder& folder, DType dtype, Metric metric, std::uint64_t n, std::uint32_t dim = 12) {
+  BuildOptions options;
+  options.base = folder / absl::StrCat("base_", n, "_", dim, SuffixOf(dtype));
+  options.out = folder / "index.hmann";
+  options.metric = metric;
+  options.m = 6;
+  options.ef_construction = 40;
+  options.threads = 2;
+  WriteGenerated(options.base, {.n = n, .dim = dim, .intrinsic_dim = std::min(6u, dim), .clusters = 30});
+  return options;
+}
+
+class Bytes : public testing::TestWithParam<std::tuple<DType, Metric>> {};
+
+TEST_P(Bytes, AreTheSameForAnyNumberOfThreads) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, std::get<0>(GetParam()), std::get<1>(GetParam()), 1500);
+  std::string first;
+  for (const int threads : {1, 2, 3, 5}) {
+    options.threads = threads;
+    EXPECT_EQ(MustBuild(options).threads, threads);
+    const std::string content = FileContent(options.out);
+    if (first.empty()) first = content;
+    EXPECT_TRUE(content == first) << threads << " threads";
+  }
+  options.seed = 2;
+  MustBuild(options);
+  EXPECT_FALSE(FileContent(options.out) == first) << "another seed is another graph";
+}
+
+TEST_P(Bytes, OfIntegersAreTheSameAtEverySimdLevel) {
+  const auto [dtype, metric] = GetParam();
+  if (dtype == DType::kF32) GTEST_SKIP() << "f32 sums differ between levels";
+  const SampleFolder folder;
+  const BuildOptions options = Sample(folder, dtype, metric, 800, 37);
+  std::string first;
+  int levels = 0;
+  for (const char* level : {"scalar", "avx2", "avx512", "neon"}) {
+    const ScopedVariable forced("HMANN_SIMD", level);
+    if (!ChosenSimd().ok()) continue;
+    ++levels;
+    MustBuild(options);
+    const std::string content = FileContent(options.out);
+    if (first.empty()) first = content;
+    EXPECT_TRUE(content == first) << level;
+  }
+  EXPECT_GE(levels, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Bytes,
+                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
+                                          testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine)),
+                         [](const auto& info) {
+                           return absl::StrCat(absl::string_view(Name(std::get<0>(info.param)).data()), "_",
+                                               absl::string_view(Name(std::get<1>(info.param)).data()));
+                         });
+
+/// What section 13 of the readings asks of any index: nested layers, sound lists, all reachable.
+void ExpectStructure(const std::string& path) {
+  Progress quiet(Progress::Show::kNever);
+  EXPECT_TRUE(VerifyIndex(path, quiet).ok()) << VerifyIndex(path, quiet);
+  const absl::StatusOr<IndexFile> file = IndexFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Layers& layers = file->layers();
+  const LayerLinks links = ReadLinks(*file);
+  for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
+    if (layer > 0) {
+      EXPECT_LT(layers.nodes[layer], layers.nodes[layer - 1]) << "strictly nested prefixes";
+    }
+    if (layer > 1) {
+      EXPECT_EQ(layers.nodes[layer], layers.nodes[layer - 1] / layers.m);
+    }
+    for (NodeId id = 0; id < layers.nodes[layer]; ++id) {
+      const std::vector<NodeId>& list = links[layer][id];
+      ASSERT_LE(list.size(), layers.MaxDegree(layer));
+      ASSERT_EQ(std::set<NodeId>(list.begin(), list.end()).size(), list.size()) << "layer " << layer << ", node " << id << ": a link twice";
+      for (const NodeId link : list) {
+        ASSERT_NE(link, id) << "layer " << layer << ": a self-link";
+        ASSERT_LT(link, layers.nodes[layer]) << "layer " << layer << ", node " << id;
+      }
+    }
+  }
+  EXPECT_EQ(CountReachable(links[0]), layers.n()) << "over L0";
+  if (layers.top() > 0) {
+    EXPECT_EQ(CountReachable(links[1]), layers.n1()) << "over L1";
+  }
+  std::set<std::uint64_t> labels;
+  for (NodeId id = 0; id < layers.n(); ++id) labels.insert(LabelOf(*file, id));
+  EXPECT_EQ(labels.size(), layers.n());
+}
+
+TEST(Build, HasTheStructureOfSection13) {
+  const SampleFolder folder;
+  for (const DType dtype : {DType::kU8, DType::kF32}) {
+    for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
+      SCOPED_TRACE(absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ", static_cast<int>(metric)));
+      const BuildOptions options = Sample(folder, dtype, metric, 2000);
+      const BuildReport report = MustBuild(options);
+      ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
+      EXPECT_EQ(report.info.layers[1].nodes, 320u);
+      EXPECT_EQ(report.reachable_share, 1.0);
+      EXPECT_GT(report.self_recall_at_1, metric == Metric::kInnerProduct ? 0.5 : 0.95);
+    }
+  }
+}
+
+/// D of every id and its row, measured on the links of L0 as written: the repair of unreachable nodes is over before ranks are fixed, and
+/// renumbering keeps degrees, so that these are the degrees that decided.
+struct Promoted {
+  Layers layers;
+  std::vector<std::uint32_t> in, out, either;
+  std::vector<std::uint64_t> row;
+};
+
+Promoted ReadPromoted(const std::string& path) {
+  const IndexFile file = *IndexFile::Open(path);
+  const LayerLinks links = ReadLinks(file);
+  Promoted promoted{file.layers(), {}, {}, {}, {}};
+  const NodeId n = promoted.layers.n();
+  std::vector<std::set<NodeId>> in(n), either(n);
+  for (NodeId v = 0; v < n; ++v) {
+    for (const NodeId u : links[0][v]) {
+      in[u].insert(v);
+      either[u].insert(v);
+      either[v].insert(u);
+    }
+  }
+  for (NodeId v = 0; v < n; ++v) {
+    promoted.in.push_back(static_cast<std::uint32_t>(in[v].size()));
+    promoted.out.push_back(static_cast<std::uint32_t>(links[0][v].size()));
+    promoted.either.push_back(static_cast<std::uint32_t>(either[v].size()));
+    promoted.row.push_back(LabelOf(file, v));
+  }
+  return promoted;
+}
+
+TEST(Build, PromotesTheHighestDegreesInOrder) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 2000);
+  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kInDegree, PromotionOrder::kOutDegree}) {
+    SCOPED_TRACE(std::string(Name(order)));
+    options.promotion = order;
+    EXPECT_EQ(MustBuild(options).info.promotion, order);
+    const Promoted found = ReadPromoted(options.out);
+    const std::vector<std::uint32_t>& degree = order == PromotionOrder::kDegree ? found.either : order == PromotionOrder::kInDegree ? found.in : found.out;
+    const NodeId n1 = found.layers.n1();
+    ASSERT_EQ(n1, 320u);
+    for (NodeId rank = 1; rank < n1; ++rank) {
+      ASSERT_LE(degree[rank], degree[rank - 1]) << "rank " << rank;
+      if (degree[rank] == degree[rank - 1]) {
+        ASSERT_LT(found.row[rank - 1], found.row[rank]) << "ties by row, rank " << rank;
+      }
+    }
+    for (NodeId id = n1; id < found.layers.n(); ++id) {
+      ASSERT_LE(degree[id], degree[n1 - 1]) << "node " << id << " should have been promoted";
+      if (degree[id] == degree[n1 - 1]) {
+        ASSERT_GT(found.row[id], found.row[n1 - 1]);
+      }
+    }
+    EXPECT_TRUE(std::is_sorted(found.row.begin() + n1, found.row.end())) << "the others in order of row";
+  }
+}
+
+TEST(Build, RandomPromotionIsSeededAndSpread) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 2000);
+  options.promotion = PromotionOrder::kRandom;
+  MustBuild(options);
+  const Promoted first = ReadPromoted(options.out);
+  const std::set<std::uint64_t> promoted(first.row.begin(), first.row.begin() + first.layers.n1());
+  options.seed = 77;
+  MustBuild(options);
+  const Promoted other = ReadPromoted(options.out);
+  std::size_t common = 0;
+  for (NodeId rank = 0; rank < 320; ++rank) common += promoted.count(other.row[rank]);
+  EXPECT_LT(common, 100u) << "51 are expected of two independent draws of 320 of 2000";
+  ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
+  const double mean = std::accumulate(first.either.begin(), first.either.end(), 0.0) / 2000;
+  const double of_promoted = std::accumulate(first.either.begin(), first.either.begin() + 320, 0.0) / 320;
+  EXPECT_NEAR(of_promoted, mean, 0.15 * mean) << "random nodes have the mean degree";
+}
+
+TEST(Build, ReportsTheDegreesOfTheWrittenGraph) {
+  const SampleFolder folder;
+  const BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 1000);
+  const BuildReport report = MustBuild(options);
+  std::vector<std::uint32_t> either = ReadPromoted(options.out).either;
+  std::sort(either.begin(), either.end());
+  EXPECT_DOUBLE_EQ(report.degree_mean, std::accumulate(either.begin(), either.end(), 0.0) / 1000);
+  EXPECT_EQ(report.degree_max, either.back());
+  EXPECT_EQ(report.degree_p99, either[989]);
+  EXPECT_EQ(report.seconds.back().first, "total");
+  EXPECT_GT(report.peak_rss_bytes, 1_MiB);
+}
+
+TEST(Build, PayloadIsTheFormulaOfSection7) {
+  const SampleFolder folder;
+  for (const double promote : {0.05, 0.16, 0.6}) {
+    BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 1000);
+    options.promote = promote;
+    const BuildReport report = MustBuild(options);
+    const PayloadBytes payload = PayloadOf(IndexFile::Open(options.out)->layers(), 12);
+    std::uint64_t total = 0;
+    std::map<std::string, std::uint64_t> bytes;
+    for (const StructureBytes& structure : report.info.bytes) {
+      total += structure.bytes;
+      bytes[structure.name] = structure.bytes;
+      EXPECT_TRUE(structure.formula == 0 || structure.formula == structure.bytes) << structure.name;
+    }
+    EXPECT_EQ(bytes["upper_links"], payload.upper_links);
+    EXPECT_EQ(bytes["fast_vectors"], payload.fast_vectors);
+    EXPECT_EQ(bytes["l0_links"], payload.l0_links);
+    EXPECT_EQ(bytes["slow_vectors"], payload.slow_vectors);
+    EXPECT_EQ(bytes["labels"], 4000u);
+    EXPECT_EQ(total, std::filesystem::file_size(options.out)) << "every byte of the file has a name";
+    EXPECT_EQ(report.info.file_bytes, std::filesystem::file_size(options.out));
+  }
+}
+
+TEST(Build, FastMemoryPicksTheLargestN1ThatFits) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 3000);
+  const std::uint64_t reserve = ReservedFastBytes(0, UsableCores());
+  for (const std::uint64_t extra : {10_KiB, 100_KiB}) {
+    options.fast_memory_bytes = (reserve + extra) * 50 / 49;
+    const BuildReport report = MustBuild(options);
+    const auto n1 = static_cast<NodeId>(report.info.layers[1].nodes);
+    const auto fast_bytes = [&](NodeId nodes) {
+      return PayloadOf(Layers::Make(3000, nodes, 6), 12).fast() + 4 * nodes + ReservedFastBytes(*options.fast_memory_bytes, UsableCores());
+    };
+    EXPECT_LE(fast_bytes(n1), *options.fast_memory_bytes);
+    EXPECT_GT(fast_bytes(n1 + 1), *options.fast_memory_bytes);
+    std::uint64_t written = 0;
+    for (const StructureBytes& structure : report.info.bytes) written += structure.tier == "fast" ? structure.bytes : 0;
+    EXPECT_EQ(written + 4 * n1 + ReservedFastBytes(*options.fast_memory_bytes, UsableCores()), fast_bytes(n1)) << "as the file says";
+  }
+  options.fast_memory_bytes = 1000;
+  const absl::Status refused = TryBuild(options).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--fast-memory"));
+}
+
+TEST(Build, TinySetsWork) {
+  const SampleFolder folder;
+  for (const std::uint64_t n : {1, 2, 3, 7, 17}) {
+    for (const std::uint32_t dim : {1u, 3u}) {
+      for (const double promote : {0.16, 0.9}) {
+        SCOPED_TRACE(absl::StrCat("n ", n, ", dim ", dim, ", promote ", promote));
+        BuildOptions options = Sample(folder, DType::kF32, Metric::kL2, n, dim);
+        options.promote = promote;
+        options.m = 2;
+        const BuildReport report = MustBuild(options);
+        EXPECT_EQ(report.info.n, n);
+        EXPECT_EQ(report.info.layers.size() > 1 ? report.info.layers[1].nodes : 0, static_cast<std::uint64_t>(n * promote));
+        ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
+        EXPECT_EQ(report.self_recall_at_1, 1.0);
+      }
+    }
+  }
+}
+
+TEST(Build, RowsTakesAPrefix) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 500);
+  options.rows = 123;
+  EXPECT_EQ(MustBuild(options).info.n, 123u);
+  ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
+}
+
+TEST(Build, UsersLabelsHave64Bits) {
+  const SampleFolder folder;
+  BuildOptions options = Sample(folder, DType::kU8, Metric::kL2, 300);
+  std::vector<std::uint64_t> labels;
+  for (std::uint64_t row = 0; row < 300; ++row) labels.push_back(~std::uint64_t{0} - row * row);
+  options.labels = folder / "labels.u64";
+  std::ofstream(options.labels, std::ios::binary).write(reinterpret_cast<const char*>(labels.data()), 300 * 8);
+  EXPECT_TRUE(MustBuild(options).info.user_labels);
+  const IndexFile with_labels = *IndexFile::Open(options.out);
+  BuildOptions plain = options;
+  plain.labels.clear();
+  plain.out = folder / "plain.hmann";
+  EXPECT_FALSE(MustBuild(plain).info.user_labels);
+  const IndexFile with_rows = *IndexFile::Open(plain.out);
+  for (NodeId id = 0; id < 300; ++id) ASSERT_EQ(LabelOf(with_labels, id), labels[LabelOf(with_rows, id)]) << "node " << id;
+  ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
+
+  std::ofstream(options.labels, std::ios::binary).write(reinterpret_cast<const char*>(labels.data()), 299 * 8);
+  EXPECT_THAT(std::string(TryBuild(options).status().message()), AllOf(HasSubstr("labels.u64"), HasSubstr("2392")));
+}
+
+/// Every way to fail leaves the folder as it was: the old index whole, no temporary file.
+class Refusal : public testing::Test {
+ protected:
+  Refusal() : options_(Sample(folder_, DType::kF32, Metric::kL2, 400)) {
+    MustBuild(options_);
+    old_ = FileContent(options_.out);
+    files_ = folder_.files();
+  }
+  std::string Error(absl::StatusCode code) {
+    const absl::Status status = TryBuild(options_).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_TRUE(FileContent(folder_ / "index.hmann") == old_) << "the old index is hurt";
+    EXPECT_EQ(folder_.files(), files_) << "something was left";
+    return std::string(status.message());
+  }
+
+  SampleFolder folder_;
+  BuildOptions options_;
+  std::string old_;
+  std::size_t files_ = 0;
+};
+
+TEST_F(Refusal, OfACancelledBuild) {
+  const std::atomic<bool> cancelled{true};
+  options_.cancelled = &cancelled;
+  Error(absl::StatusCode::kCancelled);
+}
+
+TEST_F(Refusal, OfABuildCancelledOnTheWay) {
+  // At some moment of the half second that this takes on two idle cores.
+  WriteGenerated(options_.base, {.n = 20000, .dim = 12, .intrinsic_dim = 6});
+  for (const int milliseconds : {1, 20, 50}) {
+    std::atomic<bool> cancelled{false};
+    options_.cancelled = &cancelled;
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      cancelled = true;
+    });
+    Error(absl::StatusCode::kCancelled);
+    canceller.join();
+  }
+}
+
+TEST_F(Refusal, OfDataThatIsNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> values(5000 * 2, 0.5f);
+    values[4444 * 2 + 1] = bad;
+    values[4999 * 2] = bad;
+    options_.base = folder_ / "base_400_12.fbin";
+    WriteRows(options_.base, 2, values);
+    EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), AllOf(HasSubstr("base_400_12.fbin"), HasSubstr("vector 4444"), HasSubstr("component 1")));
+  }
+}
+
+TEST_F(Refusal, OfAZeroVectorUnderCosine) {
+  std::vector<float> values(100, 0.5f);
+  values[60] = values[61] = 0;
+  WriteRows(options_.base, 2, values);
+  options_.metric = Metric::kCosine;
+  EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), AllOf(HasSubstr("vector 30"), HasSubstr("zero vector")));
+}
+
+TEST_F(Refusal, OfMoreThanMemoryHolds) {
+  // A sparse file of 1.5e9 rows: refused before anything is read.
+  options_.base = folder_ / "huge.u8bin";
+  ++files_;
+  const std::uint32_t header[] = {1'500'000'000, 128};
+  std::ofstream(options_.base, std::ios::binary).write(reinterpret_cast<const char*>(header), 8);
+  std::filesystem::resize_file(options_.base, 8 + 1'500'000'000ull * 128);
+  if (UsableMemoryBytes() > 400_GiB) GTEST_SKIP() << "this machine could build it";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(Error(absl::StatusCode::kResourceExhausted), AllOf(HasSubstr("needs about"), HasSubstr("GiB"), HasSubstr("are available")));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the vectors were read";
+}
+
+TEST_F(Refusal, OfAnOutputThatCannotBe) {
+  options_.out = folder_ / "no/such/folder/index.hmann";
+  EXPECT_THAT(Error(absl::StatusCode::kNotFound), HasSubstr("no/such/folder"));
+  options_.out = folder_ / "";
+  EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), HasSubstr("is a folder"));
+  const std::string base = FileContent(options_.base);
+  options_.out = folder_ / "../" + std::filesystem::path(folder_ / "").parent_path().filename().string() + "/base_400_12.fbin";
+  EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), HasSubstr("which it would replace"));
+  EXPECT_TRUE(FileContent(options_.base) == base);
+}
+
+TEST_F(Refusal, OfWrongOptions) {
+  const BuildOptions good = options_;
+  const auto error = [&](auto change) {
+    options_ = good;
+    change(options_);
+    return Error(absl::StatusCode::kInvalidArgument);
+  };
+  EXPECT_THAT(error([](BuildOptions& o) { o.m = 1; }), HasSubstr("m: expected 2 to 512, found 1"));
+  EXPECT_THAT(error([](BuildOptions& o) { o.m = 513; }), HasSubstr("m: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.ef_construction = 0; }), HasSubstr("ef_construction: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.promote = 0; }), HasSubstr("promote: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.promote = 1; }), HasSubstr("promote: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.promote = std::nan(""); }), HasSubstr("promote: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.promote = 0.5, o.fast_memory_bytes = 1_GiB; }), HasSubstr("give one"));
+  EXPECT_THAT(error([](BuildOptions& o) { o.from_faiss = o.from_hnswlib = "x"; }), HasSubstr("give one"));
+  EXPECT_THAT(error([](BuildOptions& o) { o.threads = -1; }), HasSubstr("threads: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.base.clear(); }), HasSubstr("base: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.out.clear(); }), HasSubstr("out: "));
+  options_ = good;
+  options_.base = folder_ / "absent.u8bin";
+  EXPECT_THAT(Error(absl::StatusCode::kNotFound), HasSubstr("absent.u8bin"));
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,111 @@
+// Sets full of exact copies, from the vector file to the answer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "datasets/generate.h"
+#include "index/build/build_samples.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+/// A base of u8 vectors made by `value(row)`: row r is vector number value(r) of a generated set. Builds, checks, opens.
+class Copies : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kDim = 16;
+
+  void Make(std::uint32_t n, std::uint32_t (*value)(std::uint32_t), PromotionOrder order = PromotionOrder::kDegree) {
+    value_ = value;
+    n_ = n;
+    const Generator generator = *Generator::Make({.n = n, .dim = kDim, .intrinsic_dim = 8, .clusters = 20}, DType::kU8);
+    std::vector<std::uint8_t> values(std::size_t{n} * kDim);
+    for (std::uint32_t row = 0; row < n; ++row) generator.Row(value(row), reinterpret_cast<std::byte*>(&values[std::size_t{row} * kDim]));
+    BuildOptions options;
+    options.base = folder_ / "base.u8bin";
+    WriteRows(options.base, kDim, values);
+    options.out = folder_ / "index";
+    options.m = 8;
+    options.ef_construction = 60;
+    options.threads = 2;
+    options.promotion = order;
+    report_ = MustBuild(options);
+    Progress quiet(Progress::Show::kNever);
+    EXPECT_TRUE(Verify(options.out, quiet).ok()) << "all are reachable";
+    index_ = *Index::Open(options.out);
+    base_ = *VectorFile::Open(options.base);
+  }
+
+  /// Searches for row `row` with k = its number of copies: all of them and nothing else, at distance 0.
+  void ExpectAllCopies(std::uint32_t row, const SearchOptions& dials) {
+    std::set<std::uint64_t> expected;
+    for (std::uint32_t other = 0; other < n_; ++other) {
+      if (value_(other) == value_(row)) expected.insert(other);
+    }
+    SearchOptions options = dials;
+    options.k = static_cast<std::uint32_t>(expected.size());
+    std::vector<Neighbour> nearest;
+    Searcher searcher(index_);
+    ASSERT_TRUE(searcher.Search(base_.Row(row), options, &nearest).ok());
+    std::set<std::uint64_t> found;
+    for (const Neighbour& neighbour : nearest) {
+      EXPECT_EQ(neighbour.distance, 0);
+      found.insert(neighbour.label);
+    }
+    EXPECT_EQ(found, expected) << "of row " << row;
+  }
+
+  SampleFolder folder_;
+  std::uint32_t (*value_)(std::uint32_t) = nullptr;
+  std::uint32_t n_ = 0;
+  BuildReport report_;
+  std::shared_ptr<const Index> index_;
+  VectorFile base_;
+};
+
+TEST_F(Copies, HalfOfAllRows) {
+  Make(4000, [](std::uint32_t row) { return row % 2000; });
+  EXPECT_EQ(report_.duplicates, 2000u);
+  EXPECT_EQ(report_.self_recall_at_1, 1.0);
+  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = Walk::kPool});
+}
+
+TEST_F(Copies, AllRowsAreOne) {
+  Make(1500, [](std::uint32_t) { return 7u; });
+  EXPECT_EQ(report_.duplicates, 1499u);
+  for (const Walk walk : {Walk::kPool, Walk::kBeams}) ExpectAllCopies(3, {.walk = walk});
+}
+
+TEST_F(Copies, TenVectorsAThousandTimesEach) {
+  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
+    SCOPED_TRACE(std::string(Name(order)));
+    Make(10000, [](std::uint32_t row) { return row / 1000 * 97; }, order);
+    EXPECT_EQ(report_.duplicates, 9990u);
+    EXPECT_EQ(report_.self_recall_at_1, 1.0);
+    for (std::uint32_t row = 5; row < 10000; row += 1000) {
+      for (const Walk walk : {Walk::kPool, Walk::kBeams}) ExpectAllCopies(row, {.walk = walk});
+    }
+  }
+}
+
+TEST_F(Copies, AmongManyOthers) {
+  // 3000 different vectors, and 10 of them 300 times more.
+  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
+    SCOPED_TRACE(std::string(Name(order)));
+    Make(6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
+    EXPECT_EQ(report_.self_recall_at_1, 1.0);
+    for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = Walk::kPool});
+    std::vector<Neighbour> nearest;
+    Searcher searcher(index_);
+    std::uint32_t found = 0;
+    for (std::uint32_t row = 1; row < 3000; row += 10) {
+      ASSERT_TRUE(searcher.Search(base_.Row(row), {.k = 1}, &nearest).ok());
+      found += nearest[0].label == row ? 1 : 0;
+    }
+    EXPECT_GE(found, 297u) << "of 300 rows without copies";
+  }
+}
+
+}  // namespace
+}  // namespace hmann

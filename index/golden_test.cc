@@ -1,0 +1,103 @@
+// Golden counters: the work of the searches of the sample, as a file that a person can read.
+//
+// Expect a change of tests/golden/search_counters.json with every change of the graph, of promotion or of a walk, and with nothing else: not
+// with threads, tier, SIMD level or machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "datasets/ground_truth.h"
+#include "datasets/recall.h"
+#include "index/build/build_samples.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kGolden = "tests/golden/search_counters.json";
+
+Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries, const GroundTruth& truth, const SearchOptions& options) {
+  Searcher searcher(index);
+  Counters total;
+  std::uint64_t found = 0;
+  for (std::uint64_t query = 0; query < queries.n(); ++query) {
+    std::vector<Neighbour> nearest;
+    EXPECT_TRUE(searcher.Search(queries.Row(query), options, &nearest, &total).ok());
+    std::vector<std::uint64_t> ids;
+    for (const Neighbour& neighbour : nearest) ids.push_back(neighbour.label);
+    found += static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
+  }
+  return {{"walk", std::string(Name(options.walk))},
+          {"k", options.k},
+          {"ef_l1", options.ef_l1},
+          {"ef_l0", options.ef_l0},
+          {"found", found},
+          {"distances_fast", total.distances_fast},
+          {"distances_slow", total.distances_slow},
+          {"slow_reads", total.slow_reads},
+          {"slow_touches", total.slow_touches},
+          {"slow_bytes", total.slow_bytes},
+          {"rounds", total.rounds},
+          {"expanded_l1", total.expanded_l1},
+          {"expanded_l0", total.expanded_l0}};
+}
+
+/// The first field that differs, as "searches[3].rounds"; empty if none does.
+std::string FirstDifference(const Json& expected, const Json& found, const std::string& at = "") {
+  if (expected.type() != found.type() && !(expected.is_number() && found.is_number())) return at + ": another type";
+  if (expected.is_object()) {
+    for (const auto& [key, value] : expected.items()) {
+      const std::string place = at.empty() ? key : absl::StrCat(at, ".", key);
+      if (!found.contains(key)) return place + ": missing";
+      if (std::string difference = FirstDifference(value, found[key], place); !difference.empty()) return difference;
+    }
+  } else if (expected.is_array()) {
+    if (expected.size() != found.size()) return absl::StrCat(at, ": expected ", expected.size(), " entries; found ", found.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (std::string difference = FirstDifference(expected[i], found[i], absl::StrCat(at, "[", i, "]")); !difference.empty()) return difference;
+    }
+  } else if (expected != found) {
+    return absl::StrCat(at, ": expected ", expected.dump(), "; found ", found.dump());
+  }
+  return expected.size() == found.size() ? "" : at + ": another number of fields";
+}
+
+TEST(Golden, SearchCounters) {
+  const SampleFolder folder;
+  BuildOptions options;
+  options.base = "datasets/sample/base.u8bin";
+  options.out = folder / "sample.hmann";
+  options.threads = 2;
+  const BuildReport report = MustBuild(options);
+  const auto index = *Index::Open(options.out);
+  const VectorFile queries = *VectorFile::Open("datasets/sample/query.u8bin");
+  const GroundTruth truth = *ReadGroundTruth("datasets/sample/query.gt100");
+
+  Json golden = {{"what", "sums over the 200 queries of the sample, index built with the defaults; see index/golden_test.cc"},
+                 {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
+  for (const SearchOptions& dials : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = Walk::kPool},
+                                     SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = Walk::kPool},
+                                     SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = Walk::kPool},
+                                     SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kPool},
+                                     SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = Walk::kPool},
+                                     SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = Walk::kBeams},
+                                     SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = Walk::kBeams},
+                                     SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = Walk::kBeams}}) {
+    golden["searches"].push_back(WorkOf(index, queries, truth, dials));
+  }
+  if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string(mode) == "overwrite") {
+    std::ofstream(kGolden) << golden.dump(2) << "\n";
+    return;
+  }
+  std::ifstream in(kGolden);
+  ASSERT_TRUE(in.good()) << kGolden << " is missing: HMANN_GOLDEN=overwrite makes it";
+  EXPECT_EQ(FirstDifference(Json::parse(in), golden), "") << "if that is what the change is about, run with HMANN_GOLDEN=overwrite";
+}
+
+}  // namespace
+}  // namespace hmann

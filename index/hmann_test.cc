@@ -1,0 +1,212 @@
+#include "index/hmann.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/generate.h"
+#include "datasets/ground_truth.h"
+#include "datasets/recall.h"
+#include "datasets/vector_file.h"
+#include "index/build/build_samples.h"
+#include "index/graph/reference_search.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Answers {
+  std::vector<std::vector<Neighbour>> nearest;  ///< one list a query
+  Counters total;
+};
+
+Answers SearchAll(const std::shared_ptr<const Index>& index, const VectorFile& queries, const SearchOptions& options) {
+  Answers answers;
+  Searcher searcher(index);
+  for (std::uint64_t i = 0; i < queries.n(); ++i) {
+    answers.nearest.emplace_back();
+    const absl::Status status = searcher.Search(queries.Row(i), options, &answers.nearest.back(), &answers.total);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return answers;
+}
+
+void ExpectSame(const Answers& found, const Answers& expected) {
+  ASSERT_EQ(found.nearest.size(), expected.nearest.size());
+  for (std::size_t query = 0; query < found.nearest.size(); ++query) {
+    ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
+    for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
+      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label) << "query " << query << ", neighbour " << i;
+      ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance) << "query " << query << ", neighbour " << i;
+    }
+  }
+}
+
+/// The sample that ships with hmann: 10,000 SIFT vectors, 200 queries; built once.
+class Sample : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new SampleFolder;
+    BuildOptions options;
+    options.base = "datasets/sample/base.u8bin";
+    options.out = *folder_ / "sample.hmann";
+    options.threads = 2;
+    report_ = new BuildReport(MustBuild(options));
+    queries_ = new VectorFile(*VectorFile::Open("datasets/sample/query.u8bin"));
+    truth_ = new GroundTruth(*ReadGroundTruth("datasets/sample/query.gt100"));
+    index_ = *Index::Open(*folder_ / "sample.hmann");
+  }
+  static void TearDownTestSuite() {
+    index_.reset();
+    delete truth_;
+    delete queries_;
+    delete report_;
+    delete folder_;
+  }
+
+  static double Recall(const Answers& answers, std::uint32_t k) {
+    double sum = 0;
+    for (std::uint64_t query = 0; query < queries_->n(); ++query) {
+      std::vector<std::uint64_t> ids;
+      std::vector<float> distances;
+      for (const Neighbour& neighbour : answers.nearest[query]) {
+        ids.push_back(neighbour.label);
+        distances.push_back(neighbour.distance);
+      }
+      sum += RecallAtK(*truth_, query, k, ids, distances);
+    }
+    return sum / static_cast<double>(queries_->n());
+  }
+
+  static inline SampleFolder* folder_ = nullptr;
+  static inline BuildReport* report_ = nullptr;
+  static inline VectorFile* queries_ = nullptr;
+  static inline GroundTruth* truth_ = nullptr;
+  static inline std::shared_ptr<const Index> index_;
+};
+
+TEST_F(Sample, IsFoundAgain) {
+  EXPECT_EQ(report_->self_recall_at_1, 1.0);
+  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+    EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95) << "at the defaults, walk " << static_cast<int>(walk);
+  }
+  EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 100, .ef_l1 = 64, .ef_l0 = 300}), 100), 0.98);
+}
+
+TEST_F(Sample, RecallGrowsWithEachEf) {
+  constexpr double kNoise = 0.004;  // 2,000 answers
+  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+    double before = 0;
+    for (const std::int64_t ef_l0 : {0, 1, 2, 4, 8, 16, 32, 64, 128}) {
+      const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
+      EXPECT_GE(recall, before - kNoise) << "ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+      before = std::max(before, recall);
+    }
+    EXPECT_GT(before, 0.97);
+    for (const std::int64_t ef_l0 : {0, 2, 16}) {
+      before = 0;
+      for (const std::uint32_t ef_l1 : {1, 2, 4, 8, 16, 32, 64, 128}) {
+        const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk}), 10);
+        EXPECT_GE(recall, before - kNoise) << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+        before = std::max(before, recall);
+      }
+    }
+  }
+}
+
+TEST_F(Sample, AnswersDoNotDependOnTheTier) {
+  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = Walk::kPool}, beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = Walk::kBeams};
+  const Answers by_pool = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
+  for (const OpenOptions& options : {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
+                                     OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
+    SCOPED_TRACE(absl::StrCat(options.fast, ", ", options.slow));
+    const auto index = Index::Open(*folder_ / "sample.hmann", options);
+    ASSERT_TRUE(index.ok()) << index.status();
+    (*index)->Warm();
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(SearchAll(*index, *queries_, pool), by_pool));
+    const Answers found = SearchAll(*index, *queries_, beams);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(found, by_beams));
+    EXPECT_EQ(found.total.slow_reads, by_beams.total.slow_reads);
+    bool slow_is_named = false;
+    for (const Placement& placement : (*index)->Placements()) {
+      EXPECT_GT(placement.bytes, 0u) << placement.structure;
+      slow_is_named |= placement.structure == "l0" && placement.tier == options.slow;
+    }
+    EXPECT_TRUE(slow_is_named);
+  }
+}
+
+TEST_F(Sample, SearchersDoNotDisturbEachOther) {
+  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2};
+  const Answers expected = SearchAll(index_, *queries_, options);
+  std::vector<Answers> found(3);
+  std::vector<std::thread> threads;
+  for (Answers& answers : found) threads.emplace_back([&] { answers = SearchAll(index_, *queries_, options); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Answers& answers : found) ASSERT_NO_FATAL_FAILURE(ExpectSame(answers, expected));
+}
+
+/// The whole engine, built index and all, against the reference.
+TEST_F(Sample, WorkIsTheReferences) {
+  const IndexFile file = *IndexFile::Open(*folder_ / "sample.hmann");
+  const LayerLinks links = ReadLinks(file);
+  const VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin");
+  const ReferenceIndex reference{index_->kernels(), file.layers(), [&](std::uint32_t layer, NodeId id) { return links[layer][id]; },
+                                 [&](NodeId id) { return base.Row(LabelOf(file, id)); }, [&](NodeId id) { return file.records().RecordBytes(id); }};
+  Searcher searcher(index_);
+  for (const auto& [k, ef_l1, ef_l0, pool] : {std::tuple(10u, 16u, 64u, true), {10u, 4u, 30u, true}, {10u, 32u, 2u, false}, {100u, 8u, 0u, true}}) {
+    for (std::uint64_t query = 0; query < 40; ++query) {
+      std::vector<Neighbour> nearest;
+      Counters counters;
+      const SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? Walk::kPool : Walk::kBeams};
+      ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &nearest, &counters).ok());
+      const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
+      ASSERT_EQ(nearest.size(), expected.nearest.size());
+      for (std::size_t i = 0; i < nearest.size(); ++i) ASSERT_EQ(nearest[i].label, LabelOf(file, expected.nearest[i].id));
+      EXPECT_EQ(counters.distances_fast, expected.counters.distances_fast);
+      EXPECT_EQ(counters.distances_slow, expected.counters.distances_slow);
+      EXPECT_EQ(counters.slow_reads, expected.counters.slow_reads);
+      EXPECT_EQ(counters.slow_bytes, expected.counters.slow_bytes);
+      EXPECT_EQ(counters.rounds, expected.counters.rounds);
+    }
+  }
+}
+
+TEST_F(Sample, IsVerifiedAndDescribed) {
+  Progress quiet(Progress::Show::kNever);
+  EXPECT_TRUE(Verify(*folder_ / "sample.hmann", quiet).ok());
+  const auto info = ReadInfo(*folder_ / "sample.hmann");
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->n, 10000u);
+  EXPECT_EQ(info->dim, 128u);
+  EXPECT_EQ(info->content_hash, report_->info.content_hash);
+  EXPECT_EQ(index_->info().content_hash, report_->info.content_hash);
+}
+
+TEST(Open, RefusesWhatItCannotServe) {
+  const SampleFolder folder;
+  EXPECT_EQ(Index::Open(folder / "absent").status().code(), absl::StatusCode::kNotFound);
+  const std::string foreign = folder / "foreign";
+  std::ofstream(foreign) << "a text of some length, and no index at all";
+  EXPECT_THAT(std::string(Index::Open(foreign).status().message()), AllOf(HasSubstr(foreign), HasSubstr("not an hmann index")));
+  BuildOptions options;
+  options.base = folder / "base.u8bin";
+  options.out = folder / "index";
+  WriteGenerated(options.base, {.n = 50, .dim = 4});
+  MustBuild(options);
+  EXPECT_TRUE(Index::Open(options.out).ok());
+  EXPECT_THAT(std::string(Index::Open(options.out, {.slow = "tape"}).status().message()), HasSubstr("tape"));
+  EXPECT_EQ(Index::Open(options.out, {.fast = "numa:999"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Index::Open(options.out, {.fast = "mapped:" + folder / "x"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,55 @@
+# cmake --install: the program with its manual and completion, and the library as find_package(hmann) and pkg-config find it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/hmann)
+set(library_rooms index index/search index/build index/format index/tiers index/graph datasets index/distance index/base)
+
+# hmann.h and what it includes; nothing else is public.
+foreach(header index/hmann.h index/base/progress.h index/build/options.h index/distance/distance.h index/distance/types.h index/format/info.h
+        index/search/options.h)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${headers}/${folder} COMPONENT library)
+endforeach()
+
+set(libraries "")
+foreach(room IN LISTS library_rooms)
+  hmann_target_name(${room} target)
+  install(TARGETS ${target} EXPORT hmann ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library INCLUDES DESTINATION ${headers})
+  string(APPEND libraries " -l${target}")
+endforeach()
+set_target_properties(hmann_index PROPERTIES EXPORT_NAME hmann)
+install(EXPORT hmann NAMESPACE hmann:: FILE hmann-targets.cmake DESTINATION ${package} COMPONENT library)
+
+file(CONFIGURE OUTPUT hmann-config.cmake @ONLY CONTENT [[
+include(CMakeFindDependencyMacro)
+find_dependency(absl)
+find_dependency(nlohmann_json)
+find_dependency(Threads)
+include(${CMAKE_CURRENT_LIST_DIR}/hmann-targets.cmake)
+]])
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/hmann-config-version.cmake COMPATIBILITY SameMinorVersion)
+file(CONFIGURE OUTPUT hmann.pc @ONLY CONTENT [[
+prefix=@CMAKE_INSTALL_PREFIX@
+Name: hmann
+Description: Nearest-neighbour search in two-tier memory (HM-ANN)
+Version: @PROJECT_VERSION@
+Requires: absl_status absl_statusor
+Requires.private: absl_strings absl_str_format libxxhash numa hdf5
+Cflags: -I${prefix}/@headers@
+Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@@libraries@
+Libs.private: -pthread
+]])
+install(FILES ${CMAKE_BINARY_DIR}/hmann-config.cmake ${CMAKE_BINARY_DIR}/hmann-config-version.cmake DESTINATION ${package} COMPONENT library)
+install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+
+if(TARGET hmann)
+  install(TARGETS hmann RUNTIME)
+  install(CODE "
+    set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+    file(MAKE_DIRECTORY \"\${share}/bash-completion/completions\")
+    execute_process(COMMAND $<TARGET_FILE:hmann> man --out \"\${share}/man/man1\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND $<TARGET_FILE:hmann> completion bash OUTPUT_FILE \"\${share}/bash-completion/completions/hmann\"
+      COMMAND_ERROR_IS_FATAL ANY)")
+endif()

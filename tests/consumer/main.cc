@@ -1,0 +1,29 @@
+// Builds an index of the vector file given, searches it with a vector of zeros, and prints the nearest label.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "index/hmann.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  hmann::BuildOptions options;
+  options.base = argv[1];
+  options.out = argv[2];
+  options.rows = 1000;
+  hmann::Progress progress(hmann::Progress::Show::kNever);
+  if (const auto built = hmann::Build(options, progress); !built.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(built.status().message()).c_str());
+    return 1;
+  }
+  const auto index = hmann::Index::Open(options.out);
+  if (!index.ok()) return 1;
+  hmann::Searcher searcher(*index);
+  const std::vector<std::uint8_t> query((*index)->info().dim);
+  std::vector<hmann::Neighbour> nearest;
+  hmann::SearchOptions dials;
+  dials.k = 1;
+  if (!searcher.Search(query.data(), dials, &nearest).ok() || nearest.size() != 1) return 1;
+  std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(nearest[0].label), nearest[0].distance);
+  return 0;
+}

@@ -1,0 +1,25 @@
+# cmake -DBUILD=build/release -DSOURCE=. -P install_test.cmake: installs the library, builds tests/consumer against it with find_package,
+# and runs it. The same source is compiled once more with the flags that pkg-config gives.
+set(folder ${BUILD}/install_test)
+set(run COMMAND_ERROR_IS_FATAL ANY)
+file(REMOVE_RECURSE ${folder})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component library --prefix ${folder}/prefix OUTPUT_QUIET ${run})
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${folder}/consumer -G Ninja -DCMAKE_PREFIX_PATH=${folder}/prefix
+  OUTPUT_QUIET ${run})
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/consumer ${run})
+execute_process(COMMAND ${folder}/consumer/consumer ${SOURCE}/datasets/sample/base.u8bin ${folder}/a.hmann OUTPUT_VARIABLE out ${run})
+if(NOT out MATCHES "^nearest [0-9]+ at [0-9.]+\n$")
+  message(FATAL_ERROR "the consumer printed: ${out}")
+endif()
+
+file(GLOB_RECURSE pc ${folder}/prefix/*/hmann.pc)
+get_filename_component(pc_folder "${pc}" DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${pc_folder})
+execute_process(COMMAND pkg-config --define-variable=prefix=${folder}/prefix --cflags --libs --static hmann OUTPUT_VARIABLE flags
+  OUTPUT_STRIP_TRAILING_WHITESPACE ${run})
+separate_arguments(flags)
+execute_process(COMMAND c++ -std=c++20 ${SOURCE}/tests/consumer/main.cc ${flags} -o ${folder}/by_pkg_config ${run})
+execute_process(COMMAND ${folder}/by_pkg_config ${SOURCE}/datasets/sample/base.u8bin ${folder}/b.hmann OUTPUT_VARIABLE again ${run})
+if(NOT again STREQUAL out)
+  message(FATAL_ERROR "found by pkg-config, it printed: ${again}instead of: ${out}")
+endif()
