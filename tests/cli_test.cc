@@ -112,17 +112,27 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
   IsWrongUsage(Hmann({"verify"}), "INDEX");
   IsWrongUsage(Hmann({"build", "--base", kBase}), "--out");
   const std::vector<std::pair<std::vector<std::string>, std::string>> build = {
-      {{"--m", "1"}, "--m"},           {{"--promote", "1"}, "--promote"},         {{"--promote", "0"}, "--promote"},
-      {{"--metric", "l7"}, "l7"},      {{"--fast-memory", "1.5GiB"}, "1.5GiB"},   {{"--promotion", "luck"}, "luck"},
-      {{"--threads", "-1"}, "--threads"}, {{"--promote", "0.1", "--fast-memory", "1GiB"}, "--fast-memory"}, {{"extra"}, "extra"}};
+      {{"--m", "1"}, "--m"},
+      {{"--promote", "1"}, "--promote"},
+      {{"--promote", "0"}, "--promote"},
+      {{"--metric", "l7"}, "l7"},
+      {{"--fast-memory", "1.5GiB"}, "1.5GiB"},
+      {{"--promotion", "luck"}, "luck"},
+      {{"--threads", "-1"}, "--threads"},
+      {{"--promote", "0.1", "--fast-memory", "1GiB"}, "--fast-memory"},
+      {{"extra"}, "extra"}};
   for (const auto& [more, word] : build) {
     std::vector<std::string> arguments = {"build", "--base", kBase, "--out", "never.hmann"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     IsWrongUsage(Hmann(arguments), word);
   }
-  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {
-      {{"--k", "0"}, "--k"},         {{"--k", "ten"}, "--k"},  {{"--walk", "moon"}, "moon"}, {{"--threads", "0"}, "--threads"},
-      {{"--ef-l1", "0"}, "--ef-l1"}, {{"--out", "a.csv"}, ".csv"}, {{"--query-threads", "65"}, "--query-threads"}};
+  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {{{"--k", "0"}, "--k"},
+                                                                                {{"--k", "ten"}, "--k"},
+                                                                                {{"--walk", "moon"}, "moon"},
+                                                                                {{"--threads", "0"}, "--threads"},
+                                                                                {{"--ef-l1", "0"}, "--ef-l1"},
+                                                                                {{"--out", "a.csv"}, ".csv"},
+                                                                                {{"--query-threads", "65"}, "--query-threads"}};
   for (const auto& [more, word] : search) {
     std::vector<std::string> arguments = {"search", "never.hmann", "--queries", kQueries};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -137,8 +147,9 @@ TEST(Usage, CompletionIsBashThatCompletes) {
   Succeeds(script);
   WriteFile(folder / "hmann.bash", script.out);
   const auto complete = [&](const std::string& words, int at) {
-    return RunProgram({"/bin/bash", "-ec", absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at,
-                                                 "; _hmann; echo ${COMPREPLY[@]}")});
+    return RunProgram(
+        {"/bin/bash", "-ec",
+         absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")});
   };
   EXPECT_EQ(complete("hmann bui", 1).out, "build\n");
   EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");
@@ -160,8 +171,8 @@ TEST(Usage, EveryCommandHasAManualPage) {
 TEST(Reports, BuildInfoAndVerifyAgree) {
   const TestFolder folder("reports");
   const std::string index = folder / "a.hmann";
-  const Outcome built = Hmann({"build", "--base", kBase, "--out", index, "--rows", "3000", "--promote", "0.2", "--m", "8", "--threads", "2",
-                               "--json"});
+  const Outcome built =
+      Hmann({"build", "--base", kBase, "--out", index, "--rows", "3000", "--promote", "0.2", "--m", "8", "--threads", "2", "--json"});
   Succeeds(built);
   const json build = json::parse(built.out);
   EXPECT_EQ(build["n"], 3000);
@@ -204,8 +215,8 @@ TEST(Reports, SearchFindsAndCounts) {
   const TestFolder folder("search");
   const std::string index = folder / "sample.hmann";
   Succeeds(Hmann({"build", "--base", kBase, "--out", index}));
-  const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k", "10", "--ef-l1", "100", "--ef-l0", "50",
-                             "--walk", "pool", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
+  const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k", "10", "--ef-l1", "100", "--ef-l0",
+                             "50", "--walk", "pool", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
   Succeeds(ran);
   const json report = json::parse(ran.out);
   EXPECT_GE(report["recall"], 0.95);
@@ -221,7 +232,8 @@ TEST(Reports, SearchFindsAndCounts) {
   const std::string ids = folder / "a.ibin";
   const std::string truth = folder / "a.gt";
   for (const std::string& out : {ids, truth}) {
-    Succeeds(Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool", "--out", out}));
+    Succeeds(
+        Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool", "--out", out}));
   }
   const std::size_t queries = report["queries"];
   EXPECT_EQ(ReadFile(ids).size(), 8 + queries * 10 * 4);

@@ -17,9 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::set<std::string> kForeignFolders = {"build", "data", "node_modules", "__pycache__"};
-const std::set<std::string> kTextSuffixes = {".cc",    ".h",   ".def", ".proto", ".cmake", ".txt", ".md",
-                                             ".json",  ".js",  ".mjs", ".ts",    ".html",  ".css", ".py",
-                                             ".jsonl", ".cfg", ".in",  ".sh",    ".yml",   ".yaml"};
+const std::set<std::string> kTextSuffixes = {".cc", ".h",    ".def", ".proto", ".cmake", ".txt", ".md", ".json", ".js",  ".mjs",
+                                             ".ts", ".html", ".css", ".py",    ".jsonl", ".cfg", ".in", ".sh",   ".yml", ".yaml"};
 
 bool OursToEnter(const fs::directory_entry& entry, const fs::path& root) {
   const std::string name = entry.path().filename().string();
@@ -36,7 +35,8 @@ bool IsText(const fs::path& path) {
 
 std::string Blank(const std::string& text, std::size_t begin, std::size_t end) {
   std::string blank = text.substr(begin, end - begin);
-  std::replace_if(blank.begin(), blank.end(), [](char c) { return c != '\n'; }, ' ');
+  std::replace_if(
+      blank.begin(), blank.end(), [](char c) { return c != '\n'; }, ' ');
   return blank;
 }
 
@@ -55,8 +55,10 @@ std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
   const bool digit_separator = text[i] == '\'' && i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
   if ((text[i] != '"' && text[i] != '\'') || digit_separator) return i;
   for (std::size_t j = i + 1; j < text.size(); ++j) {
-    if (text[j] == '\\') ++j;
-    else if (text[j] == text[i] || text[j] == '\n') return j + 1;
+    if (text[j] == '\\')
+      ++j;
+    else if (text[j] == text[i] || text[j] == '\n')
+      return j + 1;
   }
   return text.size();
 }

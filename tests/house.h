@@ -8,7 +8,7 @@
 namespace hmann {
 
 struct SourceFile {
-  std::string path;                ///< from the root: "index/graph/beam.h"
+  std::string path;  ///< from the root: "index/graph/beam.h"
   std::string text;
   std::vector<std::string> lines;  ///< of text
 

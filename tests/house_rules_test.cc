@@ -168,21 +168,24 @@ TEST(HouseRules, EveryTestIsBuilt) {
 }
 
 struct Ban {
-  std::regex pattern;       ///< over code without comments and literals
+  std::regex pattern;  ///< over code without comments and literals
   const char* instead;
-  std::regex allowed_in;    ///< paths where it may stand
+  std::regex allowed_in;  ///< paths where it may stand
 };
 
 const std::vector<Ban>& Bans() {
   static const auto* bans = new std::vector<Ban>{
       {std::regex(R"(\b(s?rand|random_device)\b *[({;> ])"), "index/base/random.h: seeded, by counter", std::regex("^$")},
-      {std::regex(R"(\bmt19937(_64)?\b)"), "index/base/random.h: by counter, whatever the threads do", std::regex("^tests/|conformance|_(test|bench)\\.cc$")},
+      {std::regex(R"(\bmt19937(_64)?\b)"), "index/base/random.h: by counter, whatever the threads do",
+       std::regex("^tests/|conformance|_(test|bench)\\.cc$")},
       {std::regex(R"(\bstrtok(_r)?\b)"), "absl::StrSplit", std::regex("^$")},
       {std::regex(R"(\bv?sprintf\b)"), "absl::StrFormat", std::regex("^$")},
-      {std::regex(R"(\b(atoi|atol|atof|strtol|strtoul|strtod|stoi|stol|stoul|stoull|stod|stof)\b *\()"), "absl::SimpleAtoi and its kin, which can fail",
-       std::regex("^tests/house")},
-      {std::regex(R"(\bstd::(cout|cerr|clog)\b)"), "a Status upwards; only tools/ and eval/ talk to people", std::regex("^(tools|eval|tests)/|_(test|bench)\\.cc$")},
-      {std::regex(R"((^|[^\w.>])(std::)?v?printf *\()"), "a Status upwards; only tools/ and eval/ talk to people", std::regex("^(tools|eval)/|_(main|bench)\\.cc$")},
+      {std::regex(R"(\b(atoi|atol|atof|strtol|strtoul|strtod|stoi|stol|stoul|stoull|stod|stof)\b *\()"),
+       "absl::SimpleAtoi and its kin, which can fail", std::regex("^tests/house")},
+      {std::regex(R"(\bstd::(cout|cerr|clog)\b)"), "a Status upwards; only tools/ and eval/ talk to people",
+       std::regex("^(tools|eval|tests)/|_(test|bench)\\.cc$")},
+      {std::regex(R"((^|[^\w.>])(std::)?v?printf *\()"), "a Status upwards; only tools/ and eval/ talk to people",
+       std::regex("^(tools|eval|tests)/|_(main|bench)\\.cc$")},
       {std::regex(R"(\bassert *\()"), "HMANN_CHECK, which release builds keep", std::regex("^$")},
       {std::regex(R"(\bthrow\b)"), "absl::Status", std::regex("^(tools|tests)/|_test\\.cc$")},
       {std::regex(R"(\busing namespace std *;)"), "the names in full", std::regex("^$")},
@@ -240,7 +243,8 @@ TEST(HouseRules, FilesAreSmall) {
   for (auto it = fs::recursive_directory_iterator("."); it != fs::recursive_directory_iterator(); ++it) {
     const std::string name = it->path().filename().string();
     const bool top = it.depth() == 0;
-    if (it->is_directory() && ((top && (name == "build" || name == "data")) || name == "node_modules" || name == ".git" || name == ".cache")) {
+    if (it->is_directory() &&
+        ((top && (name == "build" || name == "data")) || name == "node_modules" || name == ".git" || name == ".cache")) {
       it.disable_recursion_pending();
     } else if (it->is_regular_file() && !it->is_symlink()) {
       EXPECT_LE(it->file_size(), kMostFileBytes) << it->path() << ": large files do not belong in the repository";

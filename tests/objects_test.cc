@@ -48,7 +48,8 @@ TEST_F(ReleaseObjects, NoAvxOutsideKernelFiles) {
   for (const fs::path& object : Objects()) {
     std::istringstream code(OutputOf({"objdump", "-d", "--no-show-raw-insn", object.string()}));
     for (std::string line; std::getline(code, line);) {
-      const bool found = line.find("ymm") != std::string::npos || line.find("zmm") != std::string::npos || line.find("\tv") != std::string::npos;
+      const bool found =
+          line.find("ymm") != std::string::npos || line.find("zmm") != std::string::npos || line.find("\tv") != std::string::npos;
       if (!found || !std::regex_search(line, avx)) continue;
       if (IsKernel(object)) in_kernels = true;
       if (IsKernel(object)) break;

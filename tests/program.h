@@ -14,13 +14,13 @@ namespace hmann {
 struct Outcome {
   int exit_code = -1;  ///< -1 when a signal ended it
   int signal = 0;
-  std::string out;     ///< stdout
+  std::string out;  ///< stdout
   std::string err;
 };
 
 struct RunOptions {
-  std::optional<std::uint64_t> most_file_bytes;              ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
-  std::string stdout_to;                                     ///< a file instead of Outcome::out
+  std::optional<std::uint64_t> most_file_bytes;                  ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
+  std::string stdout_to;                                         ///< a file instead of Outcome::out
   std::vector<std::pair<std::string, std::string>> environment;  ///< besides what the test has
 };
 
@@ -42,7 +42,9 @@ class Program {
   std::filesystem::path folder_;  ///< of its output files
 };
 
-inline Outcome RunProgram(const std::vector<std::string>& command, const RunOptions& options = {}) { return Program(command, options).Wait(); }
+inline Outcome RunProgram(const std::vector<std::string>& command, const RunOptions& options = {}) {
+  return Program(command, options).Wait();
+}
 
 /// A new folder under testing::TempDir(), removed with all it holds when this goes.
 class TestFolder {

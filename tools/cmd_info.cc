@@ -49,7 +49,8 @@ absl::Status DescribeCpu(bool json) {
   HMANN_ASSIGN_OR_RETURN(const std::string_view chosen, ChosenSimd());
   nlohmann::ordered_json levels = nlohmann::ordered_json::array();
   for (const SimdLevel& level : BuiltSimdLevels()) levels.push_back({{"name", level.name}, {"supported", level.supported()}});
-  if (json) return PrintJson({{"simd", std::string(chosen)}, {"levels", levels}, {"cores", UsableCores()}, {"memory_bytes", UsableMemoryBytes()}});
+  if (json)
+    return PrintJson({{"simd", std::string(chosen)}, {"levels", levels}, {"cores", UsableCores()}, {"memory_bytes", UsableMemoryBytes()}});
   for (const auto& level : levels) {
     const auto name = level["name"].get<std::string>();
     std::cerr << absl::StrFormat("%-8s %s%s\n", name, level["supported"].get<bool>() ? "supported" : "not supported by this CPU",

@@ -24,8 +24,8 @@ std::string Plain(const std::string& text) {
 
 std::string Page(CLI::App* command, const std::vector<std::string>& path) {
   const std::string name = absl::StrJoin(path, "-");
-  std::string page = absl::StrCat(".TH ", absl::AsciiStrToUpper(name), " 1 \"\" \"hmann ", HMANN_VERSION, "\"\n.SH NAME\n", Plain(name), " \\- ",
-                                  Plain(command->get_description()), "\n.SH SYNOPSIS\n.B ", Plain(absl::StrJoin(path, " ")), "\n");
+  std::string page = absl::StrCat(".TH ", absl::AsciiStrToUpper(name), " 1 \"\" \"hmann ", HMANN_VERSION, "\"\n.SH NAME\n", Plain(name),
+                                  " \\- ", Plain(command->get_description()), "\n.SH SYNOPSIS\n.B ", Plain(absl::StrJoin(path, " ")), "\n");
   for (const CLI::Option* option : command->get_options()) {
     if (option->get_positional()) absl::StrAppend(&page, ".I ", Plain(option->get_name()), "\n");
   }

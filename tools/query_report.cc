@@ -73,10 +73,17 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nloh
 
 void AddCounters(const Counters& sum, double queries, nlohmann::ordered_json* figures) {
   const std::pair<const char*, std::uint64_t> lines[] = {
-      {"distances_fast", sum.distances_fast}, {"distances_slow", sum.distances_slow}, {"sketches", sum.sketches},
-      {"slow_reads", sum.slow_reads},         {"slow_touches", sum.slow_touches},     {"slow_bytes", sum.slow_bytes},
-      {"rounds", sum.rounds},                 {"migrated", sum.migrated},             {"migrated_used", sum.migrated_used},
-      {"expanded_l1", sum.expanded_l1},       {"expanded_l0", sum.expanded_l0},
+      {"distances_fast", sum.distances_fast},
+      {"distances_slow", sum.distances_slow},
+      {"sketches", sum.sketches},
+      {"slow_reads", sum.slow_reads},
+      {"slow_touches", sum.slow_touches},
+      {"slow_bytes", sum.slow_bytes},
+      {"rounds", sum.rounds},
+      {"migrated", sum.migrated},
+      {"migrated_used", sum.migrated_used},
+      {"expanded_l1", sum.expanded_l1},
+      {"expanded_l0", sum.expanded_l0},
   };
   for (const auto& [name, total] : lines) (*figures)[name] = static_cast<double>(total) / queries;
 }
@@ -144,8 +151,7 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
 }
 
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(AnswerWriter writer,
-                         AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
+  HMANN_ASSIGN_OR_RETURN(AnswerWriter writer, AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
   for (const std::vector<Neighbour>& answer : run.answers) {
     const Columns columns = Split(answer);
     HMANN_RETURN_IF_ERROR(writer.Append(columns.labels, columns.distances));

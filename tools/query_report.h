@@ -22,24 +22,24 @@ struct QueryFlags {
   std::string groundtruth;  ///< optional
   std::string out;          ///< optional: .ibin, .gt or .jsonl
   SearchOptions search;
-  std::uint64_t rows = 0;   ///< first queries only; 0: all
-  int threads = 1;          ///< queries side by side
+  std::uint64_t rows = 0;  ///< first queries only; 0: all
+  int threads = 1;         ///< queries side by side
   bool json = false;
 };
 
-/// Declares --queries --k --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on `app`; `flags` must outlive it.
-/// Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
+/// Declares --queries --k --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on `app`; `flags` must outlive
+/// it. Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
 void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 
 /// The answers to a file of queries, and what they took.
 struct QueryRun {
-  SearchOptions dials;                           ///< as resolved: what really ran
-  std::string simd;                              ///< "avx512": who computed the distances (the server's, for `query`)
+  SearchOptions dials;  ///< as resolved: what really ran
+  std::string simd;     ///< "avx512": who computed the distances (the server's, for `query`)
   int threads = 1;
-  std::vector<std::vector<Neighbour>> answers;   ///< per query, nearest first
-  std::vector<std::uint64_t> latency_ns;         ///< per query
-  double seconds = 0;                            ///< wall time of the whole run
-  std::optional<Counters> counters;              ///< sum over all queries; absent when nobody counted
+  std::vector<std::vector<Neighbour>> answers;  ///< per query, nearest first
+  std::vector<std::uint64_t> latency_ns;        ///< per query
+  double seconds = 0;                           ///< wall time of the whole run
+  std::optional<Counters> counters;             ///< sum over all queries; absent when nobody counted
 };
 
 /// Reads --groundtruth, if given, so that a wrong one is known before the queries run. Errors: as Summarise.

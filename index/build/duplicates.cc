@@ -44,17 +44,17 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
   return found;
 }
 
-void LinkDuplicates(const DuplicateGroups& duplicates, const std::vector<NodeId>& node_of, InsertionGraph& graph) {
+void LinkDuplicates(const std::vector<std::vector<NodeId>>& groups, InsertionGraph& graph) {
   const std::uint32_t most = graph.max_degree(0);
-  for (const std::vector<std::uint32_t>& group : duplicates.groups) {
+  for (const std::vector<NodeId>& group : groups) {
     for (std::size_t i = 0; i < group.size(); ++i) {
-      NodeId* links = graph.Links(0, node_of[group[i]]);
+      NodeId* links = graph.Links(0, group[i]);
       std::uint32_t count = CountLinks(links, most);
       const std::size_t first_child = 2 * i + 1;
       const std::size_t children = std::min<std::size_t>(2, group.size() - std::min(group.size(), first_child));
-      if (i > 0) links[count++] = node_of[group[(i - 1) / 2]];
+      if (i > 0) links[count++] = group[(i - 1) / 2];
       count = std::min<std::uint32_t>(count, most - static_cast<std::uint32_t>(children));
-      for (std::size_t child = 0; child < children; ++child) links[count++] = node_of[group[first_child + child]];
+      for (std::size_t child = 0; child < children; ++child) links[count++] = group[first_child + child];
     }
   }
 }

@@ -22,8 +22,8 @@ struct DuplicateGroups {
 /// rows: n stored vectors of row_bytes at row_stride.
 DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes, std::size_t row_stride, ThreadPool& pool);
 
-/// Links the copies below their first. node_of[row]: node of a row in graph's bottom layer. A first whose list is full gives up its
-/// last links for its children.
-void LinkDuplicates(const DuplicateGroups& duplicates, const std::vector<NodeId>& node_of, InsertionGraph& graph);
+/// Links the copies of each group (nodes of graph's bottom layer) below its first. A first whose list is full gives up its last links for its
+/// children.
+void LinkDuplicates(const std::vector<std::vector<NodeId>>& groups, InsertionGraph& graph);
 
 }  // namespace hmann

@@ -47,19 +47,14 @@ TEST(LinkDuplicates, HangsCopiesInATreeBelowTheFirst) {
   const std::vector<std::byte> rows(kNodes);
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   InsertionGraph graph = *InsertionGraph::Make({kNodes}, {4}, rows.data(), 1, kernels);
-  DuplicateGroups duplicates;
-  duplicates.groups = {{}, {35, 36}};
-  for (std::uint32_t row = 3; row < 33; ++row) duplicates.groups[0].push_back(row);
-  std::vector<NodeId> node_of(kNodes);
-  for (NodeId row = 0; row < kNodes; ++row) node_of[row] = kNodes - 1 - row;
-  const auto links = [&](std::uint32_t row) {
-    const NodeId* list = graph.Links(0, node_of[row]);
-    std::vector<std::uint32_t> rows_linked;
-    for (std::uint32_t i = 0; i < CountLinks(list, 4); ++i) rows_linked.push_back(kNodes - 1 - list[i]);
-    return rows_linked;
+  std::vector<std::vector<NodeId>> groups = {{}, {35, 36}, {39}, {}};
+  for (NodeId node = 3; node < 33; ++node) groups[0].push_back(node);
+  const auto links = [&](NodeId node) {
+    const NodeId* list = graph.Links(0, node);
+    return std::vector<NodeId>(list, list + CountLinks(list, 4));
   };
-  for (std::uint32_t i = 0; i < 4; ++i) graph.Links(0, node_of[3])[i] = node_of[i < 3 ? i : 39];  // a full list
-  LinkDuplicates(duplicates, node_of, graph);
+  for (std::uint32_t i = 0; i < 4; ++i) graph.Links(0, 3)[i] = i < 3 ? i : 39;  // a full list
+  LinkDuplicates(groups, graph);
   EXPECT_THAT(links(3), testing::ElementsAre(0, 1, 4, 5)) << "the last links make room for the children";
   EXPECT_THAT(links(4), testing::ElementsAre(3, 6, 7));
   EXPECT_THAT(links(16), testing::ElementsAre(9, 30, 31));
@@ -68,6 +63,7 @@ TEST(LinkDuplicates, HangsCopiesInATreeBelowTheFirst) {
   EXPECT_THAT(links(35), testing::ElementsAre(36));
   EXPECT_THAT(links(36), testing::ElementsAre(35));
   EXPECT_TRUE(links(38).empty());
+  EXPECT_TRUE(links(39).empty()) << "alone in its group";
 }
 
 }  // namespace

@@ -35,7 +35,11 @@ class Inserter {
 
   void InsertBatch(NodeId begin, NodeId end) {
     pool_.ParallelFor(end - begin, 8, [&](std::size_t first, std::size_t last, int thread) {
-      for (std::size_t i = first; i < last; ++i) LinkNode(begin + static_cast<NodeId>(i), scratch_[static_cast<std::size_t>(thread)]);
+      for (std::size_t i = first; i < last; ++i) {
+        const NodeId node = begin + static_cast<NodeId>(i);
+        if (options_.left_out != nullptr && (*options_.left_out)[node]) continue;
+        LinkNode(node, scratch_[static_cast<std::size_t>(thread)]);
+      }
     });
     const std::size_t busy_layers = graph_.LevelOf(begin) + std::size_t{1};
     pool_.ParallelFor(busy_layers * kShards, 1, [&](std::size_t first, std::size_t last, int thread) {

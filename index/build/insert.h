@@ -58,6 +58,7 @@ struct InsertOptions {
   std::uint32_t bottom_links = 16;  ///< neighbours chosen for a new node in the bottom layer (M in phase 1, M_1 in phase 2)
   std::uint32_t upper_links = 16;   ///< and in the layers above it
   const std::atomic<bool>* cancelled = nullptr;
+  const std::vector<bool>* left_out = nullptr;  ///< [node], not owned: nodes that stay without links; never node 0
 };
 
 /// Inserts nodes 0, 1, 2, ... of the bottom layer up to `count` top-down (Malkov & Yashunin 2018, alg. 1) in batches: the nodes of a batch

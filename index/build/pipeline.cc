@@ -67,8 +67,10 @@ class Pipeline {
   absl::Status BuildBottom();
   /// Degree ranks; every node made reachable from the one of rank 0.
   absl::Status Rank();
-  /// Phase 2: the upper layers, inserted in order of rank.
+  /// Phase 2: the upper layers, inserted in order of rank; copies hung below their firsts in L1, and linked nowhere above.
   absl::Status Promote();
+  /// Makes equal_ groups of promoted ids, the highest rank first.
+  void KeepPromotedCopies();
   void CheckSelfRecall();
   absl::Status Write();
 
@@ -88,6 +90,7 @@ class Pipeline {
   std::vector<std::uint32_t> row_of_;   ///< [node]
   std::vector<NodeId> node_of_id_;      ///< [id]
   StoredVectors rows_;                  ///< by node
+  std::vector<std::vector<NodeId>> equal_;  ///< nodes with equal vectors, first the one that was inserted
   std::unique_ptr<InsertionGraph> bottom_;
   StoredVectors fast_rows_;             ///< by id < n1
   std::unique_ptr<InsertionGraph> upper_;
@@ -155,7 +158,7 @@ absl::Status Pipeline::CheckMemory() const {
 
 absl::Status Pipeline::BuildBottom() {
   Begin("order", n_, "vectors");
-  const DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
+  DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
   // Firsts in random order, so that a sorted base file makes no difference; their copies behind them. An imported graph keeps its own.
   row_of_.resize(n_);
@@ -173,6 +176,10 @@ absl::Status Pipeline::BuildBottom() {
     }
   }
   for (NodeId node = 0; node < n_; ++node) node_of[row_of_[node]] = node;
+  equal_ = std::move(duplicates.groups);
+  for (std::vector<NodeId>& group : equal_) {
+    for (NodeId& member : group) member = node_of[member];
+  }
   {
     // The block ends the old rows' life: they would stay in memory through the insertion.
     HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
@@ -196,7 +203,7 @@ absl::Status Pipeline::BuildBottom() {
   } else {
     const InsertOptions insert{ef_construction_, m_, m_, options_.cancelled};
     HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
-    LinkDuplicates(duplicates, node_of, *bottom_);
+    LinkDuplicates(equal_, *bottom_);
   }
   bottom_->DropUpperLayers();
   End("insert");
@@ -229,6 +236,16 @@ absl::Status Pipeline::Rank() {
   return absl::OkStatus();
 }
 
+void Pipeline::KeepPromotedCopies() {
+  std::vector<NodeId> id_of_node(equal_.empty() ? 0 : n_, kNoNode);
+  for (NodeId id = 0; id < layers_.n1() && !equal_.empty(); ++id) id_of_node[node_of_id_[id]] = id;
+  for (std::vector<NodeId>& group : equal_) {
+    for (NodeId& member : group) member = id_of_node[member];
+    std::sort(group.begin(), group.end());
+    while (!group.empty() && group.back() == kNoNode) group.pop_back();
+  }
+}
+
 absl::Status Pipeline::Promote() {
   Begin("promote", layers_.n1(), "nodes");
   if (layers_.n1() > 0) {
@@ -240,8 +257,14 @@ absl::Status Pipeline::Promote() {
     HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
                            InsertionGraph::Make(nodes, max_degree, fast_rows_.rows.data(), fast_rows_.stride, kernels_));
     upper_ = std::make_unique<InsertionGraph>(std::move(graph));
-    const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled};
+    KeepPromotedCopies();
+    std::vector<bool> copies(layers_.n1());
+    for (const std::vector<NodeId>& group : equal_) {
+      for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
+    }
+    const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled, &copies};
     HMANN_RETURN_IF_ERROR(InsertNodes(*upper_, layers_.n1(), insert, pool_, progress_));
+    LinkDuplicates(equal_, *upper_);
     report_.repaired_nodes += ConnectAll(*upper_, layers_.n1(), 0, ef_construction_).added_links;
   }
   End("promote");
