@@ -51,6 +51,7 @@ std::string HowItEnded(int status) {
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const int log_fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

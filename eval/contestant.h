@@ -47,6 +47,7 @@ struct Ready {
   Json settings = Json::array();
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving Json throws only in its own assertions.
 struct RunAnswer {
   double seconds = 0, cpu_seconds = 0;  ///< 0 in a counted run
   Json counters;                        ///< null in a timed one

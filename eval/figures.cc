@@ -13,6 +13,7 @@ double Seconds(const SettingRuns& runs, std::size_t round, RunClock clock) {
 
 std::vector<double> Qps(const SettingRuns& runs, const Reading& reading) {
   std::vector<double> qps;
+  qps.reserve(runs.seconds.size());
   for (std::size_t r = 0; r < runs.seconds.size(); ++r)
     qps.push_back(static_cast<double>(reading.queries) / Seconds(runs, r, reading.clock));
   return qps;
@@ -23,6 +24,7 @@ double Resolution(const Reading& reading) { return 1.0 / (static_cast<double>(re
 /// Indices of the points on the front, recall ascending.
 std::vector<std::size_t> Front(const std::vector<PointFigures>& points) {
   std::vector<OperatingPoint> operating;
+  operating.reserve(points.size());
   for (const PointFigures& point : points) operating.push_back({point.recall, point.qps});
   return ParetoFront(operating);
 }
@@ -73,6 +75,7 @@ double WallOverCpu(const ContestantRuns& runs) {
 
 std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, const Reading& reading) {
   std::vector<ContestantFigures> figures;
+  figures.reserve(runs.size());
   for (const ContestantRuns& contestant : runs) {
     figures.push_back({contestant.name, contestant.ready, contestant.build, Points(contestant, reading), {}, WallOverCpu(contestant)});
   }
@@ -131,6 +134,7 @@ std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) 
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Turn> turns;
+  turns.reserve(timed.size());
   for (const auto& [time, turn] : timed) turns.push_back(turn);
   if (round % 2 == 1) std::reverse(turns.begin(), turns.end());
   return turns;

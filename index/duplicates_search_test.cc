@@ -80,7 +80,8 @@ TEST_F(Copies, AllRowsAreOne) {
 TEST_F(Copies, TenVectorsAThousandTimesEach) {
   for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
     SCOPED_TRACE(std::string(Name(order)));
-    Make(10000, [](std::uint32_t row) { return row / 1000 * 97; }, order);
+    Make(
+        10000, [](std::uint32_t row) { return row / 1000 * 97; }, order);
     EXPECT_EQ(report_.duplicates, 9990u);
     EXPECT_EQ(report_.self_recall_at_1, 1.0);
     for (std::uint32_t row = 5; row < 10000; row += 1000) {
@@ -98,7 +99,8 @@ TEST_F(Copies, AmongManyOthers) {
   // 3000 different vectors, and 10 of them 300 times more.
   for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
     SCOPED_TRACE(std::string(Name(order)));
-    Make(6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
+    Make(
+        6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
     EXPECT_GE(report_.self_recall_at_1, 0.99);
     for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = Walk::kPool});
     std::vector<Neighbour> nearest;

@@ -1,12 +1,11 @@
 // Golden counters: the work of the searches of the sample, as a file that a person can read.
 //
-// Expect a change of tests/golden/search_counters.json with every change of the graph, of promotion or of a walk, and with nothing else: not
-// with threads, tier, SIMD level or machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
+// Expect a change of tests/golden/search_counters.json with every change of the graph, of promotion or of a walk, and with nothing else:
+// not with threads, tier, SIMD level or machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "datasets/ground_truth.h"
@@ -59,7 +58,8 @@ std::string FirstDifference(const Json& expected, const Json& found, const std::
   } else if (expected.is_array()) {
     if (expected.size() != found.size()) return absl::StrCat(at, ": expected ", expected.size(), " entries; found ", found.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (std::string difference = FirstDifference(expected[i], found[i], absl::StrCat(at, "[", i, "]")); !difference.empty()) return difference;
+      if (std::string difference = FirstDifference(expected[i], found[i], absl::StrCat(at, "[", i, "]")); !difference.empty())
+        return difference;
     }
   } else if (expected != found) {
     return absl::StrCat(at, ": expected ", expected.dump(), "; found ", found.dump());

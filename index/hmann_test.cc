@@ -96,7 +96,8 @@ class Sample : public testing::Test {
 TEST_F(Sample, IsFoundAgain) {
   EXPECT_EQ(report_->self_recall_at_1, 1.0);
   for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
-    EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95) << "at the defaults, walk " << static_cast<int>(walk);
+    EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95)
+        << "at the defaults, walk " << static_cast<int>(walk);
   }
   EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 100, .ef_l1 = 64, .ef_l0 = 300}), 100), 0.98);
 }
@@ -123,10 +124,12 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 }
 
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
-  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = Walk::kPool}, beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = Walk::kBeams};
+  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = Walk::kPool},
+      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = Walk::kBeams};
   const Answers by_pool = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
-  for (const OpenOptions& options : {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
-                                     OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
+  for (const OpenOptions& options :
+       {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
+        OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
     SCOPED_TRACE(absl::StrCat(options.fast, ", ", options.slow));
     const auto index = Index::Open(*folder_ / "sample.hmann", options);
     ASSERT_TRUE(index.ok()) << index.status();
@@ -160,9 +163,11 @@ TEST_F(Sample, WorkIsTheReferences) {
   const LayerLinks links = ReadLinks(file);
   const VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin");
   const ReferenceIndex reference{index_->kernels(), file.layers(), [&](std::uint32_t layer, NodeId id) { return links[layer][id]; },
-                                 [&](NodeId id) { return base.Row(LabelOf(file, id)); }, [&](NodeId id) { return file.records().RecordBytes(id); }};
+                                 [&](NodeId id) { return base.Row(LabelOf(file, id)); },
+                                 [&](NodeId id) { return file.records().RecordBytes(id); }};
   Searcher searcher(index_);
-  for (const auto& [k, ef_l1, ef_l0, pool] : {std::tuple(10u, 16u, 64u, true), {10u, 4u, 30u, true}, {10u, 32u, 2u, false}, {100u, 8u, 0u, true}}) {
+  for (const auto& [k, ef_l1, ef_l0, pool] :
+       {std::tuple(10u, 16u, 64u, true), {10u, 4u, 30u, true}, {10u, 32u, 2u, false}, {100u, 8u, 0u, true}}) {
     for (std::uint64_t query = 0; query < 40; ++query) {
       std::vector<Neighbour> nearest;
       Counters counters;

@@ -16,6 +16,7 @@
 namespace hmann {
 
 /// What the program was asked to build and answer.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws only in its own assertions.
 struct AdapterJob {
   std::string base, queries;     ///< vector files
   std::uint64_t rows = 0;        ///< first vectors of base only; 0: all

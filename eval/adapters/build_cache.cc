@@ -100,7 +100,7 @@ std::optional<BuildFigures> BuildCache::Find() const {
 absl::Status BuildCache::Keep(const std::function<absl::Status(const std::string& path)>& save, const BuildFigures& figures) const {
   const std::string temporary = absl::StrCat(index_path_, ".tmp.", ::getpid());
   std::error_code ignored;
-  if (const absl::Status status = save(temporary); !status.ok()) {
+  if (absl::Status status = save(temporary); !status.ok()) {
     fs::remove(temporary, ignored);
     return status;
   }

@@ -46,6 +46,7 @@ class Graph {
     Add(base, 0);
     std::atomic<std::uint64_t> next{1};
     std::vector<std::thread> threads;
+    threads.reserve(job.threads);
     std::vector<std::exception_ptr> errors(job.threads);
     for (int t = 0; t < job.threads; ++t) {
       threads.emplace_back([&, t] {

@@ -27,7 +27,9 @@ namespace hmann {
 /// A folder of this process, removed with its files.
 class SampleFolder {
  public:
-  SampleFolder() : path_(absl::StrCat(testing::TempDir(), "/hmann_build_", ::getpid(), "_", next_++)) { std::filesystem::create_directories(path_); }
+  SampleFolder() : path_(absl::StrCat(testing::TempDir(), "/hmann_build_", ::getpid(), "_", next_++)) {
+    std::filesystem::create_directories(path_);
+  }
   ~SampleFolder() { std::filesystem::remove_all(path_); }
   SampleFolder(const SampleFolder&) = delete;
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
@@ -69,6 +71,21 @@ void WriteRows(const std::string& path, std::uint32_t dim, const std::vector<T>&
   auto writer = VectorWriter::Create(path, dim);
   HMANN_CHECK(writer.ok() && SizeOf(writer->dtype()) == sizeof(T));
   HMANN_CHECK(writer->Append(reinterpret_cast<const std::byte*>(values.data()), values.size() / dim).ok() && writer->Commit().ok());
+}
+
+inline const char* SuffixOf(DType dtype) { return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin"; }
+
+/// A small build of clustered vectors.
+inline BuildOptions SmallBuild(const SampleFolder& folder, DType dtype, Metric metric, std::uint64_t n, std::uint32_t dim = 12) {
+  BuildOptions options;
+  options.base = folder / absl::StrCat("base_", n, "_", dim, SuffixOf(dtype));
+  options.out = folder / "index.hmann";
+  options.metric = metric;
+  options.m = 6;
+  options.ef_construction = 40;
+  options.threads = 2;
+  WriteGenerated(options.base, {.n = n, .dim = dim, .intrinsic_dim = std::min(6u, dim), .clusters = 30});
+  return options;
 }
 
 inline absl::StatusOr<BuildReport> TryBuild(const BuildOptions& options) {

@@ -83,7 +83,8 @@ TEST(Quality, L0IsAsGoodAsHnswlibs) {
   MustBuild(options);
 
   for (const std::uint32_t ef : {10u, 24u, 64u}) {
-    const Quality ours = MeasureL0(folder / "ours.hmann", file, queries, ef), theirs = MeasureL0(folder / "theirs.hmann", file, queries, ef);
+    const Quality ours = MeasureL0(folder / "ours.hmann", file, queries, ef),
+                  theirs = MeasureL0(folder / "theirs.hmann", file, queries, ef);
     RecordProperty(absl::StrCat("ef_", ef, "_ours"), absl::StrCat(ours.recall, " with ", ours.distances, " distances"));
     RecordProperty(absl::StrCat("ef_", ef, "_hnswlib"), absl::StrCat(theirs.recall, " with ", theirs.distances, " distances"));
     EXPECT_GE(ours.recall, theirs.recall - 0.006) << "ef " << ef << "; 10,000 answers: a standard error of up to 0.003 each";

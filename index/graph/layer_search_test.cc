@@ -133,7 +133,7 @@ TEST_F(Grid, ASearchInPartsEndsAsOneInOne) {
 }
 
 TEST_F(Grid, ALinkOutOfRangeEndsItsList) {
-  links_[0] = kNodes;        // right below kNoNode in a corrupt file
+  links_[0] = kNodes;  // right below kNoNode in a corrupt file
   links_[1 * 4] = 0x7fffffff;
   const std::byte query[] = {std::byte{0}, std::byte{0}};
   EXPECT_EQ(GreedySearch(layer_, query, 0, scratch_, count_), 0u);

@@ -17,8 +17,8 @@ struct ReferenceIndex {
   Kernels kernels;
   Layers layers;
   std::function<std::vector<NodeId>(std::uint32_t layer, NodeId id)> links;
-  std::function<const std::byte*(NodeId id)> row;             ///< in stored form
-  std::function<std::uint64_t(NodeId id)> record_bytes;       ///< of the node's record in L0
+  std::function<const std::byte*(NodeId id)> row;        ///< in stored form
+  std::function<std::uint64_t(NodeId id)> record_bytes;  ///< of the node's record in L0
 };
 
 /// Dials as a user gives them, without defaults; widths are raised to hold k as section 11.f of the readings says.

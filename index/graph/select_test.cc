@@ -37,12 +37,12 @@ std::vector<std::byte> RandomRows(const Kernels& kernels, NodeId n, std::uint64_
 std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::byte>& rows, NodeId node, std::vector<NodeId> candidates,
                                  std::uint32_t most) {
   const auto distance = [&](NodeId a, NodeId b) {
-    return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes, rows.data() + b * kernels.row_bytes, kernels.dim)
+    return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes, rows.data() + b * kernels.row_bytes,
+                            kernels.dim)
         .distance;
   };
-  std::sort(candidates.begin(), candidates.end(), [&](NodeId a, NodeId b) {
-    return distance(node, a) != distance(node, b) ? distance(node, a) < distance(node, b) : a < b;
-  });
+  std::sort(candidates.begin(), candidates.end(),
+            [&](NodeId a, NodeId b) { return distance(node, a) != distance(node, b) ? distance(node, a) < distance(node, b) : a < b; });
   std::vector<NodeId> kept;
   for (NodeId candidate : candidates) {
     const bool shadowed =

@@ -70,7 +70,8 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
       for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
         for (const std::int64_t ef_l0 : {0, 1, 2, 9, 40}) {
           if (k > shape.n) continue;
-          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", absl::string_view(Name(walk).data()), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
+          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", absl::string_view(Name(walk).data()), ", k ", k, ", ef_l1 ", ef_l1,
+                                    ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
         }
@@ -236,17 +237,21 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
               absl::StatusCode::kDeadlineExceeded);
     // Thousands of distances take longer than this on any machine; a slow one is past it at the start.
     const auto soon = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = soon}).code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = soon}).code(),
+              absl::StatusCode::kDeadlineExceeded);
     cancelled = true;
-    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled}).code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled}).code(),
+              absl::StatusCode::kCancelled);
     cancelled = false;
     const Result after = MustSearch(runner, index.Query(1), options);
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(after.nearest, before.nearest));
     EXPECT_EQ(after.counters.slow_reads, before.counters.slow_reads);
     // Limits that do not strike change nothing.
     Result limited;
-    ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &limited.nearest, &limited.counters,
-                              {.deadline = now + std::chrono::hours(1), .cancelled = &cancelled}).ok());
+    ASSERT_TRUE(runner
+                    .Search(index.Query(1).data(), options, &limited.nearest, &limited.counters,
+                            {.deadline = now + std::chrono::hours(1), .cancelled = &cancelled})
+                    .ok());
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(limited.nearest, before.nearest));
     EXPECT_EQ(limited.counters.expanded_l1, before.counters.expanded_l1);
     EXPECT_EQ(limited.counters.expanded_l0, before.counters.expanded_l0);
@@ -260,7 +265,8 @@ TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
     std::uint64_t counter = 0;
     index.Damage([&](std::byte* bytes, std::size_t size) {
       const std::uint64_t every = 1 + RandomBelow(seed, counter++, 200);  // from all of it down to a few
-      for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every)) bytes[i] = static_cast<std::byte>(Random(seed, counter++));
+      for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every))
+        bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
     QueryRunner runner(index.placed());
     for (const Walk walk : {Walk::kPool, Walk::kBeams}) {

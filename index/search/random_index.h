@@ -62,8 +62,8 @@ class RandomIndex {
   }
 
   ReferenceIndex Reference() const {
-    return {placed_.kernels, layers_, [this](std::uint32_t layer, NodeId id) { return links_[layer][id]; }, [this](NodeId id) { return Row(id); },
-            [this](NodeId id) { return placed_.records.RecordBytes(id); }};
+    return {placed_.kernels, layers_, [this](std::uint32_t layer, NodeId id) { return links_[layer][id]; },
+            [this](NodeId id) { return Row(id); }, [this](NodeId id) { return placed_.records.RecordBytes(id); }};
   }
 
  private:
