@@ -65,11 +65,11 @@ class Searcher {
   ~Searcher();
   Searcher(Searcher&&) noexcept;
 
-  /// `query`: dim components of the index's dtype, unaligned. `out`: the options.k nearest, nearest first, ties by internal id; k <= n always
-  /// fills. `counters`, when given, is added to.
-  /// Errors: INVALID_ARGUMENT (options, NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
-  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out,
-                      Counters* counters = nullptr, const SearchLimits& limits = {});
+  /// `query`: dim components of the index's dtype, unaligned. `out`: the options.k nearest, nearest first, ties by internal id; k <= n
+  /// always fills. `counters`, when given, is added to. Errors: INVALID_ARGUMENT (options, NaN, zero vector under cosine),
+  /// DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
+  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters = nullptr,
+                      const SearchLimits& limits = {});
 
  private:
   std::unique_ptr<SearcherImpl> impl_;

@@ -196,6 +196,29 @@ TEST_F(Sample, IsVerifiedAndDescribed) {
   EXPECT_EQ(index_->info().content_hash, report_->info.content_hash);
 }
 
+TEST(Open, TinyIndexesAnswer) {
+  const SampleFolder folder;
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8}) {
+    for (const std::uint32_t n : {1u, 2u, 3u, 17u}) {
+      SCOPED_TRACE(absl::StrCat("n ", n, ", dtype ", static_cast<int>(dtype)));
+      const BuildOptions options = SmallBuild(folder, dtype, Metric::kL2, n, 1);
+      MustBuild(options);
+      Searcher searcher(*Index::Open(options.out));
+      const VectorFile base = *VectorFile::Open(options.base);
+      for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+        std::vector<Neighbour> nearest;
+        ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &nearest).ok());
+        std::set<std::uint64_t> labels;
+        for (const Neighbour& neighbour : nearest) labels.insert(neighbour.label);
+        EXPECT_EQ(nearest[0].distance, 0);
+        EXPECT_EQ(labels.size(), n);
+        EXPECT_EQ(*labels.rbegin(), n - 1);
+        EXPECT_FALSE(searcher.Search(base.Row(0), {.k = n + 1, .walk = walk}, &nearest).ok());
+      }
+    }
+  }
+}
+
 TEST(Open, RefusesWhatItCannotServe) {
   const SampleFolder folder;
   EXPECT_EQ(Index::Open(folder / "absent").status().code(), absl::StatusCode::kNotFound);

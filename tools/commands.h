@@ -8,7 +8,8 @@
 
 namespace hmann {
 
-/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the message on stderr; wrong usage is CLI11's (exit 2).
+/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the message on stderr; wrong usage is CLI11's (exit
+/// 2).
 using CommandAction = std::function<absl::Status()>;
 
 /// Declares a command's options on `app` (a subcommand made by hmann.cc, description included) and returns what it does. Options live in a

@@ -78,7 +78,8 @@ int UsableCores() {
   for (const std::string& folder : CgroupFolders("cpu")) {
     const std::uint64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us");
     const std::uint64_t period = ReadNumber(folder + "/cpu.cfs_period_us");
-    if (quota != kNoLimit && period != kNoLimit && period > 0) cores = std::min(cores, static_cast<double>(quota) / static_cast<double>(period));
+    if (quota != kNoLimit && period != kNoLimit && period > 0)
+      cores = std::min(cores, static_cast<double>(quota) / static_cast<double>(period));
   }
   return std::max(1, static_cast<int>(std::ceil(cores)));
 }

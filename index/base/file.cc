@@ -37,20 +37,26 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
   const std::string message = absl::StrCat(operation, " ", path, ": ", std::strerror(error));
   switch (error) {
     case ENOENT:
-    case ENOTDIR: return absl::NotFoundError(message);
+    case ENOTDIR:
+      return absl::NotFoundError(message);
     case EACCES:
     case EPERM:
-    case EROFS: return absl::PermissionDeniedError(message);
-    case EEXIST: return absl::AlreadyExistsError(message);
+    case EROFS:
+      return absl::PermissionDeniedError(message);
+    case EEXIST:
+      return absl::AlreadyExistsError(message);
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
     case ENOMEM:
     case EMFILE:
-    case ENFILE: return absl::ResourceExhaustedError(message);
+    case ENFILE:
+      return absl::ResourceExhaustedError(message);
     case EINVAL:
-    case EISDIR: return absl::InvalidArgumentError(message);
-    default: return absl::InternalError(message);
+    case EISDIR:
+      return absl::InvalidArgumentError(message);
+    default:
+      return absl::InternalError(message);
   }
 }
 

@@ -4,8 +4,8 @@
 #include "absl/status/statusor.h"
 
 /// Returns from the enclosing function when `expr` (an absl::Status) is not OK.
-#define HMANN_RETURN_IF_ERROR(expr)              \
-  do {                                           \
+#define HMANN_RETURN_IF_ERROR(expr)                                                     \
+  do {                                                                                  \
     if (absl::Status hmann_status_ = (expr); !hmann_status_.ok()) return hmann_status_; \
   } while (false)
 

@@ -69,8 +69,7 @@ void ThreadPool::Work(int thread) {
   }
 }
 
-void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
-                             const std::function<void(std::size_t, std::size_t, int)>& body) {
+void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk, const std::function<void(std::size_t, std::size_t, int)>& body) {
   if (workers_.empty() || n <= chunk) {
     for (std::size_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk), 0);
     return;

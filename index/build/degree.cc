@@ -44,17 +44,20 @@ std::vector<NodeId> RankNodes(const Degrees& degrees, PromotionOrder order, cons
   if (order == PromotionOrder::kRandom) shuffled = RandomPermutation(n, seed);
   const auto score = [&](NodeId v) {
     switch (order) {
-      case PromotionOrder::kInDegree: return degrees.in[v];
-      case PromotionOrder::kOutDegree: return degrees.out[v];
-      case PromotionOrder::kRandom: return shuffled[row_of[v]];
-      default: return degrees.either[v];
+      case PromotionOrder::kInDegree:
+        return degrees.in[v];
+      case PromotionOrder::kOutDegree:
+        return degrees.out[v];
+      case PromotionOrder::kRandom:
+        return shuffled[row_of[v]];
+      default:
+        return degrees.either[v];
     }
   };
   std::vector<NodeId> ranked(n);
   std::iota(ranked.begin(), ranked.end(), 0u);
-  std::sort(ranked.begin(), ranked.end(), [&](NodeId a, NodeId b) {
-    return score(a) != score(b) ? score(a) > score(b) : row_of[a] < row_of[b];
-  });
+  std::sort(ranked.begin(), ranked.end(),
+            [&](NodeId a, NodeId b) { return score(a) != score(b) ? score(a) > score(b) : row_of[a] < row_of[b]; });
   return ranked;
 }
 

@@ -25,9 +25,8 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
     std::size_t end = begin;
     same_hash.clear();
     for (; end < n && hashed[end].hash == hashed[begin].hash; ++end) {
-      auto equal = std::find_if(same_hash.begin(), same_hash.end(), [&](const auto& group) {
-        return std::memcmp(row(group.front()), row(hashed[end].row), row_bytes) == 0;
-      });
+      auto equal = std::find_if(same_hash.begin(), same_hash.end(),
+                                [&](const auto& group) { return std::memcmp(row(group.front()), row(hashed[end].row), row_bytes) == 0; });
       if (equal == same_hash.end()) equal = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
       equal->push_back(hashed[end].row);
     }

@@ -43,8 +43,9 @@ absl::StatusOr<NodeId> LargestN1(NodeId n, std::uint32_t m, std::uint32_t row_by
     const std::uint64_t payload = FastBytes(n, 1, m, row_bytes, label_bytes);
     std::uint64_t smallest = payload + ReservedFastBytes(0, threads);
     while (payload + ReservedFastBytes(smallest, threads) > smallest) smallest = payload + ReservedFastBytes(smallest, threads);
-    return absl::ResourceExhaustedError(absl::StrCat("--fast-memory ", fast_memory_bytes, " is too small: a first promoted node and the scratch of ",
-                                                     threads, " search threads need ", smallest, " bytes (", FormatSize(smallest), ")"));
+    return absl::ResourceExhaustedError(absl::StrCat("--fast-memory ", fast_memory_bytes,
+                                                     " is too small: a first promoted node and the scratch of ", threads,
+                                                     " search threads need ", smallest, " bytes (", FormatSize(smallest), ")"));
   }
   NodeId low = 1, high = n;  // fits(low), not fits(high) or high = n
   while (high - low > 1) {

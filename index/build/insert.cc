@@ -129,8 +129,8 @@ class Inserter {
 
 }  // namespace
 
-absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes, std::vector<std::uint32_t> max_degree,
-                                                    const std::byte* rows, std::size_t row_stride, const Kernels& kernels) {
+absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes, std::vector<std::uint32_t> max_degree, const std::byte* rows,
+                                                    std::size_t row_stride, const Kernels& kernels) {
   InsertionGraph graph;
   for (std::size_t layer = 0; layer < nodes.size(); ++layer) {
     const std::size_t bytes = static_cast<std::size_t>(nodes[layer]) * max_degree[layer] * sizeof(NodeId);

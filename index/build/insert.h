@@ -14,9 +14,9 @@
 
 namespace hmann {
 
-/// Layers under construction: node i of the order of insertion is row i, and layer j holds the first nodes[j] nodes, so that the nodes of the
-/// upper layers are the first to be inserted and a level is a function of the place in the order.
-/// Phase 1 uses it with a random order and L0 at the bottom, phase 2 with the order of rank and L1 at the bottom.
+/// Layers under construction: node i of the order of insertion is row i, and layer j holds the first nodes[j] nodes, so that the nodes of
+/// the upper layers are the first to be inserted and a level is a function of the place in the order. Phase 1 uses it with a random order
+/// and L0 at the bottom, phase 2 with the order of rank and L1 at the bottom.
 class InsertionGraph {
  public:
   /// `rows` (nodes[0] stored vectors at row_stride) and `kernels` must outlive the graph.

@@ -14,19 +14,19 @@
 namespace hmann {
 
 struct BuildOptions {
-  std::string base;                 ///< vector file, any format of datasets/
-  std::string out;                  ///< index file to write
+  std::string base;  ///< vector file, any format of datasets/
+  std::string out;   ///< index file to write
   Metric metric = Metric::kL2;
-  std::uint64_t rows = 0;           ///< first rows only; 0: all
-  std::uint32_t m = 16;             ///< M; M_0 = M_1 = 2M
+  std::uint64_t rows = 0;  ///< first rows only; 0: all
+  std::uint32_t m = 16;    ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;
-  std::optional<double> promote;                    ///< N_1 / N in (0, 1); default 0.16
-  std::optional<std::uint64_t> fast_memory_bytes;   ///< instead: the largest N_1 that fits (section 7)
+  std::optional<double> promote;                   ///< N_1 / N in (0, 1); default 0.16
+  std::optional<std::uint64_t> fast_memory_bytes;  ///< instead: the largest N_1 that fits (section 7)
   PromotionOrder promotion = PromotionOrder::kDegree;
-  int threads = 0;                  ///< 0: UsableCores()
+  int threads = 0;  ///< 0: UsableCores()
   std::uint64_t seed = 1;
-  std::string labels;               ///< optional file of n u64, or .ivecs/.ibin with dim 1
-  std::string from_hnswlib;         ///< finished graph to promote instead of inserting
+  std::string labels;        ///< optional file of n u64, or .ivecs/.ibin with dim 1
+  std::string from_hnswlib;  ///< finished graph to promote instead of inserting
   std::string from_faiss;
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
 
@@ -37,12 +37,12 @@ struct BuildReport {
   std::vector<std::pair<std::string, double>> seconds;  ///< per phase in order, "total" last
   std::uint64_t peak_rss_bytes = 0;
   int threads = 0;
-  double reachable_share = 0;       ///< nodes of L0 reachable from the entry point; 1 unless something is wrong
+  double reachable_share = 0;  ///< nodes of L0 reachable from the entry point; 1 unless something is wrong
   std::uint64_t repaired_nodes = 0;
-  std::uint64_t duplicates = 0;     ///< vectors equal to an earlier one
-  double self_recall_at_1 = 0;      ///< share of a sample of its own vectors that find themselves (ties count)
+  std::uint64_t duplicates = 0;  ///< vectors equal to an earlier one
+  double self_recall_at_1 = 0;   ///< share of a sample of its own vectors that find themselves (ties count)
   std::uint64_t self_recall_sample = 0;
-  double degree_mean = 0;           ///< D(v) over L0
+  double degree_mean = 0;  ///< D(v) over L0
   std::uint64_t degree_p99 = 0;
   std::uint64_t degree_max = 0;
   IndexInfo info;

@@ -87,12 +87,12 @@ class Pipeline {
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<ImportedGraph> imported_;
 
-  std::vector<std::uint32_t> row_of_;   ///< [node]
-  std::vector<NodeId> node_of_id_;      ///< [id]
-  StoredVectors rows_;                  ///< by node
+  std::vector<std::uint32_t> row_of_;       ///< [node]
+  std::vector<NodeId> node_of_id_;          ///< [id]
+  StoredVectors rows_;                      ///< by node
   std::vector<std::vector<NodeId>> equal_;  ///< nodes with equal vectors, first the one that was inserted
   std::unique_ptr<InsertionGraph> bottom_;
-  StoredVectors fast_rows_;             ///< by id < n1
+  StoredVectors fast_rows_;  ///< by id < n1
   std::unique_ptr<InsertionGraph> upper_;
 };
 
@@ -124,8 +124,9 @@ absl::Status Pipeline::Load() {
   m_ = options_.m;
   ef_construction_ = options_.ef_construction;
   if (!options_.from_hnswlib.empty() || !options_.from_faiss.empty()) {
-    HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_.from_hnswlib.empty() ? ImportHnswlib(options_.from_hnswlib, *file_, options_.metric)
-                                                                               : ImportFaiss(options_.from_faiss, *file_, options_.metric));
+    HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_.from_hnswlib.empty()
+                                                    ? ImportHnswlib(options_.from_hnswlib, *file_, options_.metric)
+                                                    : ImportFaiss(options_.from_faiss, *file_, options_.metric));
     imported_ = std::make_unique<ImportedGraph>(std::move(graph));
     m_ = imported_->m;
     ef_construction_ = imported_->ef_construction;

@@ -14,10 +14,10 @@ namespace hmann {
 
 /// One layer whose links and vectors lie in plain arrays of fast memory. Not owned.
 struct LayerView {
-  const NodeId* links = nullptr;       ///< nodes x max_degree, unused = kNoNode
-  NodeId nodes = 0;                    ///< a link that is not below it ends its list, in a corrupt file too
+  const NodeId* links = nullptr;  ///< nodes x max_degree, unused = kNoNode
+  NodeId nodes = 0;               ///< a link that is not below it ends its list, in a corrupt file too
   std::uint32_t max_degree = 0;
-  const std::byte* rows = nullptr;     ///< stored vectors (see Kernels), row i at rows + i * row_stride
+  const std::byte* rows = nullptr;  ///< stored vectors (see Kernels), row i at rows + i * row_stride
   std::size_t row_stride = 0;
   const Kernels* kernels = nullptr;
 

@@ -8,9 +8,12 @@ namespace hmann {
 
 std::string_view Name(Walk walk) {
   switch (walk) {
-    case Walk::kBeams: return "beams";
-    case Walk::kPool: return "pool";
-    default: return "default";
+    case Walk::kBeams:
+      return "beams";
+    case Walk::kPool:
+      return "pool";
+    default:
+      return "default";
   }
 }
 
@@ -18,7 +21,8 @@ absl::StatusOr<Walk> ParseWalk(std::string_view name) {
   for (Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) {
     if (name == Name(walk)) return walk;
   }
-  return absl::InvalidArgumentError(absl::StrCat("walk: expected beams or pool, found '", absl::string_view(name.data(), name.size()), "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("walk: expected beams or pool, found '", absl::string_view(name.data(), name.size()), "'"));
 }
 
 absl::Status SearchOptions::Validate(std::uint64_t n) const {

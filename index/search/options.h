@@ -19,8 +19,8 @@ constexpr std::uint32_t kMaxEf = 1u << 20;
 /// The dials of one query.
 struct SearchOptions {
   std::uint32_t k = 10;
-  std::uint32_t ef_l1 = 0;         ///< beam width in L1; 0: a sensible default for k
-  std::int64_t ef_l0 = -1;         ///< width in L0; 0 answers from L1; -1: a sensible default for k
+  std::uint32_t ef_l1 = 0;  ///< beam width in L1; 0: a sensible default for k
+  std::int64_t ef_l0 = -1;  ///< width in L0; 0 answers from L1; -1: a sensible default for k
   Walk walk = Walk::kDefault;
   std::uint32_t query_threads = 1;  ///< Thr: threads of one query in L0 (`beams` only)
 

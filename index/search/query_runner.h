@@ -62,7 +62,7 @@ class QueryRunner {
   std::vector<std::byte> query_;  ///< in stored form
   LayerScratch scratch_;
   RecordPointers records_;
-  std::unique_ptr<ThreadPool> threads_;     ///< made at the first query with more than one thread
+  std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
   State<NullWalkCounters> plain_;
   State<WalkCounters> counting_;
   VisitedSet read_;
