@@ -16,7 +16,8 @@
 namespace hmann {
 
 /// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole or not at all.
-/// Deterministic: the same input, options (but threads) and version give the same bytes.
+/// Deterministic: the same input, options (but threads) and version give the same bytes. With fast_memory_bytes, N_1 also depends on the
+/// machine's usable cores, whose search scratch comes off the budget.
 /// Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or
 /// disk; memory is checked before the work starts), CANCELLED.
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
@@ -28,7 +29,7 @@ struct OpenOptions {
 
 /// Where a structure lies while an index is open.
 struct Placement {
-  std::string structure;  ///< "upper_links", "fast_vectors", "l0"
+  std::string structure;  ///< section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"
   std::string tier;       ///< as asked for: "dram", "mapped", ...
   std::string where;      ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
   std::uint64_t bytes = 0;
