@@ -112,7 +112,6 @@ TEST(File, ErrorsNameThePathAndTheReason) {
   EXPECT_THAT(std::string(missing.status().message()), testing::HasSubstr("/no/such/file"));
   EXPECT_EQ(MappedFile::Open("/tmp").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AtomicFile::Create("/no/such/folder/x").status().code(), absl::StatusCode::kNotFound);
-  auto full = AtomicFile::Create(TestPath("full"));
   EXPECT_EQ(ErrnoError(ENOSPC, "write", "x").code(), absl::StatusCode::kResourceExhausted);
 }
 
