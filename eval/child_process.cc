@@ -31,7 +31,15 @@ std::string HowItEnded(int status) {
 }
 
 /// Between fork and exec: only calls that are safe there.
-[[noreturn]] void Become(char* const* argv, int in, int out, int log, pid_t parent) {
+[[noreturn]] void GiveUp(const char* what) {
+  const char* reason = ::strerror(errno);
+  for (const char* text : {what, ": ", reason, "\n"}) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, ::strlen(text));
+  }
+  ::_exit(127);
+}
+
+[[noreturn]] void Become(char* const* argv, int in, int out, int log, int group, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
@@ -39,45 +47,53 @@ std::string HowItEnded(int status) {
   ::dup2(in, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
+  if (group >= 0 && ::write(group, "0", 1) != 1) GiveUp("entering its cgroup");
   ::execvp(argv[0], argv);
-  const char* reason = ::strerror(errno);
-  for (const char* text : {static_cast<const char*>(argv[0]), ": ", reason, "\n"}) {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, ::strlen(text));
-  }
-  ::_exit(127);
+  GiveUp(argv[0]);
 }
+
+/// Descriptors that are closed at the end of a scope.
+class Descriptors {
+ public:
+  ~Descriptors() {
+    for (const int fd : open_) ::close(fd);
+  }
+  int Add(int fd) {
+    if (fd >= 0) open_.push_back(fd);
+    return fd;
+  }
+
+ private:
+  std::vector<int> open_;
+};
 
 }  // namespace
 
-absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command, const std::string& log) {
+absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command, const std::string& log,
+                                                 const std::string& group) {
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  const int log_fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  Descriptors its;  // the child's ends
+  const int log_fd = its.Add(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (log_fd < 0) return ErrnoError(errno, "open", log);
+  const int group_fd = group.empty() ? -1 : its.Add(::open(group.c_str(), O_WRONLY | O_CLOEXEC));
+  if (group_fd < 0 && !group.empty()) return ErrnoError(errno, "open", group);
   // A socket for stdin: writing to one that nobody reads can be told not to raise SIGPIPE.
   int in[2], out[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) {
-    const int error = errno;
-    ::close(log_fd);
-    return ErrnoError(error, "socketpair", command[0]);
-  }
-  if (::pipe2(out, O_CLOEXEC) != 0) {
-    const int error = errno;
-    for (const int fd : {log_fd, in[0], in[1]}) ::close(fd);
-    return ErrnoError(error, "pipe", command[0]);
-  }
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return ErrnoError(errno, "socketpair", command[0]);
+  ChildProcess child;
+  child.in_ = in[1];
+  its.Add(in[0]);
+  if (::pipe2(out, O_CLOEXEC) != 0) return ErrnoError(errno, "pipe", command[0]);
+  child.out_ = out[0];
+  its.Add(out[1]);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  const int error = errno;
-  if (pid == 0) Become(argv.data(), in[0], out[1], log_fd, parent);
-  for (const int fd : {log_fd, in[0], out[1]}) ::close(fd);
-  ChildProcess child;
+  if (pid == 0) Become(argv.data(), in[0], out[1], log_fd, group_fd, parent);
+  if (pid < 0) return ErrnoError(errno, "fork", command[0]);
   child.pid_ = pid;
-  child.in_ = in[1];
-  child.out_ = out[0];
-  if (pid < 0) return ErrnoError(error, "fork", command[0]);
   ::setpgid(pid, pid);  // here too: whoever comes first
   return child;
 }

@@ -17,15 +17,17 @@ namespace hmann {
 /// is killed with it, and dies when we die. Move-only. One thread.
 class ChildProcess {
  public:
-  /// `command`: program (a path, or looked up in PATH) and arguments. `log` is truncated.
-  /// Errors: as pipe(2), fork(2) and open(2) of the log. A program that cannot be executed shows as one that ends with code 127, after a
-  /// line in the log.
-  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& command, const std::string& log);
+  /// `command`: program (a path, or looked up in PATH) and arguments. `log` is truncated. `group`: the cgroup.procs file of a cgroup that
+  /// it enters before it is executed, so that all it ever allocates counts there; "" stays where we are. Errors: as pipe(2), fork(2) and
+  /// open(2) of the log. A program that cannot be executed shows as one that ends with code 127, after a line in the log.
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& command, const std::string& log, const std::string& group = "");
   ChildProcess() = default;
   ChildProcess(ChildProcess&& other) noexcept { *this = std::move(other); }
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   /// Kills it if it still runs.
   ~ChildProcess();
+
+  pid_t pid() const { return pid_; }  ///< -1 when it does not run
 
   /// Sends a line. Errors: UNAVAILABLE when the program does not listen any more.
   absl::Status WriteLine(const std::string& line);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -67,6 +68,7 @@ absl::StatusOr<Ready> ParseReady(const Json& line) {
   ready.build_threads = Optional<int>(line, "build_threads", 0);
   ready.cached = Optional<bool>(line, "cached", false);
   ready.counts = Optional<bool>(line, "counts", false);
+  if (line.contains("index_file") && line["index_file"].is_string()) ready.index_file = line["index_file"].get<std::string>();
   if (line.contains("phases") && line["phases"].is_object()) ready.phases = line["phases"];
   if (line.contains("settings") && line["settings"].is_array()) ready.settings = line["settings"];
   return ready;
@@ -90,6 +92,27 @@ std::vector<std::string> Arguments(const ContestantSpec& spec, const ContestantJ
   if (!spec.build.empty()) add("--settings", spec.build.dump());
   if (!job.work.empty()) add("--work", job.work);
   return arguments;
+}
+
+/// "latency_us": {"mean": .., "p50": .., "p99": ..}; nullopt when it is not said.
+absl::StatusOr<std::optional<LatencyUs>> ReadLatency(const Json& line) {
+  const auto said = line.find("latency_us");
+  if (said == line.end()) return std::nullopt;
+  LatencyUs latency;
+  for (const auto& [key, value] : {std::pair("mean", &latency.mean), std::pair("p50", &latency.p50), std::pair("p99", &latency.p99)}) {
+    HMANN_ASSIGN_OR_RETURN(*value, PositiveIn(said->is_object() ? *said : Json::object(), key));
+  }
+  return latency;
+}
+
+/// The kernel's count of bytes that disks gave to a process; 0 where it is not told.
+std::uint64_t DiskBytesRead(pid_t pid) {
+  std::ifstream io(absl::StrCat("/proc/", pid, "/io"));
+  for (std::string key; io >> key;) {
+    std::uint64_t value = 0;
+    if (io >> value && key == "read_bytes:") return value;
+  }
+  return 0;
 }
 
 absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k) {
@@ -124,7 +147,8 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
   const std::string stem = absl::StrCat(job.folder, "/", FileName(contestant.name()));
   contestant.log_ = stem + ".log";
   contestant.answers_ = stem + ".answers.ibin";
-  HMANN_ASSIGN_OR_RETURN(contestant.process_, ChildProcess::Start(Arguments(contestant.spec_, job), contestant.log_));
+  HMANN_ASSIGN_OR_RETURN(contestant.process_,
+                         ChildProcess::Start(Arguments(contestant.spec_, job), contestant.log_, contestant.spec_.memory_group));
   absl::StatusOr<Json> line = contestant.Receive(job.build_timeout);
   if (!line.ok()) return line.status();
   absl::StatusOr<Ready> ready = ParseReady(*line);
@@ -153,15 +177,29 @@ absl::StatusOr<Json> Contestant::Receive(milliseconds timeout) {
   return line;
 }
 
+absl::StatusOr<Json> Contestant::Ask(const Json& command) {
+  const absl::Status sent = process_.WriteLine(command.dump());
+  HMANN_ASSIGN_OR_RETURN(Json line, Receive(job_.run_timeout));  // of a program that is gone, this says how it ended
+  if (!sent.ok()) return Error(sent);
+  return line;
+}
+
+absl::Status Contestant::WarmUp(const Json& setting, std::uint64_t queries) {
+  HMANN_ASSIGN_OR_RETURN(const Json line, Ask({{"warm_up", setting}, {"queries", queries}}));
+  if (line.contains("warmed")) return absl::OkStatus();
+  return Error(absl::InvalidArgumentError(absl::StrCat("expected {\"warmed\": ", queries, "}, found ", line.dump())));
+}
+
 absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
   std::error_code ignored;
   std::filesystem::remove(answers_, ignored);  // the answers of the run before must not pass for those of this one
   Json command = {{"run", setting}, {"answers", answers_}};
   if (count) command["count"] = true;
-  const absl::Status sent = process_.WriteLine(command.dump());
-  HMANN_ASSIGN_OR_RETURN(const Json line, Receive(job_.run_timeout));  // of a program that is gone, this says how it ended
-  if (!sent.ok()) return Error(sent);
+  const std::uint64_t read_before = DiskBytesRead(process_.pid());
+  HMANN_ASSIGN_OR_RETURN(const Json line, Ask(command));
   RunAnswer answer;
+  const std::uint64_t read_after = DiskBytesRead(process_.pid());
+  answer.read_bytes = read_after - std::min(read_before, read_after);
   if (count) {
     if (!line.contains("counters") || !line["counters"].is_object()) {
       return Error(absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump())));
@@ -173,6 +211,9 @@ absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
     if (!cpu_seconds.ok()) return Error(cpu_seconds.status());
     answer.seconds = *seconds;
     answer.cpu_seconds = *cpu_seconds;
+    const absl::StatusOr<std::optional<LatencyUs>> latency = ReadLatency(line);
+    if (!latency.ok()) return Error(latency.status());
+    answer.latency = *latency;
   }
   absl::StatusOr<std::vector<std::uint64_t>> ids = ReadAnswers(answers_, job_.query_count, job_.k);
   if (!ids.ok()) return Error(ids.status());

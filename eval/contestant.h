@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "eval/adapters/latency.h"
 #include "eval/child_process.h"
 #include "index/distance/distance.h"
 #include "nlohmann/json.hpp"
@@ -34,6 +36,7 @@ struct ContestantSpec {
   std::vector<std::string> command;  ///< program and leading arguments; those of the job come behind
   Json build = Json::object();       ///< the library's own build settings
   Json settings;                     ///< array; null: what the program offers
+  std::string memory_group;          ///< cgroup.procs file of the cgroup that the program enters before it starts; "": ours
 };
 
 /// A program's first line.
@@ -42,6 +45,7 @@ struct Ready {
   double build_seconds = 0, build_cpu_seconds = 0;
   int build_threads = 0;
   std::uint64_t index_bytes = 0;
+  std::string index_file;  ///< of a kept index; "" if none is
   bool cached = false, counts = false;
   Json phases = Json::object();
   Json settings = Json::array();
@@ -51,6 +55,8 @@ struct Ready {
 struct RunAnswer {
   double seconds = 0, cpu_seconds = 0;  ///< 0 in a counted run
   Json counters;                        ///< null in a timed one
+  std::optional<LatencyUs> latency;     ///< of single queries, where the setting says "threads" or "in_flight"
+  std::uint64_t read_bytes = 0;         ///< that the kernel read from disks for the program meanwhile (/proc/PID/io)
   std::vector<std::uint64_t> ids;       ///< queries x k
 };
 
@@ -69,10 +75,16 @@ class Contestant {
   /// Runs all queries at one setting. `count`: with counters, not timed; only if ready().counts.
   absl::StatusOr<RunAnswer> Run(const Json& setting, bool count);
 
+  /// Lets it answer the last `queries` queries at a setting, for what that does to caches.
+  absl::Status WarmUp(const Json& setting, std::uint64_t queries);
+
+  pid_t pid() const { return process_.pid(); }
+
   /// Asks the program to leave. Errors: INTERNAL when it does not, or not with exit code 0.
   absl::Status Stop();
 
  private:
+  absl::StatusOr<Json> Ask(const Json& command);
   absl::StatusOr<Json> Receive(std::chrono::milliseconds timeout);
   absl::Status Error(const absl::Status& status) const;
 

@@ -33,7 +33,8 @@ std::vector<PointFigures> Points(const ContestantRuns& runs, const Reading& read
   std::vector<PointFigures> points;
   for (const SettingRuns& setting : runs.settings) {
     const std::vector<double> qps = Qps(setting, reading);
-    points.push_back({setting.setting, setting.counters, Median(setting.recall), Median(qps), Mad(qps), false});
+    points.push_back({setting.setting, setting.counters, Median(setting.recall), Median(qps), Mad(qps), false, {}});
+    for (const auto& [name, values] : setting.observed) points.back().observed[name] = Median(values);
   }
   for (const std::size_t i : Front(points)) points[i].front = true;
   return points;
@@ -69,6 +70,20 @@ double WallOverCpu(const ContestantRuns& runs) {
     for (std::size_t r = 0; r < setting.seconds.size(); ++r) ratios.push_back(setting.seconds[r] / setting.cpu_seconds[r]);
   }
   return ratios.empty() ? 0 : Median(std::move(ratios));
+}
+
+/// What `value` says of the points of the front that have it, at a recall.
+std::optional<double> AtRecallOfFront(const ContestantFigures& contestant, double target, const Reading& reading,
+                                      const std::function<std::optional<double>(const PointFigures&)>& value) {
+  std::vector<double> recalls, values;
+  for (const std::size_t i : Front(contestant.points)) {
+    const std::optional<double> found = value(contestant.points[i]);
+    if (!found) continue;
+    recalls.push_back(contestant.points[i].recall);
+    values.push_back(std::max(*found, 1e-9));  // none at all: a log needs something
+  }
+  const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
+  return at ? std::optional(at->value) : std::nullopt;
 }
 
 }  // namespace
@@ -114,15 +129,30 @@ ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const
 
 std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
                                       const Reading& reading) {
-  std::vector<double> recalls, values;
-  for (const std::size_t i : Front(contestant.points)) {
-    const PointFigures& point = contestant.points[i];
-    if (!point.counters.is_object() || !point.counters.contains(counter)) continue;
-    recalls.push_back(point.recall);
-    values.push_back(std::max(point.counters[counter].get<double>(), 1e-9));  // none at all: a log needs something
-  }
-  const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
-  return at ? std::optional(at->value) : std::nullopt;
+  return AtRecallOfFront(contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
+    if (!point.counters.is_object() || !point.counters.contains(counter)) return std::nullopt;
+    return point.counters[counter].get<double>();
+  });
+}
+
+std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name, double target,
+                                       const Reading& reading) {
+  return AtRecallOfFront(contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
+    const auto found = point.observed.find(name);
+    return found == point.observed.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+ContestantRuns ByFirstAnswer(const ContestantRuns& runs) {
+  ContestantRuns read = runs;
+  for (SettingRuns& setting : read.settings) setting.recall = setting.recall_at_1;
+  return read;
+}
+
+Json Dials(const Json& setting) {
+  Json dials = setting;
+  dials.erase("threads");
+  return dials;
 }
 
 std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct SettingRuns {
   Json setting;
   Json counters;  ///< null where nobody counted
   std::vector<double> recall, seconds, cpu_seconds;
+  std::vector<double> recall_at_1 = {};  ///< of the same answers: how often the first is a nearest
+  std::map<std::string, std::vector<double>> observed =
+      {};  ///< what else timed runs told, by name: "mean_us", "p99_us", "read_bytes" a query
 };
 
 struct ContestantRuns {
@@ -30,8 +34,9 @@ struct ContestantRuns {
 
 struct PointFigures {
   Json setting, counters;
-  double recall = 0, qps = 0, qps_mad = 0;  ///< medians over rounds
-  bool front = false;                       ///< no other setting of this contestant beats it in both
+  double recall = 0, qps = 0, qps_mad = 0;      ///< medians over rounds
+  bool front = false;                           ///< no other setting of this contestant beats it in both
+  std::map<std::string, double> observed = {};  ///< medians over rounds
 };
 
 /// A curve read at a recall. Absent values: the curve ends below the target.
@@ -70,6 +75,15 @@ ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const
 /// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where the curve does not reach or nobody counted.
 std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
                                       const Reading& reading);
+
+/// The same of what timed runs told beside their times.
+std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name, double target, const Reading& reading);
+
+/// The same runs, read by how often the first answer is a nearest: for a Reading with k = 1.
+ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
+
+/// A setting without "threads": however many there are, a query finds the same with the same work.
+Json Dials(const Json& setting);
 
 /// Which run comes when: (contestant, setting) pairs, each once. The contestants' settings are spread evenly over the round, however many
 /// each has, so that all of them see the same machine; odd rounds run backwards.

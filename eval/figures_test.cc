@@ -79,6 +79,32 @@ TEST(Figures, CountersAreReadAlongTheFront) {
   EXPECT_FALSE(CounterAtRecall(figures, "no such counter", 0.9, kReading).has_value());
 }
 
+TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
+  ContestantRuns runs = Runs("x", {{0.9, {1, 1, 1}}, {0.99, {10, 10, 10}}});
+  runs.settings[0].observed["p99_us"] = {90, 100, 900};
+  runs.settings[1].observed["p99_us"] = {1000, 999, 5000};
+  const ContestantFigures figures = Read({runs}, kReading)[0];
+  EXPECT_EQ(figures.points[0].observed.at("p99_us"), 100);
+  EXPECT_NEAR(*ObservedAtRecall(figures, "p99_us", 1 - std::sqrt(0.001), kReading), std::sqrt(1e5), 1e-6);
+  EXPECT_FALSE(ObservedAtRecall(figures, "p50_us", 0.9, kReading).has_value());
+}
+
+TEST(Figures, TheFirstAnswerIsAReadingOfItsOwn) {
+  ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.99, {10}}});
+  runs.settings[0].recall_at_1 = {0.97};
+  runs.settings[1].recall_at_1 = {1.0};
+  Reading reading = kReading;
+  reading.k = 1;
+  reading.targets = {0.97};
+  EXPECT_DOUBLE_EQ(*Read({ByFirstAnswer(runs)}, reading)[0].targets[0].qps, 1000);
+  EXPECT_LT(*Read({runs}, reading)[0].targets[0].qps, 1000);
+}
+
+TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
+  EXPECT_EQ(Dials({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}), Json({{"ef", 40}, {"in_flight", 8}}));
+  EXPECT_EQ(Dials({{"ef", 40}}), Json({{"ef", 40}}));
+}
+
 TEST(Figures, FilterKeepsSomeSettings) {
   const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y", [](const Json& setting) { return setting["ef"] == 1; });
   EXPECT_EQ(kept.name, "y");

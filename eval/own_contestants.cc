@@ -49,6 +49,8 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
     spec.build = {{"distance", name == "hnswlib" ? "float" : "u8"}};
   } else if (name == "faiss") {
     program = "faiss_adapter";
+  } else if (name == "hnsw-tiers") {
+    program = "tiers_adapter";
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("contestants: expected some of hmann, hmann-aa, hnswlib, hnswlib-u8, faiss, found '", name, "'"));

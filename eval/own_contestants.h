@@ -9,7 +9,8 @@
 namespace hmann {
 
 /// The contestants that come with hmann: "hmann", "hmann-aa" (the same index in a second process: what differs is the machine's noise),
-/// "hnswlib" (float), "hnswlib-u8" (its integer distance; u8 under L2 only) and "faiss".
+/// "hnswlib" (float), "hnswlib-u8" (its integer distance; u8 under L2 only) and "faiss", and for `hmann eval tiers`
+/// "hnsw-tiers" (HNSW over two memories, in hnswlib's own order).
 /// Their programs are looked for in $HMANN_ADAPTER_DIR, then in libexec/hmann beside the folder of this program, where build and
 /// installation put them. `build_of_hmann`: build settings of the first two. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming
 /// the folders.

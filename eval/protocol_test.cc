@@ -88,6 +88,82 @@ TEST_F(Protocol, HnswlibBuildsAnswersAndKeepsItsIndex) {
   }
 }
 
+TEST_F(Protocol, HnswlibMappedAnswersAsInMemoryOverTheSameFile) {
+  std::vector<std::vector<std::uint64_t>> answers;
+  std::string file;
+  for (const char* level0 : {"mapped", "memory", "mapped"}) {
+    SCOPED_TRACE(level0);
+    ContestantSpec spec = *OwnContestant("hnswlib-u8", {});
+    spec.build["level0"] = level0;
+    absl::StatusOr<Contestant> contestant = Contestant::Start(spec, job_);
+    ASSERT_TRUE(contestant.ok()) << contestant.status();
+    EXPECT_EQ(contestant->ready().cached, !answers.empty()) << "how it is loaded makes no other index";
+    EXPECT_EQ(contestant->ready().library.ends_with(", level 0 mapped"), std::string(level0) == "mapped");
+    if (!file.empty()) {
+      EXPECT_EQ(contestant->ready().index_file, file);
+    }
+    file = contestant->ready().index_file;
+    EXPECT_TRUE(fs::exists(file)) << file;
+    const absl::StatusOr<RunAnswer> answer = contestant->Run({{"ef", 50}}, false);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_FALSE(answer->latency.has_value());
+    answers.push_back(answer->ids);
+    EXPECT_EQ(answers.back(), answers.front());
+    EXPECT_TRUE(contestant->Stop().ok());
+  }
+  job_.work.clear();
+  ContestantSpec spec = *OwnContestant("hnswlib-u8", {});
+  spec.build["level0"] = "mapped";
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected --work"));
+  spec.build["level0"] = "elsewhere";
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected memory or mapped, found \"elsewhere\""));
+}
+
+TEST_F(Protocol, ADamagedFileIsNotMapped) {
+  ContestantSpec spec = *OwnContestant("hnswlib-u8", {});
+  spec.build["level0"] = "mapped";
+  std::string file;
+  {
+    absl::StatusOr<Contestant> contestant = Contestant::Start(spec, job_);
+    ASSERT_TRUE(contestant.ok()) << contestant.status();
+    file = contestant->ready().index_file;
+  }
+  const std::uint64_t bytes = fs::file_size(file);
+  fs::resize_file(file, bytes - 1);
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr(absl::StrCat(file, ": offset ")));
+  fs::resize_file(file, bytes + 10);
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected the end, found"));
+  fs::resize_file(file, 50);
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected a header of 96 bytes, found 50"));
+}
+
+TEST_F(Protocol, ManyThreadsAndWarmUpChangeNoAnswer) {
+  for (const char* name : {"hnswlib", "faiss"}) {
+    SCOPED_TRACE(name);
+    absl::StatusOr<Contestant> contestant = Contestant::Start(*OwnContestant(name, {}), job_);
+    ASSERT_TRUE(contestant.ok()) << contestant.status();
+    const absl::StatusOr<RunAnswer> alone = contestant->Run({{"ef", 50}}, false);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_TRUE(contestant->WarmUp({{"ef", 50}}, 10).ok());
+    EXPECT_THAT(std::string(contestant->WarmUp({{"ef", 50}}, 51).message()), HasSubstr("from 1 to 50"));
+    const bool many = std::string(name) == "hnswlib";
+    const absl::StatusOr<RunAnswer> shaped = contestant->Run({{"ef", 50}, {"threads", many ? 3 : 1}}, false);
+    ASSERT_TRUE(shaped.ok()) << shaped.status();
+    EXPECT_EQ(shaped->ids, alone->ids);
+    ASSERT_TRUE(shaped->latency.has_value());
+    EXPECT_GT(shaped->latency->p50, 0);
+    EXPECT_LE(shaped->latency->p50, shaped->latency->p99);
+    EXPECT_LE(shaped->latency->mean, 1e6 * shaped->seconds);
+    EXPECT_FALSE(contestant->Run({{"ef", 50}, {"in_flight", 2}}, false).ok()) << "a library that answers one at a time";
+    EXPECT_FALSE(contestant->Run({{"ef", 50}, {"threads", 0}}, false).ok());
+  }
+}
+
+TEST_F(Protocol, LatenciesThatAreNoneAreNamed) {
+  const std::string says = R"(read line; echo '{"seconds": 1, "cpu_seconds": 1, "latency_us": {"mean": 1, "p50": 1}}'; cat > /dev/null)";
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, says)).message()), HasSubstr("expected a positive number 'p99'"));
+}
+
 TEST_F(Protocol, ItsIntegerDistanceRefusesOtherData) {
   job_.metric = Metric::kInnerProduct;
   const absl::StatusOr<Contestant> contestant = Contestant::Start(*OwnContestant("hnswlib-u8", {}), job_);

@@ -79,13 +79,14 @@ absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorF
   return std::move(report.truth);
 }
 
-double MeanRecall(const GroundTruth& truth, std::uint32_t k, const std::vector<std::uint64_t>& ids) {
+/// Recall@`first` of answers of k each.
+double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k, const std::vector<std::uint64_t>& ids) {
   const std::uint64_t queries = ids.size() / k;
   double sum = 0;
   for (std::uint64_t q = 0; q < queries; ++q) {
     const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(q * k);
-    const auto end = std::find(begin, begin + k, kNoNeighbour);
-    sum += RecallAtK(truth, q, k, std::span<const std::uint64_t>(begin, end), {});
+    const auto end = std::find(begin, begin + first, kNoNeighbour);
+    sum += RecallAtK(truth, q, first, std::span<const std::uint64_t>(begin, end), {});
   }
   return sum / static_cast<double>(queries);
 }
@@ -113,15 +114,17 @@ class Arena {
   absl::Status Start(const Json& head) {
     HMANN_RETURN_IF_ERROR(lines_.Open(absl::StrCat(options_.job.folder, "/results.jsonl")));
     HMANN_RETURN_IF_ERROR(lines_.Write(head));
+    for (const Json& note : options_.notes) HMANN_RETURN_IF_ERROR(lines_.Write(note));
     for (const ContestantSpec& spec : options_.contestants) {
       say_(absl::StrCat(spec.name, ": building or loading"));
       HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, options_.job));
+      if (options_.started) HMANN_RETURN_IF_ERROR(options_.started(contestants_.size(), contestant.pid()));
       const Ready& ready = contestant.ready();
       say_(absl::StrFormat("%s: %s, %s in %s on %d threads%s, %d settings", spec.name, ready.library, FormatSize(ready.index_bytes),
                            FormatDuration(ready.build_seconds), ready.build_threads, ready.cached ? " (kept from before)" : "",
                            contestant.spec().settings.size()));
       ContestantRuns runs = {spec.name, ready, spec.build, {}};
-      for (const Json& setting : contestant.spec().settings) runs.settings.push_back({setting, nullptr, {}, {}, {}});
+      for (const Json& setting : contestant.spec().settings) runs.settings.push_back({setting, nullptr, {}, {}, {}, {}, {}});
       HMANN_RETURN_IF_ERROR(lines_.Write(Describe(runs)));
       runs_.push_back(std::move(runs));
       contestants_.push_back(std::move(contestant));
@@ -130,7 +133,7 @@ class Arena {
   }
 
   /// Touches every index before anything is timed: counted runs where a contestant can count (once for contestants that are the same, like
-  /// an A/A pair), else one run.
+  /// an A/A pair, and once for settings of equal dials), else one run.
   absl::Status WarmUp() {
     std::vector<Turn> turns;
     std::vector<bool> counts(contestants_.size());
@@ -138,7 +141,7 @@ class Arena {
       counts[c] = options_.counters && contestants_[c].ready().counts && SameAs(c) == c;
       const std::size_t settings = runs_[c].settings.size();
       for (std::size_t s = 0; s < settings; ++s) {
-        if (counts[c] || s == settings / 2) turns.push_back({c, s});
+        if (counts[c] ? SameDials(c, s) == s : s == settings / 2) turns.push_back({c, s});
       }
     }
     progress_.Start("warm-up", turns.size(), "runs");
@@ -151,12 +154,14 @@ class Arena {
       HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "count"},
                                           {"contestant", runs_[turn.contestant].name},
                                           {"setting", runs.setting},
-                                          {"recall", MeanRecall(truth_, options_.job.k, answer.ids)},
+                                          {"recall", MeanRecall(truth_, options_.job.k, options_.job.k, answer.ids)},
                                           {"counters", answer.counters}}));
     }
     progress_.Finish();
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
-      for (std::size_t s = 0; s < runs_[c].settings.size(); ++s) runs_[c].settings[s].counters = runs_[SameAs(c)].settings[s].counters;
+      for (std::size_t s = 0; s < runs_[c].settings.size(); ++s) {
+        runs_[c].settings[s].counters = runs_[SameAs(c)].settings[SameDials(c, s)].counters;
+      }
     }
     return absl::OkStatus();
   }
@@ -167,20 +172,7 @@ class Arena {
     const std::vector<Turn> turns = Schedule(settings_of, round);
     progress_.Start(absl::StrCat("round ", round + 1, " of ", options_.rounds), turns.size(), "runs");
     for (const Turn& turn : turns) {
-      SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
-      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[turn.contestant].Run(runs.setting, false));
-      runs.recall.push_back(MeanRecall(truth_, options_.job.k, answer.ids));
-      runs.seconds.push_back(answer.seconds);
-      runs.cpu_seconds.push_back(answer.cpu_seconds);
-      const double taken = options_.clock == RunClock::kCpu ? answer.cpu_seconds : answer.seconds;
-      HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "run"},
-                                          {"contestant", runs_[turn.contestant].name},
-                                          {"setting", runs.setting},
-                                          {"round", round},
-                                          {"recall", runs.recall.back()},
-                                          {"qps", static_cast<double>(options_.job.query_count) / taken},
-                                          {"seconds", answer.seconds},
-                                          {"cpu_seconds", answer.cpu_seconds}}));
+      HMANN_RETURN_IF_ERROR(RunTurn(turn, round));
       progress_.Advance(1);
     }
     progress_.Finish();
@@ -194,6 +186,51 @@ class Arena {
   }
 
  private:
+  absl::Status RunTurn(const Turn& turn, int round) {
+    SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
+    Contestant& contestant = contestants_[turn.contestant];
+    if (options_.warm_up_queries > 0) {
+      HMANN_RETURN_IF_ERROR(contestant.WarmUp(runs.setting, std::min(options_.warm_up_queries, options_.job.query_count)));
+    }
+    HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestant.Run(runs.setting, false));
+    const std::uint32_t k = options_.job.k;
+    const auto queries = static_cast<double>(options_.job.query_count);
+    runs.recall.push_back(MeanRecall(truth_, k, k, answer.ids));
+    runs.recall_at_1.push_back(MeanRecall(truth_, 1, k, answer.ids));
+    runs.seconds.push_back(answer.seconds);
+    runs.cpu_seconds.push_back(answer.cpu_seconds);
+    const double taken = options_.clock == RunClock::kCpu ? answer.cpu_seconds : answer.seconds;
+    const std::string& name = runs_[turn.contestant].name;
+    Json line = {{"kind", "run"},
+                 {"contestant", name},
+                 {"setting", runs.setting},
+                 {"round", round},
+                 {"recall", runs.recall.back()},
+                 {"qps", queries / taken},
+                 {"seconds", answer.seconds},
+                 {"cpu_seconds", answer.cpu_seconds}};
+    if (answer.latency) {
+      const std::pair<const char*, double> told[] = {{"mean_us", answer.latency->mean},
+                                                     {"p50_us", answer.latency->p50},
+                                                     {"p99_us", answer.latency->p99},
+                                                     {"read_bytes", static_cast<double>(answer.read_bytes) / queries}};
+      for (const auto& [what, value] : told) {
+        runs.observed[what].push_back(value);
+        line[what] = value;
+      }
+      line["recall_at_1"] = runs.recall_at_1.back();
+    }
+    return lines_.Write(line);
+  }
+
+  /// The first setting of a contestant with the dials of its setting s.
+  std::size_t SameDials(std::size_t c, std::size_t s) const {
+    const Json dials = Dials(runs_[c].settings[s].setting);
+    std::size_t first = 0;
+    while (Dials(runs_[c].settings[first].setting) != dials) ++first;
+    return first;
+  }
+
   /// The first contestant that is the same program with the same settings.
   std::size_t SameAs(std::size_t c) const {
     const ContestantSpec& spec = contestants_[c].spec();

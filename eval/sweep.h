@@ -20,7 +20,12 @@ struct SweepOptions {
   std::vector<double> targets = {0.9, 0.95, 0.99};
   std::string reference = "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
   RunClock clock = RunClock::kWall;
-  bool counters = true;  ///< of those that can count: one more run a setting, before the first round
+  bool counters = true;  ///< of those that can count: one more run for all settings of equal dials, before the first round
+  /// Queries that are answered untimed at a setting before each timed run of it, so that caches hold what that contestant's runs leave in
+  /// them. 0: none, which programs that do not know the command need.
+  std::uint64_t warm_up_queries = 0;
+  std::function<absl::Status(std::size_t contestant, pid_t pid)> started;  ///< may be empty; called when a contestant's index stands
+  std::vector<Json> notes;                                                 ///< lines of results.jsonl of the caller's own, behind the first
 
   /// Errors: INVALID_ARGUMENT for no contestant, two of one name, no round, a target outside (0, 1].
   absl::Status Validate() const;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "index/distance/distance.h"
 #include "index/format/info.h"
 #include "index/search/options.h"
+#include "index/tiers/block_cache.h"
 
 namespace hmann {
 
@@ -23,8 +25,14 @@ namespace hmann {
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
 
 struct OpenOptions {
-  std::string fast = "dram";    ///< tier of the upper layers and promoted vectors: dram, numa:N
-  std::string slow = "mapped";  ///< tier of L0: mapped (the file in place), dram, numa:N
+  std::string fast = "dram";    ///< tier of the upper layers and promoted vectors: dram, numa:N, mapped
+  std::string slow = "mapped";  ///< tier of L0, as MakeTier (index/tiers/tier.h) takes them: mapped, dram, numa:N, dax:PATH, nvme, ...
+  /// A cache of slow records in fast memory, beside them: none, static (by degree) or dynamic (by use).
+  CachePolicy cache = CachePolicy::kNone;
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t migration_bytes = std::uint64_t{16} << 20;  ///< of each searcher, for reads from a block tier
+  /// Threads that copy ahead, for queries with Prefetch::kHelper: a number, or -1: as many as this machine's own measurement favours.
+  int helper_threads = 0;
 };
 
 /// Where a structure lies while an index is open.
@@ -43,13 +51,23 @@ class Index {
  public:
   /// Checks the header and section table (contents: see Verify), then places upper layers, then L0.
   /// Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier), DATA_LOSS (truncated or corrupt), RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path, const OpenOptions& options = {});
+  /// `progress`, when given, shows the loading.
+  static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path, const OpenOptions& options = {},
+                                                           Progress* progress = nullptr);
   ~Index();
 
   const IndexInfo& info() const;
   const Kernels& kernels() const;
   std::vector<Placement> Placements() const;
-  /// Touches all of L0 so that the first queries pay no page fault.
+  /// What could not be had and was done without, a line each: memory that is not locked, io_uring that is forbidden.
+  std::vector<std::string> Warnings() const;
+  /// Another policy for the cache that Open made; queries may run meanwhile. Errors: FAILED_PRECONDITION without a cache.
+  absl::Status SetCachePolicy(CachePolicy policy) const;
+  /// `options` with every default filled in, as a search here would run them. Errors: those of SearchOptions::Validate and CheckWalk.
+  absl::StatusOr<SearchOptions> Resolve(const SearchOptions& options) const;
+  /// Whether queries wait for a device, so that several should be in flight.
+  bool on_block_tier() const;
+  /// Touches all of L0 that can be addressed, so that the first queries pay no page fault.
   void Warm() const;
 
   const IndexImpl& impl() const { return *impl_; }
@@ -71,6 +89,15 @@ class Searcher {
   /// DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
   absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters = nullptr,
                       const SearchLimits& limits = {});
+
+  /// Answers queries 0 .. n - 1 as Search does, in any order. On a block tier up to `in_flight` (at most 256) of them are under way at
+  /// once, so that the thread computes for one while the device reads for others; elsewhere one follows the other. `query(i)` points to
+  /// query i and is called when it begins; `done(i, status, answer)` is called once for each, from this thread; it may take the answer's
+  /// content. Errors: INVALID_ARGUMENT for the options, and what prevents all queries; those of one query go to `done`.
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
+                          std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
+                          Counters* counters = nullptr, const SearchLimits& limits = {});
 
  private:
   std::unique_ptr<SearcherImpl> impl_;

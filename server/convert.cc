@@ -80,7 +80,7 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
 
-absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const IndexInfo& info, const RequestLimits& limits) {
+absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits) {
   const auto above = [](const char* field, std::uint64_t most, std::uint64_t found) {
     return BadField(field, absl::StrCat("expected at most ", most, ", found ", found));
   };
@@ -94,6 +94,9 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
   options.ef_l1 = wire.ef_l1();
   if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
   if (wire.has_query_threads()) options.query_threads = wire.query_threads();
+  if (wire.has_cells()) options.cells = wire.cells();
+  if (wire.has_width()) options.width = wire.width();
+  if (wire.has_stop()) options.stop = wire.stop();
   switch (wire.walk()) {
     case v1::WALK_UNSPECIFIED:
       break;
@@ -103,17 +106,22 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
     case v1::WALK_POOL:
       options.walk = Walk::kPool;
       break;
+    case v1::WALK_GATED:
+      options.walk = Walk::kGated;
+      break;
     default:
       return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
   }
-  if (const absl::Status status = options.Validate(info.n); !status.ok()) {
+  absl::StatusOr<SearchOptions> resolved = index.Resolve(options);
+  if (absl::IsFailedPrecondition(resolved.status())) return BadField("options.walk", resolved.status().message());
+  if (const absl::Status& status = resolved.status(); !status.ok()) {
     // The engine's message begins with its field: "k: expected ...".
     const absl::string_view message = status.message();
     const std::size_t colon = message.find(": ");
     if (colon == absl::string_view::npos) return BadField("options", message);
     return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
   }
-  return options.Resolved(info.n, info.layers.size() > 1 ? info.layers[1].nodes : 0);
+  return resolved;
 }
 
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) { return queries * k * kBytesPerId; }
@@ -166,7 +174,11 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   wire->set_ef_l1(options.ef_l1);
   wire->set_ef_l0(static_cast<std::uint32_t>(options.ef_l0));
   wire->set_query_threads(options.query_threads);
-  wire->set_walk(options.walk == Walk::kBeams ? v1::WALK_BEAMS : options.walk == Walk::kPool ? v1::WALK_POOL : v1::WALK_UNSPECIFIED);
+  wire->set_walk(static_cast<v1::Walk>(options.walk));
+  if (options.walk != Walk::kGated) return;
+  wire->set_cells(static_cast<std::uint32_t>(options.cells));
+  wire->set_width(options.width);
+  wire->set_stop(options.stop);
 }
 
 void ToWire(const Counters& counters, v1::Counters* wire) {
@@ -179,6 +191,10 @@ void ToWire(const Counters& counters, v1::Counters* wire) {
   wire->set_rounds(counters.rounds);
   wire->set_migrated(counters.migrated);
   wire->set_migrated_used(counters.migrated_used);
+  wire->set_migrated_late(counters.migrated_late);
+  wire->set_io_reads(counters.io_reads);
+  wire->set_io_bytes(counters.io_bytes);
+  wire->set_cache_hits(counters.cache_hits);
   wire->set_expanded_l1(counters.expanded_l1);
   wire->set_expanded_l0(counters.expanded_l0);
 }

@@ -27,7 +27,7 @@ struct QueryVectors {
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field);
 
 /// Every default filled in. Errors: INVALID_ARGUMENT naming the field.
-absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& options, const IndexInfo& info, const RequestLimits& limits);
+absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& options, const Index& index, const RequestLimits& limits);
 
 /// What `queries` answers of k ids take on the wire.
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);

@@ -33,6 +33,8 @@ class ServedIndex {
 
   /// Errors: UNAVAILABLE while loading, FAILED_PRECONDITION once failed, both with details.
   absl::StatusOr<const Index*> Get() const;
+  /// Of a serving index: whether its queries wait for a device.
+  bool on_block_tier() const { return index_->on_block_tier(); }
   /// Why the state is FAILED.
   const absl::Status& failure() const { return failure_; }
 

@@ -7,9 +7,22 @@
 #include "server/errors.h"
 
 namespace hmann {
+namespace {
+
+/// Queries of one job that a thread has under way at once on a block tier.
+constexpr std::size_t kInFlight = 8;
+
+}  // namespace
 
 SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes, Clock::time_point deadline)
     : index_(index), queries_(queries), bytes_(bytes), deadline_(deadline), unfinished_(queries) {}
+
+absl::Status SearchJob::AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (absl::Status status = Answer(i, searcher, limits); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
 
 void SearchJob::Fail(absl::Status status) {
   const std::lock_guard lock(mutex_);
@@ -78,7 +91,8 @@ SearchPool::Work SearchPool::Take() {
   SearchJob* job = jobs_.front();
   jobs_.pop_front();
   const std::size_t begin = job->next_;
-  job->next_ = job->Dead() ? job->queries_ : begin + 1;
+  const std::size_t share = job->index_->on_block_tier() ? kInFlight : 1;
+  job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
   if (job->next_ < job->queries_) jobs_.push_back(job);
   waiting_ -= job->next_ - begin;
   ++busy_;
@@ -94,10 +108,13 @@ bool SearchPool::Run(const Work& work) {
     job.Fail(absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
   } else if (!job.failed_.load(std::memory_order_relaxed)) {
     std::unique_ptr<Searcher> searcher = job.index_->TakeSearcher();
-    absl::Status status = job.Answer(work.begin, *searcher, {job.deadline_, &job.cancelled_});
+    const SearchLimits limits{job.deadline_, &job.cancelled_};
+    absl::Status status =
+        work.end - work.begin == 1 ? job.Answer(work.begin, *searcher, limits) : job.AnswerMany(work.begin, work.end, *searcher, limits);
     job.index_->GiveBack(std::move(searcher));
     if (!status.ok()) job.Fail(std::move(status));
-    const std::int64_t ns = std::chrono::nanoseconds(SearchJob::Clock::now() - start).count();
+    const std::int64_t ns =
+        std::chrono::nanoseconds(SearchJob::Clock::now() - start).count() / static_cast<std::int64_t>(work.end - work.begin);
     const std::int64_t mean = mean_ns_.load(std::memory_order_relaxed);
     mean_ns_.store(mean == 0 ? ns : mean + (ns - mean) / 16, std::memory_order_relaxed);
   }

@@ -109,7 +109,7 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
 TEST_F(SearchTest, DialsAndCountersComeBack) {
   SearchOptions asked;
   asked.k = 5;
-  const SearchOptions resolved = asked.Resolved(10000, (*Index::Open(SampleIndex()))->info().layers[1].nodes);
+  const SearchOptions resolved = *(*Index::Open(SampleIndex()))->Resolve(asked);
   const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5, .counters = true});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->dials.ef_l1, resolved.ef_l1);

@@ -106,9 +106,7 @@ client::SearchOptions ClientOptions(const SearchOptions& options) {
   out.k = options.k;
   out.ef_l1 = options.ef_l1;
   if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = options.walk == Walk::kBeams  ? client::Walk::kBeams
-             : options.walk == Walk::kPool ? client::Walk::kPool
-                                           : client::Walk::kDefault;
+  out.walk = static_cast<client::Walk>(options.walk);
   return out;
 }
 

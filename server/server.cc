@@ -17,6 +17,7 @@
 #include "grpcpp/server_builder.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
+#include "index/tiers/tier.h"
 #include "server/convert.h"
 #include "server/health.h"
 #include "server/registry.h"
@@ -63,7 +64,11 @@ std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
 }
 
 ServerOptions Resolve(ServerOptions options) {
-  if (options.threads == 0) options.threads = UsableCores();
+  if (options.threads == 0) {
+    // Threads that wait for a device leave their core to others.
+    const absl::StatusOr<std::unique_ptr<Tier>> slow = MakeTier(options.open.slow);
+    options.threads = UsableCores() * (slow.ok() && !(*slow)->traits().addressable ? 8 : 1);
+  }
   if (options.limits.max_query_threads == 0) options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
   return options;
 }

@@ -23,7 +23,9 @@ struct ParsedQuery {
   SearchOptions options;
   bool counters = false;
 
+  /// Small enough for the thread that read it from the socket, which must not wait.
   bool IsNarrow() const {
+    if (index->on_block_tier()) return false;
     const std::int64_t beams = options.walk == Walk::kBeams ? std::max<std::int64_t>(options.ef_l1, 1) : 1;
     return vectors.count == 1 && options.query_threads == 1 && options.ef_l1 <= kNarrow && options.ef_l0 * beams <= kNarrow;
   }
@@ -35,7 +37,7 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   ParsedQuery parsed;
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
   HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
-  HMANN_ASSIGN_OR_RETURN(parsed.options, ReadOptions(options, index->info(), limits));
+  HMANN_ASSIGN_OR_RETURN(parsed.options, ReadOptions(options, *index, limits));
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.options.k, limits));
   parsed.counters = options.counters();
@@ -122,24 +124,47 @@ class BatchCall : public PooledCall {
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
-    std::call_once(sized_, [this] { MakeRoom(); });
     HMANN_ASSIGN_OR_RETURN(const auto* answer,
                            Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
-    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
-    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.options.k;
-    for (std::size_t j = 0; j < answer->size(); ++j) {
-      ids[j] = (*answer)[j].label;
-      distances[j] = (*answer)[j].distance;
-    }
-    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer->size());
-    if (parsed_.counters) {
-      const std::lock_guard lock(mutex_);
-      counters_ += counters;
-    }
+    Keep(i, *answer);
+    Add(counters);
     return absl::OkStatus();
   }
 
+  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits) override {
+    Counters counters;
+    absl::Status first_error;
+    const absl::Status status = searcher.SearchMany(
+        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.options,
+        static_cast<std::uint32_t>(end - begin),
+        [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+          if (done.ok()) return Keep(begin + i, answer);
+          first_error.Update(absl::IsInvalidArgument(done) ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message()) : done);
+        },
+        parsed_.counters ? &counters : nullptr, limits);
+    Add(counters);
+    return status.ok() ? first_error : status;
+  }
+
  private:
+  /// Into the places of query `i`, which no other thread touches.
+  void Keep(std::size_t i, const std::vector<Neighbour>& answer) {
+    std::call_once(sized_, [this] { MakeRoom(); });
+    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
+    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.options.k;
+    for (std::size_t j = 0; j < answer.size(); ++j) {
+      ids[j] = answer[j].label;
+      distances[j] = answer[j].distance;
+    }
+    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer.size());
+  }
+
+  void Add(const Counters& counters) {
+    if (!parsed_.counters) return;
+    const std::lock_guard lock(mutex_);
+    counters_ += counters;
+  }
+
   /// Each query's answer has k places of its own in the response, so that threads do not meet. Not before the first search begins: a call
   /// that is refused or waits takes no memory for its reply.
   void MakeRoom() {

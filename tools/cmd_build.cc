@@ -79,6 +79,15 @@ void AddOptions(CLI::App& app, Flags* flags) {
   AddParsed<PromotionOrder>(
       app, "--promotion", ParsePromotionOrder, [build](PromotionOrder order) { build->promotion = order; },
       "who is promoted first, by: degree (default), in, out, random");
+  app.add_option_function<std::string>(
+         "--codes",
+         [build](const std::string& place) {
+           if (place == "none") build->bits = 0;
+         },
+         "sketches, for the gated walk: hub (default: centred on each node's nearest promoted one), none")
+      ->check(CLI::IsMember({"hub", "none"}));
+  app.add_option("--bits", build->bits, "bits per dimension of a sketch")->check(CLI::Range(1, 4))->capture_default_str();
+  app.add_option("--assign", build->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2))->capture_default_str();
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
   app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");

@@ -1,8 +1,10 @@
+#include <chrono>
 #include <iostream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cpp/client.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -10,6 +12,7 @@
 #include "index/hmann.h"
 #include "tools/commands.h"
 #include "tools/info_json.h"
+#include "tools/open_flags.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -18,6 +21,9 @@ namespace {
 struct Flags {
   std::string index;
   bool cpu = false;
+  bool live = false;
+  std::string server;
+  OpenOptions open;
   bool json = false;
 };
 
@@ -60,18 +66,44 @@ absl::Status DescribeCpu(bool json) {
   return absl::OkStatus();
 }
 
+/// Where the structures of an open index lie, as the kernel says now: of a server's index by its name, else of one opened here.
+absl::Status DescribeLive(const Flags& flags) {
+  std::vector<client::Placement> placements;
+  if (!flags.server.empty()) {
+    HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server));
+    HMANN_ASSIGN_OR_RETURN(client::IndexDescription index, client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
+    placements = std::move(index.placements);
+  } else {
+    Progress progress;
+    HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
+    for (Placement& p : index->Placements()) placements.push_back({std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
+  }
+  if (flags.json) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const auto& p : placements) rows.push_back({{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
+    return PrintJson({{"placements", rows}});
+  }
+  std::cerr << "  structure        tier                      bytes  where\n";
+  for (const auto& p : placements) std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 CommandAction SetupInfo(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
   app.add_flag("--cpu", flags->cpu, "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")->excludes(index);
+  CLI::Option* live = app.add_flag("--live", flags->live, "open INDEX and ask the kernel where each structure lies");
+  app.add_option("--server", flags->server, "with --live: HOST:PORT of a server that serves an index named INDEX")->needs(live);
+  AddOpenFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   app.callback([flags] {
     if (flags->index.empty() && !flags->cpu) throw CLI::RequiredError("INDEX");
   });
   return [flags]() -> absl::Status {
     if (flags->cpu) return DescribeCpu(flags->json);
+    if (flags->live) return DescribeLive(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     if (flags->json) return PrintJson(ToJson(info));
     PrintForTheEye(info, flags->index);

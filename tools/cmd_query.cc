@@ -31,9 +31,10 @@ client::SearchOptions ToClient(const SearchOptions& options) {
   out.k = options.k;
   out.ef_l1 = options.ef_l1;
   if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = options.walk == Walk::kBeams  ? client::Walk::kBeams
-             : options.walk == Walk::kPool ? client::Walk::kPool
-                                           : client::Walk::kDefault;
+  out.walk = static_cast<client::Walk>(options.walk);
+  if (options.cells >= 0) out.cells = static_cast<std::uint32_t>(options.cells);
+  if (options.width > 0) out.width = options.width;
+  if (options.stop >= 0) out.stop = options.stop;
   out.query_threads = options.query_threads;
   out.counters = true;
   return out;
@@ -44,7 +45,10 @@ SearchOptions FromClient(const client::SearchOptions& dials) {
   out.k = dials.k;
   out.ef_l1 = dials.ef_l1;
   out.ef_l0 = dials.ef_l0.value_or(0);
-  out.walk = dials.walk == client::Walk::kBeams ? Walk::kBeams : dials.walk == client::Walk::kPool ? Walk::kPool : Walk::kDefault;
+  out.walk = static_cast<Walk>(dials.walk);
+  out.cells = dials.cells.value_or(0);
+  out.width = dials.width.value_or(0);
+  out.stop = dials.stop.value_or(0);
   out.query_threads = dials.query_threads;
   return out;
 }
@@ -59,6 +63,10 @@ void Add(const client::Counters& from, Counters* to) {
   to->rounds += from.rounds;
   to->migrated += from.migrated;
   to->migrated_used += from.migrated_used;
+  to->migrated_late += from.migrated_late;
+  to->io_reads += from.io_reads;
+  to->io_bytes += from.io_bytes;
+  to->cache_hits += from.cache_hits;
   to->expanded_l1 += from.expanded_l1;
   to->expanded_l0 += from.expanded_l0;
 }

@@ -1,5 +1,7 @@
+#include <chrono>
 #include <iostream>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +9,7 @@
 #include "index/base/status_macros.h"
 #include "index/hmann.h"
 #include "tools/commands.h"
+#include "tools/open_flags.h"
 #include "tools/query_report.h"
 
 namespace hmann {
@@ -16,8 +19,13 @@ struct Flags {
   std::string index;
   OpenOptions open;
   QueryFlags query;
+  std::uint32_t in_flight = 1;
   bool cold = false;
 };
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// What a thread owns; on cache lines of its own, since it counts at every step.
 struct alignas(64) Worker {
@@ -32,26 +40,76 @@ absl::Status CheckShape(const VectorFile& queries, const IndexInfo& info) {
                                                  " as in the index, found ", queries.dim(), " x ", std::string(Name(queries.dtype()))));
 }
 
+/// Queries i, i + threads, ... of each thread, `in_flight` of them at once.
+absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers, QueryRun* run) {
+  const std::uint64_t count = queries.n(), threads = workers.size();
+  run->answers.assign(count, {});
+  run->latency_ns.assign(count, 0);
+  std::vector<absl::Status> outcome(threads);
+  const auto work = [&](std::uint64_t thread) {
+    const std::uint64_t share = count > thread ? (count - thread + threads - 1) / threads : 0;
+    std::vector<Clock::time_point> begun(share);
+    absl::Status first_error;
+    const absl::Status status = workers[thread].searcher.SearchMany(
+        share,
+        [&](std::size_t i) {
+          begun[i] = Clock::now();
+          return queries.Row(thread + i * threads);
+        },
+        run->dials, run->in_flight,
+        [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+          first_error.Update(done);
+          const std::uint64_t query = thread + i * threads;
+          run->latency_ns[query] = static_cast<std::uint64_t>((Clock::now() - begun[i]).count());
+          run->answers[query].swap(answer);
+        },
+        &workers[thread].counters);
+    outcome[thread] = status.ok() ? first_error : status;
+  };
+  const auto start = Clock::now();
+  std::vector<std::thread> others;
+  for (std::uint64_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+  work(0);
+  for (std::thread& thread : others) thread.join();
+  run->seconds = SecondsSince(start);
+  for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
 absl::Status Search(const Flags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.query.queries, flags.query.rows));
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open));
+  const auto start = Clock::now();
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
+  const double open_seconds = SecondsSince(start);
+  for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   const IndexInfo& info = index->info();
   HMANN_RETURN_IF_ERROR(CheckShape(queries, info));
-  HMANN_RETURN_IF_ERROR(flags.query.search.Validate(info.n));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
-  if (!flags.cold) index->Warm();
 
   QueryRun run;
-  run.dials = flags.query.search.Resolved(info.n, info.layers.size() > 1 ? info.layers[1].nodes : 0);
+  run.open_seconds = open_seconds;
+  run.in_flight = flags.in_flight;
+  HMANN_ASSIGN_OR_RETURN(run.dials, index->Resolve(flags.query.search));
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
   for (int thread = 0; thread < run.threads; ++thread) workers.emplace_back(index);
+  if (queries.n() > 0) {
+    std::vector<Neighbour> first;
+    HMANN_RETURN_IF_ERROR(workers[0].searcher.Search(queries.Row(0), run.dials, &first));
+    run.first_answer_seconds = SecondsSince(start);
+  }
+  if (!flags.cold) index->Warm();
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
     Worker& worker = workers[thread];
     return worker.searcher.Search(queries.Row(i), run.dials, answer, &worker.counters);
   };
-  HMANN_RETURN_IF_ERROR(RunQueries(queries.n(), answer_one, &run));
+  if (run.in_flight > 1) {
+    HMANN_RETURN_IF_ERROR(RunManyInFlight(queries, workers, &run));
+  } else {
+    HMANN_RETURN_IF_ERROR(RunQueries(queries.n(), answer_one, &run));
+  }
   run.counters.emplace();
   for (const Worker& worker : workers) *run.counters += worker.counters;
   return Report(run, flags.query);
@@ -63,8 +121,10 @@ CommandAction SetupSearch(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
-  app.add_option("--fast", flags->open.fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
-  app.add_option("--slow", flags->open.slow, "tier of L0: mapped (the file in place), dram, numa:N")->capture_default_str();
+  AddOpenFlags(app, &flags->open);
+  app.add_option("--in-flight", flags->in_flight, "queries of one thread under way at once, where L0 is on nvme")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");
   return [flags] { return Search(*flags); };
 }

@@ -26,6 +26,7 @@
 #include "spdlog/spdlog.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
+#include "tools/open_flags.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -139,9 +140,10 @@ CommandAction SetupServe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--index", flags->indexes, "NAME=IDX, once per index")->required()->check(CheckIndex);
   app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")->capture_default_str();
-  app.add_option("--fast", flags->server.open.fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
-  app.add_option("--slow", flags->server.open.slow, "tier of L0: mapped (the file in place), dram, numa:N")->capture_default_str();
-  app.add_option("--threads", flags->server.threads, "searches side by side (0: one per core)")->check(CLI::Range(0, 4096));
+  AddOpenFlags(app, &flags->server.open);
+  app.add_option("--threads", flags->server.threads,
+                 "searches side by side (0: one per core; eight per core where L0 is on nvme, since they wait for it)")
+      ->check(CLI::Range(0, 4096));
   app.add_option("--queue", flags->server.queue, "requests that may wait for a thread; more are refused")->capture_default_str();
   app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
       ->check(CLI::Range(1, 1 << 20))

@@ -23,7 +23,16 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   app.add_option("--ef-l0", search->ef_l0, "width in L0; 0 answers from L1 (default: one that suits k)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
   AddParsed<Walk>(
-      app, "--walk", ParseWalk, [search](Walk walk) { search->walk = walk; }, "walk in L0: default, beams, pool");
+      app, "--walk", ParseWalk, [search](Walk walk) { search->walk = walk; },
+      "walk in L0: beams, pool, gated (sketches decide what is read; default where L0 is far and the index has them)");
+  app.add_option("--cells", search->cells, "gated: cells scored before the first read (default: one that suits the tier)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
+  app.add_option("--width", search->width, "gated: records that a round reads (default 8)")->check(CLI::Range(1u, kMaxWidth));
+  app.add_option("--stop", search->stop, "gated: read only while estimate - STOP x error is under the kth distance")
+      ->check(CLI::Range(0.0, 1e6));
+  AddParsed<Prefetch>(
+      app, "--prefetch", ParsePrefetch, [search](Prefetch prefetch) { search->prefetch = prefetch; },
+      "how early slow records are asked for: ahead (default), round, off, helper; answers are the same");
   app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--query-threads", search->query_threads, "threads of one query in L0 (beams only)")
       ->check(CLI::Range(1, 64))

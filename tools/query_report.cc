@@ -72,20 +72,9 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nloh
 }
 
 void AddCounters(const Counters& sum, double queries, nlohmann::ordered_json* figures) {
-  const std::pair<const char*, std::uint64_t> lines[] = {
-      {"distances_fast", sum.distances_fast},
-      {"distances_slow", sum.distances_slow},
-      {"sketches", sum.sketches},
-      {"slow_reads", sum.slow_reads},
-      {"slow_touches", sum.slow_touches},
-      {"slow_bytes", sum.slow_bytes},
-      {"rounds", sum.rounds},
-      {"migrated", sum.migrated},
-      {"migrated_used", sum.migrated_used},
-      {"expanded_l1", sum.expanded_l1},
-      {"expanded_l0", sum.expanded_l0},
-  };
-  for (const auto& [name, total] : lines) (*figures)[name] = static_cast<double>(total) / queries;
+  for (const CounterName& counter : CounterNames()) {
+    (*figures)[std::string(counter.name)] = static_cast<double>(sum.*counter.value) / queries;
+  }
 }
 
 }  // namespace
@@ -137,7 +126,15 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
   figures["walk"] = std::string(Name(run.dials.walk));
   figures["ef_l1"] = run.dials.ef_l1;
   figures["ef_l0"] = run.dials.ef_l0;
+  if (run.dials.walk == Walk::kGated) {
+    figures["cells"] = run.dials.cells;
+    figures["width"] = run.dials.width;
+    if (run.dials.stop >= 0) figures["stop"] = run.dials.stop;
+  }
   figures["simd"] = run.simd;
+  if (run.in_flight > 1) figures["in_flight"] = run.in_flight;
+  if (run.open_seconds > 0) figures["open_seconds"] = run.open_seconds;
+  if (run.first_answer_seconds > 0) figures["first_answer_seconds"] = run.first_answer_seconds;
   if (run.counters.has_value()) AddCounters(*run.counters, queries, &figures);
   return figures;
 }
@@ -145,8 +142,9 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (value.is_number_float()) text = absl::StrFormat(absl::StartsWith(name, "recall") ? "%.4f" : "%.1f", value.get<double>());
-    out << absl::StrFormat("  %-15s %s\n", name, text);
+    if (value.is_number_float())
+      text = absl::StrFormat(absl::StartsWith(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f", value.get<double>());
+    out << absl::StrFormat("  %-20s %s\n", name, text);
   }
 }
 

@@ -39,6 +39,9 @@ struct QueryRun {
   std::vector<std::vector<Neighbour>> answers;  ///< per query, nearest first
   std::vector<std::uint64_t> latency_ns;        ///< per query
   double seconds = 0;                           ///< wall time of the whole run
+  std::uint32_t in_flight = 1;                  ///< queries of one thread under way at once
+  double open_seconds = 0;                      ///< from the start to an open index; 0: not measured here
+  double first_answer_seconds = 0;              ///< from the start to the first answer
   std::optional<Counters> counters;             ///< sum over all queries; absent when nobody counted
 };
 

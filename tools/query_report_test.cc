@@ -45,7 +45,8 @@ TEST(Summarise, NamesAndOrderAreTheSurface) {
   for (const auto& [name, value] : figures->items()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us", "threads", "query_threads", "walk",
                                  "ef_l1", "ef_l0", "simd", "distances_fast", "distances_slow", "sketches", "slow_reads", "slow_touches",
-                                 "slow_bytes", "rounds", "migrated", "migrated_used", "expanded_l1", "expanded_l0"));
+                                 "slow_bytes", "rounds", "migrated", "migrated_used", "migrated_late", "io_reads", "io_bytes", "cache_hits",
+                                 "expanded_l1", "expanded_l0"));
   EXPECT_EQ((*figures)["queries"], 100);
   EXPECT_EQ((*figures)["qps"], 200.0);
   EXPECT_EQ((*figures)["mean_us"], 50.5);
@@ -124,8 +125,8 @@ TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
 TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
   PrintFigures(*Summarise(HundredQueries(), ""), out);
-  EXPECT_THAT(out.str(), HasSubstr("  qps             200.0\n"));
-  EXPECT_THAT(out.str(), HasSubstr("  walk            pool\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  qps                  200.0\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  walk                 pool\n"));
 }
 
 }  // namespace

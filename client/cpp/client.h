@@ -21,7 +21,7 @@ namespace hmann::client {
 
 enum class DType { kUnknown, kF32, kU8, kI8 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
-enum class Walk { kDefault, kBeams, kPool };
+enum class Walk { kDefault, kBeams, kPool, kGated };
 enum class Promotion { kUnknown, kDegree, kInDegree, kOutDegree, kRandom };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
@@ -42,6 +42,8 @@ struct SearchOptions {
   std::optional<std::uint32_t> ef_l0 = {};  ///< absent: a default for k; 0 answers from L1
   Walk walk = Walk::kDefault;
   std::uint32_t query_threads = 1;
+  std::optional<std::uint32_t> cells = {}, width = {};  ///< of the gated walk; absent: a default
+  std::optional<float> stop = {};
   bool counters = false;  ///< count the work
 };
 
@@ -49,7 +51,8 @@ struct SearchOptions {
 struct Counters {
   std::uint64_t distances_fast = 0, distances_slow = 0, sketches = 0;
   std::uint64_t slow_reads = 0, slow_touches = 0, slow_bytes = 0, rounds = 0;
-  std::uint64_t migrated = 0, migrated_used = 0, expanded_l1 = 0, expanded_l0 = 0;
+  std::uint64_t migrated = 0, migrated_used = 0, migrated_late = 0, io_reads = 0, io_bytes = 0, cache_hits = 0;
+  std::uint64_t expanded_l1 = 0, expanded_l0 = 0;
 };
 
 /// ids[j], distances[j]: the j-th nearest. Smaller is nearer.

@@ -10,6 +10,10 @@
 #include "google/rpc/status.pb.h"
 
 namespace hmann::client {
+
+// The numbers of a walk are the wire's own.
+static_assert(static_cast<int>(Walk::kBeams) == v1::WALK_BEAMS && static_cast<int>(Walk::kPool) == v1::WALK_POOL &&
+              static_cast<int>(Walk::kGated) == v1::WALK_GATED);
 namespace {
 
 DType FromWire(v1::DType dtype) {
@@ -96,8 +100,11 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   wire->set_k(options.k);
   if (options.ef_l1 != 0) wire->set_ef_l1(options.ef_l1);
   if (options.ef_l0.has_value()) wire->set_ef_l0(*options.ef_l0);
-  wire->set_walk(options.walk == Walk::kBeams ? v1::WALK_BEAMS : options.walk == Walk::kPool ? v1::WALK_POOL : v1::WALK_UNSPECIFIED);
+  wire->set_walk(static_cast<v1::Walk>(options.walk));
   if (options.query_threads != 1) wire->set_query_threads(options.query_threads);
+  if (options.cells.has_value()) wire->set_cells(*options.cells);
+  if (options.width.has_value()) wire->set_width(*options.width);
+  if (options.stop.has_value()) wire->set_stop(*options.stop);
   wire->set_counters(options.counters);
 }
 
@@ -106,7 +113,11 @@ SearchOptions FromWire(const v1::SearchOptions& wire) {
   options.k = wire.k();
   options.ef_l1 = wire.ef_l1();
   if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
-  options.walk = wire.walk() == v1::WALK_BEAMS ? Walk::kBeams : wire.walk() == v1::WALK_POOL ? Walk::kPool : Walk::kDefault;
+  // A walk of a newer server is none that this client can name.
+  options.walk = wire.walk() <= static_cast<int>(Walk::kGated) ? static_cast<Walk>(wire.walk()) : Walk::kDefault;
+  if (wire.has_cells()) options.cells = wire.cells();
+  if (wire.has_width()) options.width = wire.width();
+  if (wire.has_stop()) options.stop = wire.stop();
   options.query_threads = wire.has_query_threads() ? wire.query_threads() : 1;
   options.counters = wire.counters();
   return options;
@@ -123,6 +134,10 @@ Counters FromWire(const v1::Counters& wire) {
   counters.rounds = wire.rounds();
   counters.migrated = wire.migrated();
   counters.migrated_used = wire.migrated_used();
+  counters.migrated_late = wire.migrated_late();
+  counters.io_reads = wire.io_reads();
+  counters.io_bytes = wire.io_bytes();
+  counters.cache_hits = wire.cache_hits();
   counters.expanded_l1 = wire.expanded_l1();
   counters.expanded_l0 = wire.expanded_l0();
   return counters;

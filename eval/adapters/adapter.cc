@@ -15,6 +15,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/build_cache.h"
+#include "eval/adapters/latency.h"
+#include "eval/adapters/shares.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
@@ -27,21 +29,6 @@ double ClockSeconds(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-absl::Status PinThisThread(int cpu) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return ErrnoError(errno, "sched_getaffinity", "this thread");
-  if (cpu < 0) {
-    for (int i = CPU_SETSIZE - 1; i >= 0 && cpu < 0; --i) {
-      if (CPU_ISSET(i, &allowed)) cpu = i;
-    }
-  }
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof one, &one) != 0) return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
-  return absl::OkStatus();
 }
 
 /// The stream that the protocol owns. Whatever a library prints on its stdout goes to stderr from here on.
@@ -78,7 +65,8 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 1 << 20));
   app.add_option("--settings", build, "the library's own build settings, a JSON object");
   app.add_option("--work", job->work, "folder where built indexes are kept");
-  app.add_option("--cpu", job->cpu, "where the search thread runs; -1: the last that is allowed")->check(CLI::Range(-1, CPU_SETSIZE - 1));
+  app.add_option("--cpu", job->cpu, "where the (first) search thread runs; -1: the last that is allowed")
+      ->check(CLI::Range(-1, CPU_SETSIZE - 1));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -94,24 +82,46 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   return std::nullopt;
 }
 
-absl::Status BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter, BuildFigures* figures, bool* cached) {
-  HMANN_ASSIGN_OR_RETURN(BuildCache cache, BuildCache::Open(job, base, adapter.Describe()));
+struct Built {
+  BuildFigures figures;
+  bool cached = false;
+  std::string file;  ///< "": none is kept
+};
+
+absl::StatusOr<Built> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
+  AdapterJob built_as = job;
+  for (const std::string& name : adapter.LoadSettings()) built_as.build.erase(name);
+  HMANN_ASSIGN_OR_RETURN(BuildCache cache, BuildCache::Open(built_as, base, adapter.Describe()));
+  Built built;
+  if (!job.work.empty()) built.file = cache.index_path();
   if (std::optional<BuildFigures> known = cache.Find()) {
-    *cached = true;
-    *figures = *std::move(known);
-    return adapter.Load(job, base, cache.index_path());
+    built.cached = true;
+    built.figures = *std::move(known);
+    HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
+    return built;
   }
-  *cached = false;
+  if (adapter.ServesFromFile() && job.work.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(adapter.Describe(), ": expected --work, as it serves from the index's file"));
+  }
+  BuildFigures& figures = built.figures;
   const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
-  HMANN_RETURN_IF_ERROR(adapter.Build(job, base, cache.index_path(), figures));
-  figures->seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
-  figures->cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  if (job.work.empty()) return absl::OkStatus();
-  return cache.Keep([&](const std::string& path) { return adapter.Save(path); }, *figures);
+  HMANN_RETURN_IF_ERROR(adapter.Build(job, base, cache.index_path(), &figures));
+  figures.seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
+  figures.cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+  if (job.work.empty()) return built;
+  HMANN_RETURN_IF_ERROR(cache.Keep([&](const std::string& path) { return adapter.Save(path); }, figures));
+  if (adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
+  return built;
 }
 
+/// What a program has beside its adapter once its index stands.
+struct Session {
+  std::uint32_t queries = 0, k = 0;
+  std::vector<int> cpus;  ///< for the searching threads, in turn
+};
+
 /// Everything up to the ready line.
-absl::Status Start(const AdapterJob& job, Adapter& adapter, Wire& wire, std::uint32_t* queries) {
+absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
   if (base.dim() != query_file.dim() || base.dtype() != query_file.dtype()) {
@@ -121,24 +131,25 @@ absl::Status Start(const AdapterJob& job, Adapter& adapter, Wire& wire, std::uin
   }
   if (job.k > base.n()) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
-  BuildFigures figures;
-  bool cached = false;
-  HMANN_RETURN_IF_ERROR(BuildOrLoad(job, base, adapter, &figures, &cached));
+  HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
-  HMANN_RETURN_IF_ERROR(PinThisThread(job.cpu));
-  *queries = static_cast<std::uint32_t>(query_file.n());
+  Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};
+  HMANN_ASSIGN_OR_RETURN(session.cpus, AllowedCpus());
+  if (job.cpu >= 0) session.cpus.insert(session.cpus.begin(), job.cpu);
+  HMANN_RETURN_IF_ERROR(PinThisThread(session.cpus[0]));
   Json phases = Json::object();
-  for (const auto& [name, seconds] : figures.phases) phases[name] = seconds;
+  for (const auto& [name, seconds] : built.figures.phases) phases[name] = seconds;
   wire.Say({{"ready", adapter.Describe()},
-            {"build_seconds", figures.seconds},
-            {"build_cpu_seconds", figures.cpu_seconds},
+            {"build_seconds", built.figures.seconds},
+            {"build_cpu_seconds", built.figures.cpu_seconds},
             {"build_threads", job.threads},
             {"phases", phases},
-            {"index_bytes", figures.index_bytes},
-            {"cached", cached},
+            {"index_bytes", built.figures.index_bytes},
+            {"index_file", built.file},
+            {"cached", built.cached},
             {"counts", adapter.CanCount()},
             {"settings", adapter.DefaultSettings()}});
-  return absl::OkStatus();
+  return session;
 }
 
 absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k, const std::vector<std::uint32_t>& ids) {
@@ -149,29 +160,68 @@ absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k,
   return file.Commit();
 }
 
-absl::StatusOr<Json> RunOnce(const nlohmann::json& command, std::uint32_t queries, std::uint32_t k, Adapter& adapter) {
+/// Takes `setting` over; its keys "threads" and "in_flight" are the run's, the others the library's. `shaped`: one of them was there.
+absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& adapter, bool* shaped) {
+  RunShape shape;
+  nlohmann::json own = setting;
+  *shaped = own.contains("threads") || own.contains("in_flight");
+  for (const auto& [key, value] : {std::pair("threads", &shape.threads), std::pair("in_flight", &shape.in_flight)}) {
+    if (!own.contains(key)) continue;
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t number, NumberIn(own, key, 1, 1024));
+    *value = static_cast<int>(number);
+    own.erase(key);
+  }
+  HMANN_RETURN_IF_ERROR(adapter.Set(own));
+  HMANN_RETURN_IF_ERROR(adapter.SetShape(shape));
+  return shape;
+}
+
+absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& session, Adapter& adapter) {
   const auto run = command.find("run");
   const auto answers = command.find("answers");
   if (run == command.end() || !run->is_object() || answers == command.end() || !answers->is_string()) {
     return absl::InvalidArgumentError(absl::StrCat("command: expected {\"run\": {...}, \"answers\": \"file\"}, found ", command.dump()));
   }
-  HMANN_RETURN_IF_ERROR(adapter.Set(*run));
-  std::vector<std::uint32_t> ids(std::size_t{queries} * k, kNoId);
+  bool shaped = false;
+  HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(*run, adapter, &shaped));
+  std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
   Json answer = {{"setting", *run}};
   if (command.value("count", false)) {
-    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(k, ids.data()));
+    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
   } else {
-    const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
-    HMANN_RETURN_IF_ERROR(adapter.Search(k, ids.data()));
-    answer["cpu_seconds"] = ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
-    answer["seconds"] = ClockSeconds(CLOCK_MONOTONIC) - wall;
+    std::vector<float> seconds(shaped ? session.queries : 0);
+    const RunShare all = {0, 0, session.queries, session.k, ids.data(), shaped ? seconds.data() : nullptr};
+    HMANN_ASSIGN_OR_RETURN(const RunTimes times,
+                           RunShares(shape, all, session.cpus, [&](const RunShare& share) { return adapter.Search(share); }));
+    answer["cpu_seconds"] = times.cpu_seconds;
+    answer["seconds"] = times.seconds;
+    if (shaped) {
+      const LatencyUs latency = SummariseLatency(std::move(seconds));
+      answer["latency_us"] = {{"mean", latency.mean}, {"p50", latency.p50}, {"p99", latency.p99}};
+    }
   }
-  HMANN_RETURN_IF_ERROR(WriteIds(*answers, queries, k, ids));
+  HMANN_RETURN_IF_ERROR(WriteIds(*answers, session.queries, session.k, ids));
   answer["answers"] = *answers;
   return answer;
 }
 
-void Serve(const AdapterJob& job, std::uint32_t queries, Adapter& adapter, Wire& wire) {
+/// {"warm_up": {...}, "queries": N}: the last N queries, for their effect on caches alone.
+absl::StatusOr<Json> WarmUp(const nlohmann::json& command, const Session& session, Adapter& adapter) {
+  const nlohmann::json& setting = command["warm_up"];
+  if (!setting.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat("command: expected {\"warm_up\": {...}, \"queries\": N}, found ", command.dump()));
+  }
+  HMANN_ASSIGN_OR_RETURN(const std::uint64_t queries, NumberIn(command, "queries", 1, session.queries));
+  bool shaped = false;
+  HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(setting, adapter, &shaped));
+  std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
+  const RunShare last = {0, session.queries - queries, session.queries, session.k, ids.data(), nullptr};
+  HMANN_ASSIGN_OR_RETURN(const RunTimes times,
+                         RunShares(shape, last, session.cpus, [&](const RunShare& share) { return adapter.Search(share); }));
+  return Json{{"warmed", queries}, {"seconds", times.seconds}};
+}
+
+void Serve(const Session& session, Adapter& adapter, Wire& wire) {
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json command = nlohmann::json::parse(line, nullptr, false);
     if (!command.is_object()) {
@@ -179,7 +229,8 @@ void Serve(const AdapterJob& job, std::uint32_t queries, Adapter& adapter, Wire&
       continue;
     }
     if (command.contains("quit")) return;
-    const absl::StatusOr<Json> answer = RunOnce(command, queries, job.k, adapter);
+    const absl::StatusOr<Json> answer =
+        command.contains("warm_up") ? WarmUp(command, session, adapter) : RunOnce(command, session, adapter);
     answer.ok() ? wire.Say(*answer) : wire.Say(answer.status());
   }
 }
@@ -190,17 +241,23 @@ absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
   return absl::UnimplementedError(absl::StrCat(Describe(), " has no counters"));
 }
 
+absl::Status Adapter::SetShape(const RunShape& shape) {
+  if (shape.threads == 1 && shape.in_flight == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Describe(), ": expected threads 1 and in_flight 1, found ", shape.threads, " and ", shape.in_flight));
+}
+
 int RunAdapter(int argc, char** argv, Adapter& adapter) {
   AdapterJob job;
   if (const std::optional<int> code = ParseJob(argc, argv, &job)) return *code;
   Wire wire;
   try {
-    std::uint32_t queries = 0;
-    if (const absl::Status status = Start(job, adapter, wire, &queries); !status.ok()) {
-      wire.Say(status);
+    const absl::StatusOr<Session> session = Start(job, adapter, wire);
+    if (!session.ok()) {
+      wire.Say(session.status());
       return 1;
     }
-    Serve(job, queries, adapter, wire);
+    Serve(*session, adapter, wire);
     return 0;
   } catch (const std::exception& error) {  // of the library under test
     wire.Say(absl::InternalError(error.what()));

@@ -2,6 +2,7 @@
 /// build cache, pinning, the clock and the answers are the same for all.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ struct AdapterJob {
   std::uint64_t query_rows = 0;  ///< likewise of queries
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
-  int threads = 1;       ///< of the build; the search has one
+  int threads = 1;       ///< of the build
   nlohmann::json build;  ///< settings of the library's own, an object
   std::string work;      ///< folder of the build cache; "" builds each time
   int cpu = -1;          ///< where the search thread is pinned; -1: the last CPU that this process may use
@@ -37,7 +38,40 @@ struct BuildFigures {
   std::vector<std::pair<std::string, double>> phases;  ///< optional: seconds of parts, in order
 };
 
-/// A library under test. Functions are called from one thread, in the order in which they stand here. No exception may leave them.
+/// How a run's queries are spread.
+struct RunShape {
+  int threads = 1;    ///< that search side by side, each in a closed loop
+  int in_flight = 1;  ///< queries that each of them keeps under way at once
+};
+
+/// The part of a run that one thread does.
+struct RunShare {
+  int thread = 0;                    ///< in [0, RunShape::threads)
+  std::uint64_t begin = 0, end = 0;  ///< queries
+  std::uint32_t k = 0;
+  std::uint32_t* ids = nullptr;  ///< of the whole run, queries x k, nearest first; filled with kNoId beforehand
+  float* seconds = nullptr;      ///< of the whole run, one a query, from its start to its answer; nullptr: nobody asks
+};
+
+/// Stores into RunShare::seconds what one query takes from here to the end of its scope.
+class QueryTimer {
+ public:
+  QueryTimer(const RunShare& share, std::uint64_t query) : seconds_(share.seconds == nullptr ? nullptr : share.seconds + query) {
+    if (seconds_ != nullptr) start_ = std::chrono::steady_clock::now();
+  }
+  ~QueryTimer() {
+    if (seconds_ != nullptr) *seconds_ = std::chrono::duration<float>(std::chrono::steady_clock::now() - start_).count();
+  }
+  QueryTimer(const QueryTimer&) = delete;
+  QueryTimer& operator=(const QueryTimer&) = delete;
+
+ private:
+  float* seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+/// A library under test. But for Search, functions are called from one thread, in the order in which they stand here. No exception may
+/// leave any.
 class Adapter {
  public:
   virtual ~Adapter() = default;
@@ -59,12 +93,19 @@ class Adapter {
 
   /// Takes a setting over; not timed.
   virtual absl::Status Set(const nlohmann::json& setting) = 0;
-  /// Answers all queries in order, one after the other, on the calling thread; `ids`: queries x k, nearest first, kNoId where fewer were
-  /// found. This is what the clock measures.
-  virtual absl::Status Search(std::uint32_t k, std::uint32_t* ids) = 0;
-  /// The same with the library's counters on, as means per query; null when it has none. Not for the clock.
+  /// Makes ready for such runs; not timed. Errors: INVALID_ARGUMENT for what the library cannot; this one takes one thread, one query.
+  virtual absl::Status SetShape(const RunShape& shape);
+  /// Answers a share's queries in order, on the calling thread; with in_flight 1 one after the other. With several threads it is called on
+  /// all of them at once. This is what the clock measures.
+  virtual absl::Status Search(const RunShare& share) = 0;
+  /// All queries with the library's counters on, as means per query; null when it has none. Not for the clock.
   virtual absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids);
   virtual bool CanCount() const { return false; }
+
+  /// Names of build settings that only say how a built index is loaded: indexes that differ in nothing else are kept as one.
+  virtual std::vector<std::string> LoadSettings() const { return {}; }
+  /// Whether a built index must be loaded from its file before it is searched.
+  virtual bool ServesFromFile() const { return false; }
 };
 
 constexpr std::uint32_t kNoId = 0xffffffffu;

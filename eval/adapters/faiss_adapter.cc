@@ -83,14 +83,22 @@ class FaissAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  absl::Status Search(std::uint32_t k, std::uint32_t* ids) override {
-    distances_.resize(n_ * k);
-    labels_.resize(n_ * k);
+  absl::Status Search(const RunShare& share) override {
+    distances_.resize(n_ * share.k);
+    labels_.resize(n_ * share.k);
+    const std::uint64_t dim = queries_.size() / n_;
+    // One call for all, unless each query is timed.
+    const std::uint64_t step = share.seconds == nullptr ? share.end - share.begin : 1;
     HMANN_RETURN_IF_ERROR(Guard([&] {
-      index_->search(static_cast<faiss::Index::idx_t>(n_), queries_.data(), static_cast<faiss::Index::idx_t>(k), distances_.data(),
-                     labels_.data());
+      for (std::uint64_t q = share.begin; q < share.end; q += step) {
+        const QueryTimer timer(share, q);
+        index_->search(static_cast<faiss::Index::idx_t>(step), queries_.data() + q * dim, static_cast<faiss::Index::idx_t>(share.k),
+                       distances_.data() + q * share.k, labels_.data() + q * share.k);
+      }
     }));
-    for (std::size_t i = 0; i < labels_.size(); ++i) ids[i] = labels_[i] < 0 ? kNoId : static_cast<std::uint32_t>(labels_[i]);
+    for (std::uint64_t i = share.begin * share.k; i < share.end * share.k; ++i) {
+      share.ids[i] = labels_[i] < 0 ? kNoId : static_cast<std::uint32_t>(labels_[i]);
+    }
     return absl::OkStatus();
   }
 

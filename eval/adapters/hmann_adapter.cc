@@ -1,7 +1,9 @@
-// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1, "fast": "dram",
-// "slow": "mapped"}, all optional. Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64}.
+// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1}, and how it is opened:
+// {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
+// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "prefetch": "ahead"}, the last optional.
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,8 @@ absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key
   return value->get<std::string>();
 }
 
+constexpr int kMostInFlight = 256;  // of Searcher::SearchMany
+
 class HmannAdapter : public Adapter {
  public:
   std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
@@ -35,7 +39,8 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"promote", "promotion", "seed", "fast", "slow"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(
+        job.build, {"promote", "promotion", "seed", "fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -55,6 +60,16 @@ class HmannAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(build_.promotion, ParsePromotionOrder(promotion));
     HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
     HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
+    HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
+    HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
+    if (job.build.contains("helper_threads")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(job.build, "helper_threads", 0, 64));
+      open_.helper_threads = static_cast<int>(threads);
+    }
+    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes), std::pair("migration_bytes", &open_.migration_bytes)}) {
+      if (!job.build.contains(key)) continue;
+      HMANN_ASSIGN_OR_RETURN(*value, NumberIn(job.build, key, 0, std::uint64_t{1} << 48));
+    }
     return absl::OkStatus();
   }
 
@@ -75,7 +90,7 @@ class HmannAdapter : public Adapter {
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
     index_->Warm();
-    searcher_ = std::make_unique<Searcher>(index_);
+    searchers_.emplace_back(index_);
     return absl::OkStatus();
   }
 
@@ -88,9 +103,11 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "prefetch"}));
     HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
     HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
+    HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "ahead"));
+    HMANN_ASSIGN_OR_RETURN(search_.prefetch, ParsePrefetch(prefetch));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l1, NumberIn(setting, "ef_l1", 1, kMaxEf));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l0, NumberIn(setting, "ef_l0", 0, kMaxEf));
     search_.ef_l1 = static_cast<std::uint32_t>(ef_l1);
@@ -98,12 +115,25 @@ class HmannAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  absl::Status Search(std::uint32_t k, std::uint32_t* ids) override { return Run(k, ids, nullptr); }
+  absl::Status SetShape(const RunShape& shape) override {
+    if (shape.in_flight > kMostInFlight) {
+      return absl::InvalidArgumentError(absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
+    }
+    while (searchers_.size() < static_cast<std::size_t>(shape.threads)) searchers_.emplace_back(index_);
+    in_flight_ = shape.in_flight;
+    return absl::OkStatus();
+  }
+
+  absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
+
+  std::vector<std::string> LoadSettings() const override {
+    return {"fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads"};
+  }
 
   bool CanCount() const override { return true; }
   absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
     Counters sum;
-    HMANN_RETURN_IF_ERROR(Run(k, ids, &sum));
+    HMANN_RETURN_IF_ERROR(Run({0, 0, n_, k, ids, nullptr}, &sum));
     const auto mean = [this](std::uint64_t total) { return static_cast<double>(total) / static_cast<double>(n_); };
     return nlohmann::json{{"distances_fast", mean(sum.distances_fast)},
                           {"distances_slow", mean(sum.distances_slow)},
@@ -112,28 +142,68 @@ class HmannAdapter : public Adapter {
                           {"slow_touches", mean(sum.slow_touches)},
                           {"slow_bytes", mean(sum.slow_bytes)},
                           {"rounds", mean(sum.rounds)},
+                          {"io_reads", mean(sum.io_reads)},
+                          {"io_bytes", mean(sum.io_bytes)},
+                          {"cache_hits", mean(sum.cache_hits)},
+                          {"migrated", mean(sum.migrated)},
+                          {"migrated_used", mean(sum.migrated_used)},
+                          {"migrated_late", mean(sum.migrated_late)},
                           {"expanded_l1", mean(sum.expanded_l1)},
-                          {"expanded_l0", mean(sum.expanded_l0)}};
+                          {"expanded_l0", mean(sum.expanded_l0)},
+                          {"fast_bytes", FastBytes()}};
   }
 
  private:
-  absl::Status Run(std::uint32_t k, std::uint32_t* ids, Counters* counters) {
-    search_.k = k;
-    for (std::uint64_t i = 0; i < n_; ++i) {
-      HMANN_RETURN_IF_ERROR(searcher_->Search(queries_.data() + i * row_bytes_, search_, &found_, counters));
-      for (std::size_t rank = 0; rank < found_.size(); ++rank) ids[i * k + rank] = static_cast<std::uint32_t>(found_[rank].label);
+  /// Of the index: all but L0.
+  std::uint64_t FastBytes() const {
+    std::uint64_t bytes = 0;
+    for (const Placement& placement : index_->Placements()) bytes += placement.structure == "l0" ? 0 : placement.bytes;
+    return bytes;
+  }
+
+  absl::Status Run(const RunShare& share, Counters* counters) {
+    SearchOptions options = search_;
+    options.k = share.k;
+    Searcher& searcher = searchers_[static_cast<std::size_t>(share.thread)];
+    if (in_flight_ > 1) return RunMany(share, options, searcher, counters);
+    std::vector<Neighbour> found;
+    for (std::uint64_t q = share.begin; q < share.end; ++q) {
+      const QueryTimer timer(share, q);
+      HMANN_RETURN_IF_ERROR(searcher.Search(Query(q), options, &found, counters));
+      Store(found, share, q);
     }
     return absl::OkStatus();
+  }
+
+  absl::Status RunMany(const RunShare& share, const SearchOptions& options, Searcher& searcher, Counters* counters) const {
+    std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
+    absl::Status first_error;
+    const auto begin = [&](std::size_t i) -> const void* {
+      timers[i].emplace(share, share.begin + i);
+      return Query(share.begin + i);
+    };
+    const auto done = [&](std::size_t i, const absl::Status& status, std::vector<Neighbour>& found) {
+      timers[i].reset();
+      first_error.Update(status);
+      if (status.ok()) Store(found, share, share.begin + i);
+    };
+    HMANN_RETURN_IF_ERROR(searcher.SearchMany(timers.size(), begin, options, static_cast<std::uint32_t>(in_flight_), done, counters));
+    return first_error;
+  }
+
+  const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * row_bytes_; }
+  static void Store(const std::vector<Neighbour>& found, const RunShare& share, std::uint64_t q) {
+    for (std::size_t rank = 0; rank < found.size(); ++rank) share.ids[q * share.k + rank] = static_cast<std::uint32_t>(found[rank].label);
   }
 
   BuildOptions build_;
   OpenOptions open_;
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
-  std::unique_ptr<Searcher> searcher_;
+  std::vector<Searcher> searchers_;  ///< one a thread
+  int in_flight_ = 1;
   std::uint64_t n_ = 0, row_bytes_ = 0;
   std::vector<std::byte> queries_;
-  std::vector<Neighbour> found_;
 };
 
 }  // namespace

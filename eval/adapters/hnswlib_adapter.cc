@@ -1,5 +1,6 @@
 // hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way with such data) or {"distance": "u8"} (its integer
-// L2). A program of its own, compiled for the CPU at hand: neither its flags nor its headers meet the engine's objects.
+// L2); {"level0": "mapped"} leaves level 0 in the index's file, mapped and read at random. A program of its own, compiled for the CPU at
+// hand: neither its flags nor its headers meet the engine's objects.
 #include <hnswlib/hnswlib.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
+#include "eval/adapters/hnswlib_mapped.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -65,6 +67,11 @@ class Graph {
 
   void Save(const std::string& path) { index_->saveIndex(path); }
   void Load(const std::string& path) { index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), path); }
+  absl::Status Map(const std::string& path) {
+    index_.reset();
+    HMANN_ASSIGN_OR_RETURN(mapped_, MappedHnswlib<Dist>::Open(path, space_.get()));
+    return absl::OkStatus();
+  }
 
   std::uint64_t Bytes() const {
     std::uint64_t bytes = index_->max_elements_ * (index_->size_data_per_element_ + sizeof(void*));
@@ -79,17 +86,20 @@ class Graph {
     for (std::uint64_t i = 0; i < queries.n(); ++i) Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
   }
 
-  void SetEf(std::uint64_t ef) { index_->setEf(ef); }
+  void SetEf(std::uint64_t ef) { index().setEf(ef); }
 
-  void Search(std::uint32_t k, std::uint32_t* ids) const {
-    const std::size_t n = queries_.size() / dim_;
-    for (std::size_t i = 0; i < n; ++i) {
-      auto found = index_->searchKnn(queries_.data() + i * dim_, k);
-      for (std::size_t rank = found.size(); rank-- > 0; found.pop()) ids[i * k + rank] = static_cast<std::uint32_t>(found.top().second);
+  void Search(const RunShare& share) const {
+    for (std::uint64_t q = share.begin; q < share.end; ++q) {
+      const QueryTimer timer(share, q);
+      auto found = index().searchKnn(queries_.data() + q * dim_, share.k);
+      std::uint32_t* ids = share.ids + q * share.k;
+      for (std::size_t rank = found.size(); rank-- > 0; found.pop()) ids[rank] = static_cast<std::uint32_t>(found.top().second);
     }
   }
 
  private:
+  hnswlib::HierarchicalNSW<Dist>& index() const { return index_ != nullptr ? *index_ : *mapped_.index(); }
+
   void Add(const VectorFile& base, std::uint64_t i) {
     thread_local std::vector<Component> row;
     row.resize(dim_);
@@ -99,6 +109,7 @@ class Graph {
 
   std::unique_ptr<hnswlib::SpaceInterface<Dist>> space_;
   std::unique_ptr<hnswlib::HierarchicalNSW<Dist>> index_;
+  MappedHnswlib<Dist> mapped_;  ///< used when index_ is null
   std::uint32_t dim_;
   bool normalise_;
   std::vector<Component> queries_;
@@ -106,7 +117,9 @@ class Graph {
 
 class HnswlibAdapter : public Adapter {
  public:
-  std::string Describe() const override { return integer_ ? "hnswlib 0.6.2, u8" : "hnswlib 0.6.2, float"; }
+  std::string Describe() const override {
+    return absl::StrCat("hnswlib 0.6.2, ", integer_ ? "u8" : "float", mapped_ ? ", level 0 mapped" : "");
+  }
 
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
@@ -115,12 +128,17 @@ class HnswlibAdapter : public Adapter {
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance", "level0"}));
     const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
     if (distance != "float" && distance != "u8") {
       return absl::InvalidArgumentError(absl::StrCat("setting distance: expected float or u8, found ", distance.dump()));
     }
     integer_ = distance == "u8";
+    const nlohmann::json level0 = job.build.value("level0", nlohmann::json("memory"));
+    if (level0 != "memory" && level0 != "mapped") {
+      return absl::InvalidArgumentError(absl::StrCat("setting level0: expected memory or mapped, found ", level0.dump()));
+    }
+    maps_ = level0 == "mapped";
     if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
       return absl::InvalidArgumentError(absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ",
                                                      std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
@@ -145,6 +163,10 @@ class HnswlibAdapter : public Adapter {
     return Guard([&](auto& graph) { graph.Save(path); });
   }
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
+    if (maps_) {
+      mapped_ = true;
+      return integer_ ? bytes_->Map(path) : floats_->Map(path);
+    }
     return Guard([&](auto& graph) { graph.Load(path); });
   }
   absl::Status Prepare(const VectorFile& queries) override {
@@ -155,9 +177,16 @@ class HnswlibAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
     return Guard([&](auto& graph) { graph.SetEf(ef); });
   }
-  absl::Status Search(std::uint32_t k, std::uint32_t* ids) override {
-    return Guard([&](auto& graph) { graph.Search(k, ids); });
+  absl::Status SetShape(const RunShape& shape) override {
+    if (shape.in_flight == 1) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(Describe(), ": expected in_flight 1, found ", shape.in_flight));
   }
+  absl::Status Search(const RunShare& share) override {
+    return Guard([&](auto& graph) { graph.Search(share); });
+  }
+
+  std::vector<std::string> LoadSettings() const override { return {"level0"}; }
+  bool ServesFromFile() const override { return maps_; }
 
  private:
   /// hnswlib throws: what it says becomes a Status.
@@ -171,7 +200,8 @@ class HnswlibAdapter : public Adapter {
     }
   }
 
-  bool integer_ = false;
+  bool integer_ = false, maps_ = false;
+  bool mapped_ = false;  ///< as the index stands; what is built and kept is the same
   std::optional<Graph<float>> floats_;
   std::optional<Graph<int>> bytes_;
 };

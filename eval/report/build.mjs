@@ -19,7 +19,7 @@ const licence = readFileSync(join(modules, "uplot", "LICENSE"), "utf8").replace(
 const parts = {
   STYLE: `${library("uPlot.min.css")}\n${own("page.css")}`,
   CHARTS: `/* uPlot\n${licence}*/\n${library("uPlot.iife.min.js")}`,
-  SCRIPT: `(() => {\n"use strict";\n${own("curves.js")}\n${own("charts.js")}\n${own("page.js")}\n})();`,
+  SCRIPT: `(() => {\n"use strict";\n${own("curves.js")}\n${own("charts.js")}\n${own("tiers.js")}\n${own("disk.js")}\n${own("page.js")}\n})();`,
 };
 for (const [name, text] of Object.entries(parts)) {
   if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${name} would end its own element`);

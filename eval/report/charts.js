@@ -83,7 +83,7 @@ function placeTip(tip, u, left, top) {
 }
 
 /**
- * Recall against speed. `curves`: [{name, colour, dash, front: [point], others: [point]}] with points {recall, qps, ...}; `value`: what is drawn
+ * Recall against speed. `curves`: [{name, label, colour, dash, front: [point], others: [point]}] with points {recall, qps, ...}; `value`: what is drawn
  * of a point; `hover(point, curve)`: lines of text for the box. Returns {plot, select(point, curve)}.
  */
 function drawCurves(host, { curves, value, unit, targets, resolution, hover, hovered }) {
@@ -112,11 +112,11 @@ function drawCurves(host, { curves, value, unit, targets, resolution, hover, hov
   }
   const ends = curves.filter((curve) => curve.front.length > 0).map((curve) => {
     const last = curve.front[curve.front.length - 1];
-    return { name: curve.name, colour: curve.colour, x: xOf(last), y: value(last) };
+    return { name: curve.label ?? curve.name, colour: curve.colour, x: xOf(last), y: value(last) };
   });
   const plot = new uPlot({
     width: host.clientWidth, height: Math.round(Math.max(320, Math.min(520, host.clientWidth * 0.55))),
-    padding: [10, nameWidth(curves.map((curve) => curve.name)), 0, 0], legend: { show: false },
+    padding: [10, nameWidth(curves.map((curve) => curve.label ?? curve.name)), 0, 0], legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
     scales: { x: { time: false, range: [xLow - pad, xHigh + pad] }, y: { distr: 3, range: [yLow, yHigh] } },
     axes: [recallAxis(xLow - pad, xHigh + pad, targets), {
@@ -174,7 +174,7 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
   const highest = Math.max(1, ...data.slice(1).flat().filter((y) => y !== null));
   const names = fronts.map((curve, i) => {
     const at = data[i + 1].findLastIndex((y) => y !== null);
-    return at < 0 ? null : { name: curve.name, colour: curve.colour, x: xs[at], y: data[i + 1][at] };
+    return at < 0 ? null : { name: curve.label ?? curve.name, colour: curve.colour, x: xs[at], y: data[i + 1][at] };
   }).filter(Boolean);
   const plot = new uPlot({
     width: host.clientWidth, height: 280, padding: [10, nameWidth(names.map((end) => end.name)), 0, 0], legend: { show: false },

@@ -3,7 +3,7 @@
 const results = JSON.parse(document.getElementById("results").textContent);
 const resolution = 1 / (results.data.query_count * results.data.k);
 const byId = (id) => document.getElementById(id);
-const state = { hidden: new Set(), walk: "all", unit: "qps", frontOnly: false };
+const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false };
 
 const KNOWN = ["hmann", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss"];
 const others = results.contestants.map((c) => c.name).filter((name) => !KNOWN.includes(name));
@@ -26,7 +26,7 @@ function shownCurves() {
     const points = contestant.points.filter((p) => state.walk === "all" || !p.setting.walk || p.setting.walk === state.walk);
     const front = paretoFront(points);
     return {
-      name: contestant.name, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
+      name: contestant.name, label: contestant.label, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
       others: state.frontOnly ? [] : points.filter((p) => !front.includes(p)),
     };
   });
@@ -78,11 +78,11 @@ function fillHeader() {
   document.title = `hmann: ${results.title}`;
   byId("title").textContent = results.title;
   byId("subtitle").textContent = `${formatCount(data.n)} vectors of ${data.dim} × ${data.dtype}, ${data.metric}; ${formatCount(data.query_count)} queries, `
-    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; one search thread; median of ${results.rounds} rounds`;
-  const own = results.contestants.find((c) => c.name === "hmann");
+    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.disk ? "closed loop" : "one search thread"}; median of ${results.rounds} rounds`;
+  const own = results.contestants.find((c) => c.name === (results.tiers ? results.tiers.own : "hmann"));
   const sentences = own && results.reference && results.reference !== "hmann" ? own.targets.filter((at) => at.ratio !== null).slice(-2)
     .map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
-  byId("headline").textContent = sentences.length ? `hmann is ${sentences.join(", and ")}.` : "";
+  byId("headline").textContent = sentences.length ? `${own.name} is ${sentences.join(", and ")}.` : "";
   byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same contestant beats; faint dots are the rest.";
 }
 
@@ -90,7 +90,7 @@ function fillControls() {
   for (const { name } of results.contestants) {
     const chip = paint(text(byId("legend"), "button", name), name);
     chip.type = "button";
-    chip.setAttribute("aria-pressed", "true");
+    chip.setAttribute("aria-pressed", String(!state.hidden.has(name)));
     chip.addEventListener("click", () => {
       state.hidden.has(name) ? state.hidden.delete(name) : state.hidden.add(name);
       chip.setAttribute("aria-pressed", String(!state.hidden.has(name)));
@@ -115,18 +115,18 @@ function headRow(table, titles) {
   return element("tbody", "", table);
 }
 
-function nameCell(row, name) {
+function nameCell(row, name, shown = name) {
   const cell = element("th", "text", row);
   cell.scope = "row";
   paint(element("span", "dot", cell), name);
-  cell.append(name);
+  cell.append(shown);
 }
 
 function fillTargets() {
   const titles = [["contestant", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])];
   const body = headRow(byId("targets"), titles);
   let above = false;
-  for (const contestant of results.contestants) {
+  for (const contestant of results.contestants.filter((one) => !one.aside)) {
     const row = element("tr", "", body);
     nameCell(row, contestant.name);
     for (const at of contestant.targets) {
@@ -148,7 +148,7 @@ function fillTargets() {
     + (above ? " * The lowest recall measured already lies above this target." : "");
   if (results.noise && results.noise.length > 0) {
     const worst = Math.max(...results.noise.map((at) => Math.abs(at.ratio - 1)));
-    byId("noise").textContent = `Noise of this machine: hmann, run twice over the same index (hmann-aa), differs from itself by at most ${(100 * worst).toFixed(1)} % `
+    byId("noise").textContent = `Noise of this machine: hmann, run twice over the same index${results.tiers ? "" : " (hmann-aa)"}, differs from itself by at most ${(100 * worst).toFixed(1)} % `
       + `(${results.noise.map((at) => `${at.ratio.toFixed(3)} at ${at.recall}`).join(", ")}). Smaller differences mean nothing.`;
   }
 }
@@ -163,9 +163,10 @@ function barCell(row, value, most, label, name) {
 function fillBuilds() {
   const body = headRow(byId("builds"), [["contestant", "text"], ["library", "text"], ["build time", ""], ["threads", ""], ["index, vectors included", ""], ["parts", "text"]]);
   const most = (key) => Math.max(...results.contestants.map((c) => c[key]));
-  for (const c of results.contestants) {
+  // Curves of one program share its index.
+  for (const c of results.contestants.filter((one, i, all) => !one.program || all.findIndex((other) => other.program === one.program) === i)) {
     const row = element("tr", "", body);
-    nameCell(row, c.name);
+    nameCell(row, c.name, c.program);
     const own = Object.fromEntries(Object.entries(c.build).filter(([, value]) => !c.library.includes(String(value))));
     text(row, "td", c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), "text");
     barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
@@ -235,6 +236,8 @@ fillControls();
 fillTargets();
 fillBuilds();
 fillPromotion();
+fillTiers();
+fillDisk();
 fillEnvironment();
 if (results.reference) {
   byId("ratio-section").hidden = false;

@@ -219,6 +219,66 @@ test("dark readers get a dark page with the same curves", async () => {
   assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
 });
 
+test("two memories: bars, shares and labels; what stands aside is not drawn", async () => {
+  const row = (name, kind, qps, more = {}) => ({ name, kind, fast_bytes: 2 ** 25, targets: results.targets.map((recall) => ({
+    recall, qps, qps_mad: 3, ratio: qps === null ? null : qps / 1000, ratio_mad: 0.01, of_all_dram: 0.8125, of_all_dram_mad: 0.01, without_latency: 5000, of_without_latency: 0.8, slow_reads: 77, slow_bytes: 9e4, ...more })) });
+  const [hmann, hnsw, slow] = structuredClone(results.contestants);
+  Object.assign(hmann, { name: "hmann pool, emulated +300 ns", label: "hmann pool (emulated)", program: "hmann", kind: "emulated", aside: false });
+  Object.assign(hnsw, { name: "HNSW all slow, emulated +300 ns", program: "HNSW", kind: "emulated", aside: false });
+  Object.assign(slow, { name: "HNSW all slow, emulated +0 ns", program: "HNSW", kind: "emulated", aside: true });
+  const tiers = { emulated: "lat=300ns,lines=12", reference: hnsw.name, own: hmann.name,
+    rows: [row(hmann.name, "emulated", 4000), row("Memory Mode 10 %, model, emulated +300 ns", "model", 1500), row(hnsw.name, "emulated", null, { of_all_dram: null })] };
+  const shown = { ...results, contestants: [hmann, hnsw, slow], reference: hnsw.name, tiers };
+  const file = join(folder, "tiers.html");
+  writeFileSync(file, readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify(shown).replaceAll("<", "\\u003c")));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector("#curves canvas");
+  assert.match(await page.textContent("#tiers-note"), /emulated \(lat=300ns,lines=12\).*are models/);
+  assert.equal(await page.locator("#tiers table").count(), results.targets.length);
+  const cells = await page.locator("#tiers table").first().locator("tbody tr").allTextContents();
+  assert.equal(cells.length, 3);
+  assert.match(cells[0], /hmann pool, emulated \+300 nsemulated4,000± 34\.00×81\.3 %5,000 \(80 %\)7732/);
+  assert.match(cells[1], /Memory Mode 10 %, model, emulated \+300 nsmodel1,500/);
+  assert.match(cells[2], /not reached/);
+  const bars = await page.locator("#tiers table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
+  assert.deepEqual(bars.map(Math.round), [100, 38]);
+  assert.equal(await page.locator("#legend button", { hasText: "+0 ns" }).getAttribute("aria-pressed"), "false");
+  assert.equal(await page.locator("#points tbody tr", { hasText: "+0 ns" }).count(), 0);
+  assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one program share its index");
+  assert.match(await page.textContent("#headline"), /hmann pool, emulated \+300 ns is 2\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
+  assert.deepEqual(problems, []);
+  await page.goto(pathToFileURL(join(folder, "report.html")).href);
+  await page.waitForSelector("#curves canvas");
+});
+
+test("on a disk: a table for each recall, the disk by itself and the memory", async () => {
+  const row = (at, contestant, more) => ({ at, target: 0.95, contestant, threads: 1, in_flight: 1, qps: 800, qps_mad: 2, at_recall: 0.95, ratio: 4, ratio_mad: 0.1, mean_us: 1250, p99_us: 2500,
+    slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, ...more });
+  const rival = { ratio: 1, slow_reads: null, slow_bytes: null, rounds: null, io_reads: null, blocks: 300, qps: 200 };
+  const depths = [1, 64].map((depth) => ({ depth, iops: 1000 * depth, mean_us: 41, p50_us: 40, p99_us: 90, reads: 1000 }));
+  const disk = { measured: [1, 2].map((threads) => ({ path: "/work/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000,
+    memory: { limit_bytes: 2 ** 27, limit_given: false, index_file_bytes: 2 ** 28, cgroup_version: 1,
+      contestants: [{ contestant: "hmann", index_file: "/work/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
+    rows: [row(1, "hmann, 1 thread"), row(1, "hnswlib, 1 thread", rival), row(10, "hmann, 1 thread", { qps: null, ratio: null }), row(10, "hnswlib, 1 thread", rival)] };
+  const file = join(folder, "disk.html");
+  writeFileSync(file, readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify({ ...results, disk }).replaceAll("<", "\\u003c")));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector("#curves canvas");
+  assert.match(await page.textContent("#subtitle"), /closed loop/);
+  assert.match(await page.textContent("#disk-note"), /128.0 MiB of memory.*a quarter of hmann's index file and 64 MiB.*60,000 reads per second/);
+  assert.deepEqual(await page.locator("#disk h3").allTextContents(),
+    ["At recall@1 0.95", "At recall@10 0.95", "The disk by itself: 4 KiB reads at random, x.index through tier nvme", "Memory"]);
+  const cells = (table, line) => page.locator("#disk table").nth(table).locator("tbody tr").nth(line).locator("th, td").allTextContents();
+  assert.deepEqual((await cells(0, 0)).slice(3), ["1,250", "2,500", "38", "40", "12,800", "9", "37.5", "50 %"]);
+  assert.deepEqual((await cells(0, 1)).slice(5), ["", "", "", "", "300", "50 %"]);
+  assert.match((await cells(1, 0))[1], /not reached/);
+  assert.deepEqual(await cells(2, 3), ["reads per second, 2 threads", "1,000", "64,000"]);
+  assert.deepEqual(await cells(3, 0), ["hmann", "256.0 MiB", "128.0 MiB", "32.0 MiB", "64.0 MiB"]);
+  assert.deepEqual(problems, []);
+  await page.goto(pathToFileURL(join(folder, "report.html")).href);
+  await page.waitForSelector("#curves canvas");
+});
+
 test("a narrow window scrolls tables, not the page", async () => {
   await page.setViewportSize({ width: 400, height: 800 });
   await page.waitForTimeout(200);

@@ -11,8 +11,12 @@ namespace {
 /// Beam, visited set and batch of one search at its widest ordinary setting (ef 400 on M = 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
 
-std::uint64_t FastBytes(NodeId n, NodeId n1, std::uint32_t m, std::uint32_t row_bytes, std::uint32_t label_bytes) {
-  return PayloadOf(Layers::Make(n, n1, m), row_bytes).fast() + static_cast<std::uint64_t>(n1) * label_bytes;
+/// With sketches, a hub takes 12 bytes of Cells and an unpromoted node a bit and a fraction (index/graph/cells.h).
+std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
+  const std::uint64_t others = shape.n - n1;
+  const std::uint64_t cells = shape.sketch_bytes > 0 ? std::uint64_t{n1} * 12 + others / 5 : 0;
+  return PayloadOf(Layers::Make(shape.n, n1, shape.m), shape.row_bytes).fast() + std::uint64_t{n1} * shape.label_bytes +
+         others * shape.sketch_bytes + cells;
 }
 
 }  // namespace
@@ -32,15 +36,13 @@ std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads) {
   return std::min<std::uint64_t>(2_GiB, fast_memory_bytes / 50) + static_cast<std::uint64_t>(threads) * kScratchPerThread;
 }
 
-absl::StatusOr<NodeId> LargestN1(NodeId n, std::uint32_t m, std::uint32_t row_bytes, std::uint32_t label_bytes,
-                                 std::uint64_t fast_memory_bytes, int threads) {
-  const auto fits = [&](NodeId n1) {
-    return FastBytes(n, n1, m, row_bytes, label_bytes) + ReservedFastBytes(fast_memory_bytes, threads) <= fast_memory_bytes;
-  };
+absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes, int threads) {
+  const NodeId n = shape.n;
+  const auto fits = [&](NodeId n1) { return FastBytes(shape, n1) + ReservedFastBytes(fast_memory_bytes, threads) <= fast_memory_bytes; };
   if (n < 2) return absl::InvalidArgumentError("--fast-memory: an index of one vector has no upper layer to place");
   if (!fits(1)) {
     // Reserve and payload for one node; the reserve grows with the budget, by at most a fiftieth.
-    const std::uint64_t payload = FastBytes(n, 1, m, row_bytes, label_bytes);
+    const std::uint64_t payload = FastBytes(shape, 1);
     std::uint64_t smallest = payload + ReservedFastBytes(0, threads);
     while (payload + ReservedFastBytes(smallest, threads) > smallest) smallest = payload + ReservedFastBytes(smallest, threads);
     return absl::ResourceExhaustedError(absl::StrCat("--fast-memory ", fast_memory_bytes,

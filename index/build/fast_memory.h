@@ -19,9 +19,15 @@ PayloadBytes PayloadOf(const Layers& layers, std::uint32_t row_bytes);
 /// What is taken off the fast memory before the upper layers: migration space min(2 GiB, 2 %) and the scratch of `threads` searches.
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads);
 
-/// The largest N_1 < n whose fast payload, labels (label_bytes each) and reserve fit.
+/// What fast memory has to hold.
+struct FastShape {
+  NodeId n = 0;
+  std::uint32_t m = 0, row_bytes = 0, label_bytes = 0;
+  std::uint32_t sketch_bytes = 0;  ///< of each unpromoted node, second hub included
+};
+
+/// The largest N_1 < n whose fast payload, labels, sketches of the others and reserve fit.
 /// Errors: RESOURCE_EXHAUSTED naming the smallest budget that would do.
-absl::StatusOr<NodeId> LargestN1(NodeId n, std::uint32_t m, std::uint32_t row_bytes, std::uint32_t label_bytes,
-                                 std::uint64_t fast_memory_bytes, int threads);
+absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes, int threads);
 
 }  // namespace hmann

@@ -20,6 +20,8 @@ absl::Status BuildOptions::Validate() const {
   if (!from_hnswlib.empty() && !from_faiss.empty()) {
     return absl::InvalidArgumentError("from_hnswlib and from_faiss both give a finished graph: give one");
   }
+  if (bits > 4) return absl::InvalidArgumentError(absl::StrCat("bits: expected 0 to 4, found ", bits));
+  if (assign < 1 || assign > 2) return absl::InvalidArgumentError(absl::StrCat("assign: expected 1 or 2, found ", assign));
   if (threads < 0 || threads > 1024) return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,9 +20,11 @@
 #include "index/build/degree.h"
 #include "index/build/duplicates.h"
 #include "index/build/fast_memory.h"
+#include "index/build/hubs.h"
 #include "index/build/import_faiss.h"
 #include "index/build/import_hnswlib.h"
 #include "index/build/insert.h"
+#include "index/build/sketches.h"
 #include "index/build/vectors.h"
 #include "index/format/writer.h"
 
@@ -47,6 +50,8 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(BuildBottom());
     HMANN_RETURN_IF_ERROR(Rank());
     HMANN_RETURN_IF_ERROR(Promote());
+    HMANN_RETURN_IF_ERROR(MakeCells());
+    HMANN_RETURN_IF_ERROR(EncodeSketches());
     CheckSelfRecall();
     HMANN_RETURN_IF_ERROR(Write());
     report_.seconds.emplace_back("total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -69,8 +74,17 @@ class Pipeline {
   absl::Status Rank();
   /// Phase 2: the upper layers, inserted in order of rank; copies hung below their firsts in L1, and linked nowhere above.
   absl::Status Promote();
+  /// Upper layers of the promoted nodes, by id; `kernels` must outlive them.
+  absl::StatusOr<InsertionGraph> MakeUpperGraph(const Kernels& kernels);
   /// Makes equal_ groups of promoted ids, the highest rank first.
   void KeepPromotedCopies();
+  /// Hubs of the unpromoted nodes, whose ids are put into the order of cells.
+  absl::Status MakeCells();
+  absl::Status EncodeSketches();
+  /// Fast bytes of an unpromoted node.
+  std::uint32_t SketchCost() const {
+    return options_.bits == 0 ? 0 : SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
+  }
   void CheckSelfRecall();
   absl::Status Write();
 
@@ -94,6 +108,8 @@ class Pipeline {
   std::unique_ptr<InsertionGraph> bottom_;
   StoredVectors fast_rows_;  ///< by id < n1
   std::unique_ptr<InsertionGraph> upper_;
+  HubAssignment hubs_;
+  Sketches sketches_;  ///< bits 0: none
 };
 
 absl::Status Pipeline::CheckOut() const {
@@ -134,7 +150,8 @@ absl::Status Pipeline::Load() {
   NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   if (options_.fast_memory_bytes.has_value()) {
     const std::uint32_t label_bytes = user_labels_.empty() ? 4 : 8;
-    HMANN_ASSIGN_OR_RETURN(n1, LargestN1(n_, m_, kernels_.row_bytes, label_bytes, *options_.fast_memory_bytes, UsableCores()));
+    HMANN_ASSIGN_OR_RETURN(n1,
+                           LargestN1({n_, m_, kernels_.row_bytes, label_bytes, SketchCost()}, *options_.fast_memory_bytes, UsableCores()));
   }
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory());
@@ -149,7 +166,7 @@ absl::Status Pipeline::CheckMemory() const {
   const std::uint64_t links = std::uint64_t{8} * m_;  // 2M links of 4 bytes
   // Rows twice while they are put into the order of insertion; then rows, links, orders and degrees; then the upper layers beside them.
   const std::uint64_t ordering = n_ * (2 * stride + 32);
-  const std::uint64_t linking = n_ * (stride + links + 40) + layers_.n1() * (stride + links + links / 2);
+  const std::uint64_t linking = n_ * (stride + links + 56 + SketchCost()) + layers_.n1() * (stride + links + links / 2);
   const std::uint64_t need = std::max(ordering, linking) + 64_MiB;
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
@@ -252,23 +269,75 @@ absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
     const std::vector<std::uint32_t> promoted(node_of_id_.begin(), node_of_id_.begin() + layers_.n1());
     HMANN_ASSIGN_OR_RETURN(fast_rows_, GatherVectors(rows_, promoted, pool_));
-    const std::vector<NodeId> nodes(layers_.nodes.begin() + 1, layers_.nodes.end());
-    std::vector<std::uint32_t> max_degree;
-    for (std::uint32_t layer = 1; layer <= layers_.top(); ++layer) max_degree.push_back(layers_.MaxDegree(layer));
-    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                           InsertionGraph::Make(nodes, max_degree, fast_rows_.rows.data(), fast_rows_.stride, kernels_));
-    upper_ = std::make_unique<InsertionGraph>(std::move(graph));
     KeepPromotedCopies();
-    std::vector<bool> copies(layers_.n1());
-    for (const std::vector<NodeId>& group : equal_) {
-      for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
-    }
-    const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled, &copies};
-    HMANN_RETURN_IF_ERROR(InsertNodes(*upper_, layers_.n1(), insert, pool_, progress_));
-    LinkDuplicates(equal_, *upper_);
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, MakeUpperGraph(kernels_));
+    upper_ = std::make_unique<InsertionGraph>(std::move(graph));
     report_.repaired_nodes += ConnectAll(*upper_, layers_.n1(), 0, ef_construction_).added_links;
   }
   End("promote");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels) {
+  const std::vector<NodeId> nodes(layers_.nodes.begin() + 1, layers_.nodes.end());
+  std::vector<std::uint32_t> max_degree;
+  for (std::uint32_t layer = 1; layer <= layers_.top(); ++layer) max_degree.push_back(layers_.MaxDegree(layer));
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, fast_rows_.rows.data(), fast_rows_.stride, kernels));
+  std::vector<bool> copies(layers_.n1());
+  for (const std::vector<NodeId>& group : equal_) {
+    for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
+  }
+  const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled, &copies};
+  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, pool_, progress_));
+  LinkDuplicates(equal_, graph);
+  return graph;
+}
+
+absl::Status Pipeline::MakeCells() {
+  Begin("cells", n_ - layers_.n1(), "nodes");
+  // Without codes, too: neighbours share blocks then.
+  if (layers_.n1() > 0) {
+    std::vector<NodeId> id_of_node(n_, kNoNode);
+    for (NodeId id = 0; id < layers_.n1(); ++id) id_of_node[node_of_id_[id]] = id;
+    const NodeId* others = node_of_id_.data() + layers_.n1();
+    HubSources sources;
+    sources.count = n_ - layers_.n1();
+    sources.row = [&](std::size_t i) { return rows_.Row(others[i]); };
+    sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
+      const NodeId* links = bottom_->Links(0, others[i]);
+      for (std::uint32_t l = 0; l < bottom_->max_degree(0) && links[l] != kNoNode; ++l) {
+        if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
+      }
+    };
+    // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone.
+    const InsertionGraph* graph = upper_.get();
+    std::optional<InsertionGraph> by_l2;
+    HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels_.dtype, Metric::kL2, kernels_.dim));
+    if (kernels_.metric == Metric::kInnerProduct) {
+      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2));
+      graph = &by_l2.emplace(std::move(made));
+      sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
+    }
+    std::vector<LayerView> upper;
+    for (std::uint32_t layer = 0; layer < graph->layers(); ++layer) upper.push_back(graph->View(layer));
+    HMANN_ASSIGN_OR_RETURN(hubs_,
+                           AssignHubs(sources, upper, std::min(options_.assign, layers_.n1()), pool_, options_.cancelled, progress_));
+    std::vector<NodeId> ordered(sources.count);
+    for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[hubs_.order[j]];
+    std::copy(ordered.begin(), ordered.end(), node_of_id_.begin() + layers_.n1());
+  }
+  End("cells");
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::EncodeSketches() {
+  if (options_.bits == 0 || layers_.n1() < options_.assign) return absl::OkStatus();
+  Begin("sketches", n_ - layers_.n1(), "nodes");
+  const CodeInfo codes{options_.bits, options_.assign, SketchBytes(kernels_.dim, options_.bits)};
+  const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
+  HMANN_ASSIGN_OR_RETURN(
+      sketches_, MakeSketches(kernels_, codes, options_.seed, n_, layers_.n1(), hubs_.cells, row, pool_, options_.cancelled, progress_));
+  End("sketches");
   return absl::OkStatus();
 }
 
@@ -326,6 +395,15 @@ absl::Status Pipeline::Write() {
     const std::uint32_t row = row_of_[node_of_id_[id]];
     return user_labels_.empty() ? row : user_labels_[row];
   };
+  contents.codes = sketches_.codes;
+  if (contents.codes.bits > 0) {
+    contents.cells = hubs_.cells;
+    contents.second_hubs = hubs_.second_hubs;
+    contents.sketch_mean = sketches_.mean;
+    contents.sketch = [&](NodeId id) {
+      return sketches_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * contents.codes.sketch_bytes;
+    };
+  }
   HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, progress_, options_.cancelled));
   End("write");
   return absl::OkStatus();

@@ -170,7 +170,6 @@ TEST(Build, PromotesTheHighestDegreesInOrder) {
         ASSERT_GT(found.row[id], found.row[n1 - 1]);
       }
     }
-    EXPECT_TRUE(std::is_sorted(found.row.begin() + n1, found.row.end())) << "the others in order of row";
   }
 }
 
@@ -234,6 +233,7 @@ TEST(Build, FastMemoryPicksTheLargestN1ThatFits) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
   const std::uint64_t reserve = ReservedFastBytes(0, UsableCores());
+  options.bits = 0;
   for (const std::uint64_t extra : {10_KiB, 100_KiB}) {
     options.fast_memory_bytes = (reserve + extra) * 50 / 49;
     const BuildReport report = MustBuild(options);

@@ -45,6 +45,7 @@ Quality MeasureL0(const std::string& path, const VectorFile& file, const std::ve
     std::uint64_t distances = 0;
     void Distances(std::size_t n) { distances += n; }
     void Expanded() {}
+    void Stepped(const Beam&) {}
   } count;
   LayerScratch scratch;
   std::uint64_t found = 0;

@@ -38,6 +38,8 @@ struct Kernels {
 
   /// Squared L2; negative inner product; 1 - cosine, clamped to [0, 2].
   float ToDistance(DistanceKey key) const;
+  /// The key whose distance is nearest to `distance`; ascends with it.
+  DistanceKey ToKey(float distance) const;
 };
 
 /// How much of a row is worth a prefetch: the hardware follows a longer row by itself, and asking for all of its lines fills the

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -66,6 +67,17 @@ float Kernels::ToDistance(DistanceKey key) const {
   float distance;
   std::memcpy(&distance, &bits, sizeof(distance));
   return distance;
+}
+
+DistanceKey Kernels::ToKey(float distance) const {
+  if (dtype != DType::kF32 && metric != Metric::kCosine) {
+    constexpr float kLeast = -2147483648.0f, kMost = 2147483520.0f;  // the float below 2^31
+    const auto whole = static_cast<std::int32_t>(std::nearbyint(std::clamp(distance, kLeast, kMost)));
+    return static_cast<std::uint32_t>(whole) ^ 0x80000000u;
+  }
+  std::uint32_t bits;
+  std::memcpy(&bits, &distance, sizeof(bits));
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
 absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row) {

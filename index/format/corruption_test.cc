@@ -18,8 +18,10 @@ using namespace header_offset;
 
 class Corruption : public ::testing::Test {
  protected:
-  void SetUp() override {
-    RingIndex index;
+  void SetUp() override { Make({}); }
+
+  void Make(RingIndex::Shape shape) {
+    RingIndex index(shape);
     Progress silent(Progress::Show::kNever);
     ASSERT_TRUE(WriteIndex(path_, index.contents, silent).ok());
     good_ = ReadBytes(path_);
@@ -128,10 +130,10 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
   };
   expect_unimplemented(OpenWith(kMajor, std::uint16_t{2}), "index format 2.0");
-  expect_unimplemented(OpenWith(kMinReader, std::uint16_t{1}), "this build reads up to 1.0");
+  expect_unimplemented(OpenWith(kMinReader, std::uint16_t{2}), "this build reads up to 1.1");
   expect_unimplemented(OpenWith(kFeatures, std::uint64_t{1} << 40), "features 10000000000");
   expect_unimplemented(OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag))), "big-endian");
-  EXPECT_EQ(OpenWith(kMinor, std::uint16_t{1}), absl::OkStatus()) << "a minor version that asks for no newer reader";
+  EXPECT_EQ(OpenWith(kMinor, std::uint16_t{2}), absl::OkStatus()) << "a minor version that asks for no newer reader";
 }
 
 TEST_F(Corruption, HostileMetadataIsRefused) {
@@ -209,7 +211,7 @@ TEST_F(Corruption, HostileSectionsAreRefused) {
 TEST_F(Corruption, ANewerMinorVersionMayAddSections) {
   std::vector<std::byte> bytes = good_;
   bytes.resize(bytes.size() + kBlockBytes);
-  Poke(std::span(bytes), kMinor, std::uint16_t{1});
+  Poke(std::span(bytes), kMinor, std::uint16_t{2});
   Poke(std::span(bytes), kFileBytes, std::uint64_t{bytes.size()});
   Poke(std::span(bytes), kSectionCount, std::uint32_t{7});
   Poke(std::span(bytes), kSections + 6 * sizeof(Section),
@@ -219,6 +221,45 @@ TEST_F(Corruption, ANewerMinorVersionMayAddSections) {
   Poke(std::span(bytes), kMinor, std::uint16_t{0});
   ResealHeader(bytes);
   EXPECT_EQ(Open(bytes).code(), absl::StatusCode::kDataLoss) << "in this version the section is unknown";
+}
+
+/// A file with sketches and two hubs a node.
+class CodesCorruption : public Corruption {
+ protected:
+  void SetUp() override { Make({.bits = 2, .assign = 2}); }
+  std::uint64_t Place(SectionKind kind) const {
+    for (const Section& s : sections_) {
+      if (s.kind == kind) return s.offset;
+    }
+    return 0;
+  }
+};
+
+TEST_F(CodesCorruption, EveryPartOfTheFileIsCheckedByVerify) {
+  ASSERT_EQ(Verify(good_), absl::OkStatus());
+  for (std::size_t offset = kBlockBytes; offset < good_.size(); offset += 53) {
+    std::vector<std::byte> bytes = good_;
+    bytes[offset] ^= std::byte{0x04};
+    ASSERT_EQ(Open(bytes), absl::OkStatus()) << offset;
+    ASSERT_EQ(Verify(bytes).code(), absl::StatusCode::kDataLoss) << offset;
+  }
+  for (std::size_t offset = 112; offset < 128; ++offset) {
+    std::vector<std::byte> bytes = good_;
+    bytes[offset] ^= std::byte{0x01};
+    ResealHeader(bytes);
+    EXPECT_EQ(Open(bytes).code(), offset < 124 ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << "header byte " << offset;
+  }
+}
+
+TEST_F(CodesCorruption, CellsThatBreakTheirRulesAreFound) {
+  const std::uint64_t cells = Place(SectionKind::kCells), seconds = Place(SectionKind::kSecondHubs), mean = Place(SectionKind::kSketchMean);
+  EXPECT_THAT(VerifyWith(cells, NodeId{32}), HasSubstr("a hub below 32"));
+  EXPECT_THAT(VerifyWith(cells + 8, NodeId{1}), HasSubstr("cell 1"));
+  EXPECT_THAT(VerifyWith(cells + 4, NodeId{31}), HasSubstr("first node that ascends from 32"));
+  EXPECT_THAT(VerifyWith(cells + 12, NodeId{32}), HasSubstr("cell 1"));
+  EXPECT_THAT(VerifyWith(cells + 12, NodeId{200}), HasSubstr("cell 1"));
+  EXPECT_THAT(VerifyWith(seconds + 40, NodeId{32}), HasSubstr("second hub: expected less than 32"));
+  EXPECT_THAT(VerifyWith(mean + 4, std::numeric_limits<float>::infinity()), HasSubstr("mean: expected a finite number"));
 }
 
 TEST_F(Corruption, LinkListsThatBreakTheirRulesAreFound) {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -166,6 +167,53 @@ TEST(Format, GoldenFileOfVersion1) {
   TemporaryPath path(::testing::TempDir(), "golden");
   ASSERT_TRUE(Write(path, index).ok());
   EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGolden)) << "the writer's bytes changed";
+}
+
+/// The same of version 1.1, which added sketches and cells.
+TEST(Format, GoldenFileOfVersion1Point1) {
+  constexpr char kGoldenOfCodes[] = "index/format/golden/v1_1.hmann";
+  RingIndex index({.bits = 2, .assign = 2});
+  const char* golden = std::getenv("HMANN_GOLDEN");
+  if (golden != nullptr && std::string_view(golden) == "overwrite") {
+    ASSERT_TRUE(Write(kGoldenOfCodes, index).ok());
+  }
+  const auto file = IndexFile::Open(kGoldenOfCodes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectHolds(*file, index);
+  EXPECT_EQ(Verify(kGoldenOfCodes), absl::OkStatus());
+  EXPECT_EQ(file->info().version, "1.1");
+  EXPECT_EQ(file->info().codes, index.contents.codes);
+  ASSERT_EQ(file->cells().size(), index.contents.cells.size());
+  for (std::size_t i = 0; i < file->cells().size(); ++i) {
+    EXPECT_EQ(file->cells()[i].hub, index.contents.cells[i].hub);
+    EXPECT_EQ(file->cells()[i].first, index.contents.cells[i].first);
+  }
+  EXPECT_TRUE(std::equal(file->second_hubs().begin(), file->second_hubs().end(), index.contents.second_hubs.begin()));
+  EXPECT_TRUE(std::equal(file->sketch_mean().begin(), file->sketch_mean().end(), index.contents.sketch_mean.begin()));
+  for (NodeId id = 32; id < 200; ++id) {
+    const std::byte* expected = index.contents.sketch(id);
+    EXPECT_TRUE(std::equal(expected, expected + SketchBytes(20, 2), file->sketches().data() + (id - 32) * SketchBytes(20, 2)));
+  }
+  TemporaryPath path(::testing::TempDir(), "golden_codes");
+  ASSERT_TRUE(Write(path, index).ok());
+  EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGoldenOfCodes)) << "the writer's bytes changed";
+}
+
+TEST(Format, CodesThatContradictThemselvesAreRefused) {
+  TemporaryPath path(::testing::TempDir(), "wrong_codes");
+  const auto refused = [&](const std::function<void(IndexContents&)>& change) {
+    RingIndex index({.bits = 3, .assign = 2});
+    change(index.contents);
+    EXPECT_EQ(Write(path, index).status().code(), absl::StatusCode::kInvalidArgument);
+  };
+  refused([](IndexContents& c) { c.codes.bits = 5; });
+  refused([](IndexContents& c) { c.codes.assign = 3; });
+  refused([](IndexContents& c) { c.codes.sketch_bytes += 1; });
+  refused([](IndexContents& c) { c.cells.clear(); });
+  refused([](IndexContents& c) { c.cells[3].first = c.cells[2].first; });
+  refused([](IndexContents& c) { c.cells[3].hub = c.cells[2].hub; });
+  refused([](IndexContents& c) { c.second_hubs.pop_back(); });
+  refused([](IndexContents& c) { c.sketch_mean.pop_back(); });
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

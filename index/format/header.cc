@@ -10,6 +10,7 @@
 #include "index/base/check.h"
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
+#include "index/graph/cells.h"
 
 namespace hmann {
 namespace {
@@ -37,8 +38,10 @@ struct HeaderBytes {
   std::uint8_t dtype, metric, promotion, label_bytes;
   std::uint32_t layer_count;
   std::uint64_t seed;
-  std::uint32_t section_count, reserved_2;
-  std::uint64_t reserved_3;
+  std::uint32_t section_count;
+  std::uint8_t code_bits, code_assign;
+  std::uint16_t sketch_bytes;
+  std::uint32_t cell_count, reserved_3;
   LayerEntry layers[kMaxLayers];
   std::byte reserved_4[256];
   Section sections[kMaxSections];
@@ -109,6 +112,8 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.promotion = static_cast<PromotionOrder>(raw.promotion);
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
+  header.codes = {raw.code_bits, raw.code_assign, raw.sketch_bytes};
+  header.cell_count = raw.cell_count;
   header.minor = raw.format_minor;
   header.file_bytes = raw.file_bytes;
   header.content_hash = raw.content_hash;
@@ -150,7 +155,7 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
                      " and ", section.bytes, " bytes");
     }
     end = section.offset + section.bytes;
-    const bool known = section.kind >= SectionKind::kUpperLinks && section.kind <= SectionKind::kL0;
+    const bool known = section.kind >= SectionKind::kUpperLinks && section.kind <= SectionKind::kSketches;
     if (!known && header.minor > kFormatMinor) continue;  // a newer minor version may add sections that older readers do without
     const std::size_t at = header.sections.size();
     if (!known || at == plan.size() || section.kind != plan[at].kind || section.layer != plan[at].layer) {
@@ -163,7 +168,7 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
     return Corrupt(path, "offset 112: expected section ", Name(plan[header.sections.size()]), "; found the end of the table");
   }
   const std::uint64_t hash = ContentHash(header.sections);
-  if (header.minor == kFormatMinor && hash != header.content_hash) {
+  if (header.minor <= kFormatMinor && hash != header.content_hash) {
     return Corrupt(path, "offset 48: expected content hash ", absl::Hex(hash, absl::kZeroPad16), "; found ",
                    absl::Hex(header.content_hash, absl::kZeroPad16));
   }
@@ -182,6 +187,14 @@ std::string Name(const Section& section) {
       return "fast_labels";
     case SectionKind::kL0:
       return "l0";
+    case SectionKind::kCells:
+      return "cells";
+    case SectionKind::kSecondHubs:
+      return "second_hubs";
+    case SectionKind::kSketchMean:
+      return "sketch_mean";
+    case SectionKind::kSketches:
+      return "sketches";
   }
   return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
 }
@@ -198,12 +211,24 @@ absl::Status CheckMetadata(const Header& header) {
   if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
   if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
+  if (header.codes != CodeInfo()) {
+    if (header.codes.bits < 1 || header.codes.bits > 4) return wrong("code_bits", "1 to 4", header.codes.bits);
+    if (header.codes.assign < 1 || header.codes.assign > 2) return wrong("code_assign", "1 or 2", header.codes.assign);
+    const std::uint32_t bytes = SketchBytes(header.dim, header.codes.bits);
+    if (header.codes.sketch_bytes != bytes) return wrong("sketch_bytes", bytes, header.codes.sketch_bytes);
+  }
   const Layers& layers = header.layers;
   if (layers.nodes.empty() || layers.n() == 0 || layers.n() > kMaxNodes) {
     return wrong("n", absl::StrCat("1 to ", kMaxNodes), layers.nodes.empty() ? 0 : layers.n());
   }
   if (layers.m < 2 || layers.m > kMaxM) return wrong("m", absl::StrCat("2 to ", kMaxM), layers.m);
   if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes) return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
+  const NodeId n1 = layers.n1();
+  const bool has_codes = header.codes.bits > 0;
+  if (has_codes && n1 <= header.codes.assign - 1) return wrong("n1", "a hub for each assignment", n1);
+  if (has_codes ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
+    return wrong("cell_count", has_codes ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
+  }
   if (header.mean_degree.size() != layers.nodes.size()) return wrong("mean_degree", "one per layer", header.mean_degree.size());
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
     const double mean = header.mean_degree[layer];
@@ -227,6 +252,13 @@ std::vector<Section> PlanSections(const Header& header) {
   }
   add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
   add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
+  if (header.codes.bits > 0) {
+    const std::uint64_t others = layers.n() - layers.n1();
+    add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
+    if (header.codes.assign == 2) add(SectionKind::kSecondHubs, 0, others * sizeof(NodeId));
+    add(SectionKind::kSketchMean, 0, header.dim * sizeof(float));
+    add(SectionKind::kSketches, 0, others * header.codes.sketch_bytes);
+  }
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
   return sections;
 }
@@ -236,7 +268,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   HeaderBytes raw{};
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
-  raw.format_minor = kFormatMinor;
+  raw.format_minor = header.minor;
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;
@@ -254,6 +286,10 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.layer_count = static_cast<std::uint32_t>(header.layers.nodes.size());
   raw.seed = header.seed;
   raw.section_count = static_cast<std::uint32_t>(header.sections.size());
+  raw.code_bits = static_cast<std::uint8_t>(header.codes.bits);
+  raw.code_assign = static_cast<std::uint8_t>(header.codes.assign);
+  raw.sketch_bytes = static_cast<std::uint16_t>(header.codes.sketch_bytes);
+  raw.cell_count = header.cell_count;
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
     raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer), header.mean_degree[layer]};
   }

@@ -19,14 +19,23 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 1;
-constexpr std::uint16_t kFormatMinor = 0;
+constexpr std::uint16_t kFormatMinor = 1;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
 /// Bounds M, so that sizes computed from a hostile header cannot overflow.
 constexpr std::uint32_t kMaxM = 4096;
 
-enum class SectionKind : std::uint32_t { kUpperLinks = 1, kFastRows = 2, kFastLabels = 3, kL0 = 4 };
+enum class SectionKind : std::uint32_t {
+  kUpperLinks = 1,
+  kFastRows = 2,
+  kFastLabels = 3,
+  kL0 = 4,
+  kCells = 5,
+  kSecondHubs = 6,
+  kSketchMean = 7,
+  kSketches = 8,
+};
 
 /// One entry of the section table, 32 bytes in the file.
 struct Section {
@@ -37,7 +46,7 @@ struct Section {
   std::uint64_t checksum = 0;  ///< see ChunkedChecksum
 };
 
-/// "upper_links[2]", "fast_rows", "fast_labels", "l0".
+/// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_hubs", "sketch_mean", "sketches", "l0".
 std::string Name(const Section& section);
 
 /// Promoted vectors start on a cache line each.
@@ -55,7 +64,9 @@ struct Header {
   PromotionOrder promotion = PromotionOrder::kDegree;
   std::uint64_t seed = 0;
   std::uint32_t label_bytes = 4;
-  std::uint16_t minor = kFormatMinor;
+  CodeInfo codes;
+  std::uint32_t cell_count = 0;  ///< promoted nodes that are the hub of some node
+  std::uint16_t minor = 0;       ///< a file without sketches is one of 1.0
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;

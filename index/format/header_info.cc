@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/format/header.h"
+#include "index/graph/cells.h"
 
 namespace hmann {
 namespace {
@@ -23,6 +24,14 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
       {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
       {"header", "file", kHeaderBytes, 0},
   };
+  if (header.codes.bits > 0) {
+    const std::uint64_t sketches = (n - n1) * header.codes.sketch_bytes;
+    const std::uint64_t formula = (n - n1) * SketchBytes(header.dim, header.codes.bits);
+    const std::uint64_t hubs = header.cell_count * sizeof(CellEntry) + (header.codes.assign == 2 ? (n - n1) * sizeof(NodeId) : 0);
+    lines.insert(
+        lines.end() - 1,
+        {{"sketches", "fast", sketches, formula}, {"cells", "fast", hubs, 0}, {"sketch_mean", "fast", header.dim * sizeof(float), 0}});
+  }
   std::uint64_t used = 0;
   for (const StructureBytes& line : lines) used += line.bytes;
   lines.insert(lines.end() - 1, {"padding", "file", header.file_bytes - used, 0});
@@ -49,6 +58,7 @@ IndexInfo Header::Info() const {
   info.seed = seed;
   info.version = absl::StrCat(kFormatMajor, ".", minor);
   info.file_bytes = file_bytes;
+  info.codes = codes;
   info.user_labels = label_bytes == 8;
   return info;
 }

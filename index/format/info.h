@@ -14,6 +14,17 @@ enum class PromotionOrder : std::uint8_t { kDegree = 0, kInDegree = 1, kOutDegre
 std::string_view Name(PromotionOrder order);
 absl::StatusOr<PromotionOrder> ParsePromotionOrder(std::string_view name);
 
+/// Bytes of a node's sketch: the code, its dimensions rounded up to a multiple of 8, and two factors in 4 bytes.
+constexpr std::uint32_t SketchBytes(std::uint32_t dim, std::uint32_t bits) { return (dim + 7) / 8 * bits + 4; }
+
+/// The sketches of an index: codes centred on each node's hub, and cells by hub.
+struct CodeInfo {
+  std::uint32_t bits = 0;          ///< per dimension, 1 to 4; 0: the index has no sketches and no cells
+  std::uint32_t assign = 0;        ///< hubs that a node is listed with: 1 or 2
+  std::uint32_t sketch_bytes = 0;  ///< code and factors of one node
+  friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
+};
+
 struct LayerInfo {
   std::uint64_t nodes = 0;
   std::uint32_t max_degree = 0;  ///< M_i
@@ -44,6 +55,7 @@ struct IndexInfo {
   std::uint64_t seed = 0;
   std::string version;  ///< of the file format, "1.0"
   std::uint64_t file_bytes = 0;
+  CodeInfo codes;
   bool user_labels = false;  ///< 64-bit labels given by the user; else the row number in the base file
 };
 

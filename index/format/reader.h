@@ -11,6 +11,7 @@
 #include "index/format/header.h"
 #include "index/format/info.h"
 #include "index/format/layout.h"
+#include "index/graph/cells.h"
 #include "index/graph/layers.h"
 
 namespace hmann {
@@ -25,6 +26,8 @@ class IndexFile {
   static absl::StatusOr<IndexFile> Open(const std::string& path);
 
   const IndexInfo& info() const { return info_; }
+  /// Written by a version that may have sections which this one passes over.
+  bool from_newer_writer() const { return from_newer_writer_; }
   const Layers& layers() const { return layers_; }
   const RecordLayout& records() const { return records_; }
 
@@ -35,6 +38,14 @@ class IndexFile {
   std::span<const std::byte> upper_links(std::uint32_t layer) const { return Bytes(SectionKind::kUpperLinks, layer); }
   /// n1 x label_bytes.
   std::span<const std::byte> fast_labels() const { return Bytes(SectionKind::kFastLabels, 0); }
+  /// cells x {hub, first}, 0 without sketches.
+  std::span<const CellEntry> cells() const;
+  /// Of node n1 + i; empty unless codes().assign is 2.
+  std::span<const NodeId> second_hubs() const;
+  /// dim f32; empty without sketches.
+  std::span<const float> sketch_mean() const;
+  /// (n - n1) x sketch_bytes; empty without sketches.
+  std::span<const std::byte> sketches() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// What the section table says of l0's content; names a copy of it.
@@ -47,10 +58,13 @@ class IndexFile {
 
  private:
   const Section& Find(SectionKind kind, std::uint32_t layer) const;
+  template <typename T>
+  std::span<const T> Optional(SectionKind kind) const;
   std::span<const std::byte> Bytes(SectionKind kind, std::uint32_t layer) const { return Bytes(Find(kind, layer)); }
 
   MappedFile file_;
   IndexInfo info_;
+  bool from_newer_writer_ = false;
   Layers layers_;
   RecordLayout records_;
   std::vector<Section> sections_;

@@ -26,6 +26,7 @@ struct RingIndex {
     DType dtype = DType::kU8;
     Metric metric = Metric::kCosine;
     bool user_labels = false;
+    std::uint32_t bits = 0, assign = 1;  ///< of sketches, whose bytes are made by arithmetic too
   };
 
   explicit RingIndex(Shape s) : shape(s) {
@@ -43,6 +44,17 @@ struct RingIndex {
     contents.links = [this](std::uint32_t layer, NodeId id) { return Links(layer, id); };
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
+    if (s.bits == 0) return;
+    contents.codes = {s.bits, s.assign, SketchBytes(s.dim, s.bits)};
+    for (NodeId cell = 0; cell < s.n1 / 2; ++cell)
+      contents.cells.push_back({(5 * cell + 1) % s.n1, s.n1 + cell * ((s.n - s.n1) / (s.n1 / 2))});
+    for (NodeId id = s.n1; id < s.n && s.assign == 2; ++id) contents.second_hubs.push_back(id * 7 % s.n1);
+    for (std::uint32_t c = 0; c < s.dim; ++c) contents.sketch_mean.push_back(0.5f * static_cast<float>(c));
+    contents.sketch = [this](NodeId id) {
+      sketch.resize(contents.codes.sketch_bytes);
+      for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(id * 3 + i);
+      return sketch.data();
+    };
   }
   RingIndex() : RingIndex(Shape{}) {}
   RingIndex(const RingIndex&) = delete;
@@ -81,7 +93,7 @@ struct RingIndex {
   Kernels kernels;
   IndexContents contents;
   std::vector<NodeId> links;
-  std::vector<std::byte> row;
+  std::vector<std::byte> row, sketch;
 };
 
 /// A path of this process under `folder`, removed with the object.

@@ -54,6 +54,7 @@ class Verifier {
     for (std::uint32_t layer = layers_.top(); layer > 0; --layer) HMANN_RETURN_IF_ERROR(CheckLinks(layer));
     HMANN_RETURN_IF_ERROR(CheckLinks(0));
     HMANN_RETURN_IF_ERROR(CheckNodes());
+    HMANN_RETURN_IF_ERROR(CheckCells());
     return CheckReachable();
   }
 
@@ -105,10 +106,10 @@ class Verifier {
     const Bytes all = file_.file().bytes();
     std::uint64_t end = kHeaderBytes;
     for (const Section& section : file_.sections()) {
-      if (file_.info().version == kThisVersion) CheckZero(all.subspan(end, section.offset - end), "between sections", fault);
+      if (!file_.from_newer_writer()) CheckZero(all.subspan(end, section.offset - end), "between sections", fault);
       end = section.offset + section.bytes;
     }
-    if (file_.info().version == kThisVersion) CheckZero(all.subspan(end), "after the last section", fault);
+    if (!file_.from_newer_writer()) CheckZero(all.subspan(end), "after the last section", fault);
     return fault.ToStatus(file_.file().path());
   }
 
@@ -211,6 +212,30 @@ class Verifier {
     }
   }
 
+  absl::Status CheckCells() const {
+    FirstFault fault;
+    const std::span<const CellEntry> cells = file_.cells();
+    const NodeId n = layers_.n(), n1 = layers_.n1();
+    if (file_.info().codes.bits == 0) return absl::OkStatus();
+    if (const std::int64_t wrong = CellFault(n, n1, cells); wrong >= 0) {
+      const auto at = std::min(static_cast<std::size_t>(wrong), cells.size() - 1);
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),
+                   absl::StrCat("cell ", wrong, ": expected a hub below ", n1, " of its own and a first node that ascends from ", n1,
+                                "; found hub ", cells[at].hub, ", first ", cells[at].first));
+    }
+    for (const NodeId& hub : file_.second_hubs()) {
+      if (hub < n1) continue;
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&hub)),
+                   absl::StrCat("second hub: expected less than ", n1, "; found ", hub));
+      break;
+    }
+    for (const float& mean : file_.sketch_mean()) {
+      if (!std::isfinite(mean))
+        fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&mean)), absl::StrCat("mean: expected a finite number; found ", mean));
+    }
+    return fault.ToStatus(file_.file().path());
+  }
+
   /// Breadth-first over L0. Lists were checked before, so that every link is in range.
   absl::Status CheckReachable() {
     const NodeId n = layers_.n();
@@ -240,8 +265,6 @@ class Verifier {
                                             ": section l0: expected all ", n, " nodes to be reachable from node 0; found ", n - count,
                                             " that are not, the first of them node ", first));
   }
-
-  static inline const std::string kThisVersion = absl::StrCat(kFormatMajor, ".", kFormatMinor);
 
   const IndexFile& file_;
   const Layers& layers_;

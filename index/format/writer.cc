@@ -104,6 +104,19 @@ absl::Status WriteFastLabels(NodeId n1, std::uint32_t label_bytes, NodeEncoder& 
   return absl::OkStatus();
 }
 
+absl::Status WriteSketches(const IndexContents& contents, Ticker& ticker, SectionWriter& out) {
+  for (NodeId id = contents.layers.n1(); id < contents.layers.n(); ++id) {
+    HMANN_RETURN_IF_ERROR(out.Append(contents.sketch(id), contents.codes.sketch_bytes));
+    HMANN_RETURN_IF_ERROR(ticker.Tick(id));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status WriteArray(const std::vector<T>& values, SectionWriter& out) {
+  return out.Append(values.data(), values.size() * sizeof(T));
+}
+
 absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, NodeEncoder& nodes, Ticker& ticker, SectionWriter& out) {
   std::vector<std::byte> link_record(layout.regions[0].record_bytes), full_record(layout.regions[1].record_bytes);
   for (NodeId id = 0; id < contents.layers.n(); ++id) {
@@ -132,10 +145,29 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
       return WriteFastRows(contents, ticker, out);
     case SectionKind::kFastLabels:
       return WriteFastLabels(contents.layers.n1(), header.label_bytes, nodes, out);
+    case SectionKind::kCells:
+      return WriteArray(contents.cells, out);
+    case SectionKind::kSecondHubs:
+      return WriteArray(contents.second_hubs, out);
+    case SectionKind::kSketchMean:
+      return WriteArray(contents.sketch_mean, out);
+    case SectionKind::kSketches:
+      return WriteSketches(contents, ticker, out);
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
   }
   return absl::InternalError("a section of no kind was planned");
+}
+
+absl::Status CheckCodes(const IndexContents& contents) {
+  if (contents.codes.bits == 0) return absl::OkStatus();
+  const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
+  const std::size_t seconds = contents.codes.assign == 2 ? n - n1 : 0;
+  if (CellFault(n, n1, contents.cells) >= 0) return absl::InvalidArgumentError("cells: expected ranges that ascend and a hub each");
+  if (contents.second_hubs.size() != seconds || contents.sketch_mean.size() != contents.dim) {
+    return absl::InvalidArgumentError("codes: expected a second hub for each node, and a mean for each dimension");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -153,7 +185,11 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   header.promotion = contents.promotion;
   header.seed = contents.seed;
   header.label_bytes = contents.user_labels ? 8 : 4;
+  header.codes = contents.codes;
+  header.minor = contents.codes.bits > 0 ? 1 : 0;
+  header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
+  HMANN_RETURN_IF_ERROR(CheckCodes(contents));
   header.sections = PlanSections(header);
 
   std::uint64_t steps = header.layers.n1();  // fast_rows

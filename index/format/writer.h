@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "index/base/progress.h"
 #include "index/format/info.h"
+#include "index/graph/cells.h"
 #include "index/graph/layers.h"
 
 namespace hmann {
@@ -31,6 +32,11 @@ struct IndexContents {
   /// is as large as it says, but Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
+  CodeInfo codes;                                     ///< bits = 0: none of the following is asked for
+  std::vector<CellEntry> cells;                       ///< see Cells
+  std::vector<NodeId> second_hubs;                    ///< with codes.assign = 2: of node n1 + i
+  std::vector<float> sketch_mean;                     ///< dim
+  std::function<const std::byte*(NodeId id)> sketch;  ///< codes.sketch_bytes bytes of an unpromoted node
 };
 
 /// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone.

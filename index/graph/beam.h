@@ -57,6 +57,8 @@ class Beam {
     return Insert(key, id);
   }
 
+  /// No candidate before this place is unexpanded.
+  std::uint32_t next() const { return next_; }
   /// True while some candidate among the first `window` is not expanded.
   bool HasNext(std::uint32_t window) const { return next_ < std::min(size_, window); }
   /// The nearest candidate that is not expanded; HasNext must hold.
@@ -68,6 +70,25 @@ class Beam {
     do ++next_;
     while (next_ < size_ && expanded(next_));
     return node;
+  }
+
+  /// Gives an expanded candidate another key; it stays expanded. It must be here under `old_key`.
+  void Rekey(DistanceKey old_key, NodeId id, DistanceKey key) {
+    const std::uint64_t low = (static_cast<std::uint64_t>(id) << 1) | 1;
+    const std::uint64_t old_entry = (static_cast<std::uint64_t>(old_key) << 32) | low,
+                        entry = (static_cast<std::uint64_t>(key) << 32) | low;
+    std::uint64_t* const begin = entries_.data();
+    std::uint64_t* const from = LowerBound(begin, size_, old_entry);
+    std::uint64_t* to = LowerBound(begin, size_, entry);
+    if (to > from) {
+      --to;
+      std::memmove(from, from + 1, static_cast<std::size_t>(to - from) * sizeof(entry));
+    } else {
+      std::memmove(to + 1, to, static_cast<std::size_t>(from - to) * sizeof(entry));
+    }
+    *to = entry;
+    next_ = std::min(next_, static_cast<std::uint32_t>(std::min(from, to) - begin));
+    while (next_ < size_ && expanded(next_)) ++next_;
   }
 
   /// Makes every candidate unexpanded again, so that another layer can be searched from all of them; keeps the nearest `width`.

@@ -25,10 +25,11 @@ struct LayerView {
   const std::byte* Row(NodeId node) const { return rows + node * row_stride; }
 };
 
-/// What a search counts; the null version costs nothing.
+/// What a search counts, and who watches it; the null version costs nothing.
 struct NullLayerCounters {
   void Distances(std::size_t) {}
   void Expanded() {}
+  void Stepped(const Beam&) {}  ///< the beam after the neighbours of an expanded candidate went in
 };
 
 /// A batch of rows on its way through the kernel.
@@ -114,6 +115,7 @@ bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t w
     counters.Distances(batch.size);
     counters.Expanded();
     for (std::uint32_t i = 0; i < batch.size; ++i) beam.Insert(batch.keys[i], batch.ids[i]);
+    counters.Stepped(beam);
   }
   return true;
 }

@@ -34,6 +34,7 @@ class Grid : public testing::Test {
     std::uint64_t distances = 0, expanded = 0;
     void Distances(std::size_t n) { distances += n; }
     void Expanded() { ++expanded; }
+    void Stepped(const Beam&) {}
   };
 
   /// The nearest nodes to (x, y), ties by id.

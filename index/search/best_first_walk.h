@@ -60,9 +60,19 @@ class BestFirstWalk {
   /// Ids whose records the next Absorb needs, at most max_links; may be empty.
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
   /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
-  bool WantsLinks() const { return step_ == Step::kLinks; }
+  RecordPart Part() const { return step_ == Step::kLinks ? RecordPart::kLinks : RecordPart::kRow; }
   /// The candidate that will probably be expanded next, kNoNode if none: worth fetching its links ahead.
   NodeId Upcoming() const { return scratch_->beam.HasNext(scratch_->beam.width()) ? scratch_->beam.PeekNext() : kNoNode; }
+  /// Calls hint(id) for the nearest `most` unexpanded candidates whose links are not with their vector: the promoted ones.
+  template <typename Hint>
+  void ForUpcomingLinks(std::uint32_t most, const Hint& hint) const {
+    const Beam& beam = scratch_->beam;
+    for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
+      if (beam.expanded(i) || beam.id(i) >= index_->n1()) continue;
+      hint(beam.id(i));
+      --most;
+    }
+  }
 
   void Absorb(std::span<const std::byte* const> records) {
     if (step_ == Step::kLinks) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -7,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "index/base/prefetch.h"
+#include "index/search/access.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
 
@@ -40,57 +42,52 @@ class StopCheck {
 /// The pointers that a driver hands to a walk; kept between searches.
 using RecordPointers = std::vector<const std::byte*>;
 
-/// Turns what a walk wants into pointers, and has the cache lines that it will read fetched.
-template <typename Walk>
-void FetchWanted(const Walk& walk, const PlacedIndex& index, std::span<const std::byte*> records) {
+/// Has what a walk wants brought near: records[i] becomes the record of Wanted()[i], with the slots from `first_slot` on.
+template <typename Walk, typename Access>
+void AskForWanted(const Walk& walk, Access& access, std::span<const std::byte*> records, std::size_t first_slot) {
   const std::span<const NodeId> wanted = walk.Wanted();
-  const std::size_t link_bytes = index.records.max_links * sizeof(NodeId);
-  if (walk.WantsLinks()) {
-    records[0] = index.Record(wanted[0]);
-    PrefetchLines(index.Links(wanted[0], records[0]), link_bytes);
-    return;
-  }
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    records[i] = index.Record(wanted[i]);
-    PrefetchLines(records[i] + index.records.row_offset, PrefetchBytes(index.kernels));
-  }
+  const RecordPart part = walk.Part();
+  for (std::size_t i = 0; i < wanted.size(); ++i) records[i] = access.Ask(wanted[i], part, first_slot + i);
+  if (part != RecordPart::kRow) return;
   // The runner-up is expanded next unless one of these vectors beats it.
-  if (const NodeId next = walk.Upcoming(); next != kNoNode) PrefetchLines(index.Links(next, index.Record(next)), link_bytes);
+  if (const NodeId next = walk.Upcoming(); next != kNoNode) access.Hint(next);
 }
 
+/// Walks that one thread drives at once: eight with up to 2M rows each fill the line-fill buffers many times over.
+constexpr std::size_t kWalksInFlight = 8;
+
 /// Direct driver, for tiers that hand out pointers: one walk to its end.
-template <typename Walk>
-absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, RecordPointers& records, StopCheck& stop) {
-  records.resize(index.records.max_links);
+template <typename Walk, typename Access>
+absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, Access& access, RecordPointers& records, StopCheck& stop) {
+  records.resize(std::max<std::size_t>(index.records.max_links, kMaxWidth));
   while (!walk.Done()) {
-    FetchWanted(walk, index, records);
+    AskForWanted(walk, access, records, 0);
+    access.Await(walk.Wanted(), walk.Part(), 0);
     walk.Absorb({records.data(), walk.Wanted().size()});
     if (absl::Status status = stop.Step(); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-/// Walks that one thread drives at once: eight with up to 2M rows each fill the line-fill buffers many times over.
-constexpr std::size_t kWalksInFlight = 8;
-
 /// Interleaving driver: advances several walks of one thread in turn, so that each one's fetches are under way while the others compute.
 /// At most kWalksInFlight walks.
-template <typename Walk>
-absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, RecordPointers& records, StopCheck& stop) {
+template <typename Walk, typename Access>
+absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, Access& access, RecordPointers& records, StopCheck& stop) {
   const std::size_t most = index.records.max_links;
   records.resize(kWalksInFlight * most);
   const auto slots = [&](std::size_t i) { return std::span(records).subspan(i * most, most); };
   for (std::size_t i = 0; i < walks.size(); ++i) {
-    if (!walks[i].Done()) FetchWanted(walks[i], index, slots(i));
+    if (!walks[i].Done()) AskForWanted(walks[i], access, slots(i), i * most);
   }
   for (bool busy = true; busy;) {
     busy = false;
     for (std::size_t i = 0; i < walks.size(); ++i) {
       Walk& walk = walks[i];
       if (walk.Done()) continue;
+      access.Await(walk.Wanted(), walk.Part(), i * most);
       walk.Absorb(slots(i).first(walk.Wanted().size()));
       if (walk.Done()) continue;
-      FetchWanted(walk, index, slots(i));
+      AskForWanted(walk, access, slots(i), i * most);
       busy = true;
     }
     if (absl::Status status = stop.Step(); !status.ok()) return status;

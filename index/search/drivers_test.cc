@@ -20,7 +20,7 @@ class Drivers : public testing::Test {
     Walk walk;
   };
 
-  Drivers() : index_({.n = 2000, .n1 = 200, .m = 5, .dim = 7}), query_(index_.Query(0)) {}
+  Drivers() : index_({.n = 2000, .n1 = 200, .m = 5, .dim = 7}), query_(index_.Query(0)), access_(index_.placed()) {}
 
   /// A walk over all of L0 from `node`; ends with the nearest `width`.
   void Start(Seat& seat, NodeId node, std::uint32_t width) {
@@ -38,6 +38,7 @@ class Drivers : public testing::Test {
 
   RandomIndex index_;
   std::vector<std::byte> query_;  ///< u8 under l2: as stored
+  PlainAccess access_;
   RecordPointers records_;
 };
 
@@ -50,12 +51,12 @@ TEST_F(Drivers, InterleavedWalksEndAsWalksOneByOne) {
     walks[i] = seats[i].walk;
   }
   StopCheck stop(limits);
-  ASSERT_TRUE(DriveInterleaved(std::span(walks), index_.placed(), records_, stop).ok());
+  ASSERT_TRUE(DriveInterleaved(std::span(walks), index_.placed(), access_, records_, stop).ok());
   for (std::size_t i = 0; i < seats.size(); ++i) {
     EXPECT_TRUE(walks[i].Done());
     Seat alone;
     Start(alone, static_cast<NodeId>(100 * i), static_cast<std::uint32_t>(1 + 5 * i));
-    ASSERT_TRUE(DriveDirect(alone.walk, index_.placed(), records_, stop).ok());
+    ASSERT_TRUE(DriveDirect(alone.walk, index_.placed(), access_, records_, stop).ok());
     EXPECT_EQ(Ids(seats[i]), Ids(alone)) << "walk " << i;
     EXPECT_EQ(seats[i].counters.total.slow_touches, alone.counters.total.slow_touches) << "walk " << i;
   }
@@ -67,7 +68,7 @@ TEST_F(Drivers, ACancellationIsNoticedDuringTheWalk) {
   Seat seat;
   Start(seat, 0, 2000);
   StopCheck stop(limits);
-  EXPECT_EQ(DriveDirect(seat.walk, index_.placed(), records_, stop).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(DriveDirect(seat.walk, index_.placed(), access_, records_, stop).code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(seat.walk.Done());
   EXPECT_GT(seat.counters.total.expanded_l0, 0u) << "it had begun";
   EXPECT_LT(seat.counters.total.expanded_l0, 100u) << "and did not go on for long";
@@ -75,7 +76,7 @@ TEST_F(Drivers, ACancellationIsNoticedDuringTheWalk) {
   Start(seat, 0, 2000);
   std::vector<Walk> walks = {seat.walk};
   StopCheck again(limits);
-  EXPECT_EQ(DriveInterleaved(std::span(walks), index_.placed(), records_, again).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(DriveInterleaved(std::span(walks), index_.placed(), access_, records_, again).code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(walks[0].Done());
 }
 
@@ -85,7 +86,7 @@ TEST_F(Drivers, AWalkReadsNothingButTheRecordsItWanted) {
   const SearchLimits limits;
   StopCheck stop(limits);
   Start(direct, 5, 60);
-  ASSERT_TRUE(DriveDirect(direct.walk, index_.placed(), records_, stop).ok());
+  ASSERT_TRUE(DriveDirect(direct.walk, index_.placed(), access_, records_, stop).ok());
   PlacedIndex without_l0 = index_.placed();
   without_l0.l0 = nullptr;
   copied.scratch.beam.Reset(60);
@@ -111,10 +112,10 @@ TEST_F(Drivers, UpcomingIsTheNearestNotYetExpanded) {
   EXPECT_EQ(seat.walk.Upcoming(), kNoNode);
   const std::byte* record = index_.placed().Record(3);
   seat.walk.Absorb({&record, seat.walk.Wanted().size()});
-  ASSERT_TRUE(seat.walk.WantsLinks());
+  ASSERT_EQ(seat.walk.Part(), RecordPart::kLinks);
   EXPECT_EQ(seat.walk.Wanted()[0], 3u);
   seat.walk.Absorb({&record, 1});
-  EXPECT_FALSE(seat.walk.WantsLinks());
+  EXPECT_EQ(seat.walk.Part(), RecordPart::kRow);
   EXPECT_EQ(seat.walk.Upcoming(), kNoNode) << "nothing else is scored yet";
 }
 

@@ -12,17 +12,32 @@ std::string_view Name(Walk walk) {
       return "beams";
     case Walk::kPool:
       return "pool";
+    case Walk::kGated:
+      return "gated";
     default:
       return "default";
   }
 }
 
 absl::StatusOr<Walk> ParseWalk(std::string_view name) {
-  for (Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) {
+  for (Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool, Walk::kGated}) {
     if (name == Name(walk)) return walk;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("walk: expected beams or pool, found '", absl::string_view(name.data(), name.size()), "'"));
+      absl::StrCat("walk: expected beams, pool or gated, found '", absl::string_view(name.data(), name.size()), "'"));
+}
+
+std::string_view Name(Prefetch prefetch) {
+  constexpr std::string_view kNames[] = {"ahead", "off", "round", "helper"};
+  return kNames[static_cast<std::size_t>(prefetch)];
+}
+
+absl::StatusOr<Prefetch> ParsePrefetch(std::string_view name) {
+  for (Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+    if (name == Name(prefetch)) return prefetch;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("prefetch: expected ahead, off, round or helper, found '", absl::string_view(name.data(), name.size()), "'"));
 }
 
 absl::Status SearchOptions::Validate(std::uint64_t n) const {
@@ -33,44 +48,92 @@ absl::Status SearchOptions::Validate(std::uint64_t n) const {
   if (ef_l0 < -1 || ef_l0 > kMaxEf) {
     return absl::InvalidArgumentError(absl::StrCat("ef_l0: expected 0 to ", kMaxEf, ", found ", ef_l0));
   }
+  if (cells < -1 || cells > kMaxEf) return absl::InvalidArgumentError(absl::StrCat("cells: expected 0 to ", kMaxEf, ", found ", cells));
+  if (width > kMaxWidth) return absl::InvalidArgumentError(absl::StrCat("width: expected at most ", kMaxWidth, ", found ", width));
+  if (!(stop == -1 || (stop >= 0 && stop <= 1e6f))) {
+    return absl::InvalidArgumentError(absl::StrCat("stop: expected 0 to 1e6, found ", stop));
+  }
   if (query_threads < 1 || query_threads > 64) {
     return absl::InvalidArgumentError(absl::StrCat("query_threads: expected 1 to 64, found ", query_threads));
   }
   return absl::OkStatus();
 }
 
-SearchOptions SearchOptions::Resolved(std::uint64_t n, std::uint64_t n1) const {
+namespace {
+
+/// The gated walk's dials where the user gave none.
+void ResolveGated(const SearchContext& context, SearchOptions& options) {
+  const auto n1 = static_cast<std::int64_t>(context.n1);
+  if (options.cells < 0) options.cells = context.block_tier ? 128 : 0;
+  options.cells = std::min(options.cells, n1);
+  if (options.ef_l1 == 0) options.ef_l1 = std::max<std::uint32_t>({16, options.k, static_cast<std::uint32_t>(options.cells)});
+  if (options.ef_l0 < 0) options.ef_l0 = std::max<std::int64_t>(40, 2 * options.k);
+  if (options.ef_l0 > 0) options.ef_l0 = std::max<std::int64_t>(options.ef_l0, options.k);
+  if (options.width == 0) options.width = 8;
+  // Without a walk along links something else must say when to stop reading.
+  if (options.stop < 0 && options.ef_l0 == 0) options.stop = 1;
+}
+
+}  // namespace
+
+SearchOptions SearchOptions::Resolved(const SearchContext& context) const {
   SearchOptions resolved = *this;
-  if (walk == Walk::kDefault) resolved.walk = Walk::kPool;
-  const bool pool = resolved.walk == Walk::kPool;
-  if (ef_l1 == 0) resolved.ef_l1 = pool ? 4 : std::max(32u, 4 * k);
-  if (ef_l0 < 0) resolved.ef_l0 = pool ? std::max(64u, 2 * k) : 2;
-  if (resolved.ef_l0 == 0) {
-    resolved.ef_l1 = std::max<std::uint32_t>(resolved.ef_l1, static_cast<std::uint32_t>(std::min<std::uint64_t>(k, n1)));
-    if (k > n1) {
-      resolved.walk = Walk::kPool;
-      resolved.ef_l0 = k;
-    }
-  } else if (pool) {
-    resolved.ef_l0 = std::max<std::int64_t>(resolved.ef_l0, k);
+  if (walk == Walk::kDefault) {
+    resolved.walk = context.has_sketches && (context.block_tier || context.far) && ef_l0 != 0 ? Walk::kGated : Walk::kPool;
   }
-  resolved.ef_l0 = std::min<std::int64_t>(resolved.ef_l0, static_cast<std::int64_t>(n));
-  if (n1 > 0) resolved.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(resolved.ef_l1, n1));
+  if (resolved.walk == Walk::kGated) {
+    ResolveGated(context, resolved);
+  } else {
+    resolved.ResolveUngated(context);
+  }
+  resolved.ef_l0 = std::min<std::int64_t>(resolved.ef_l0, static_cast<std::int64_t>(context.n));
+  if (context.n1 > 0) resolved.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(resolved.ef_l1, context.n1));
   return resolved;
 }
 
+void SearchOptions::ResolveUngated(const SearchContext& context) {
+  const bool pool = walk == Walk::kPool;
+  if (ef_l1 == 0) ef_l1 = pool ? 4 : std::max(32u, 4 * k);
+  if (ef_l0 < 0) ef_l0 = pool ? std::max(64u, 2 * k) : 2;
+  if (ef_l0 == 0) {
+    ef_l1 = std::max<std::uint32_t>(ef_l1, static_cast<std::uint32_t>(std::min<std::uint64_t>(k, context.n1)));
+    if (k > context.n1) {
+      walk = Walk::kPool;
+      ef_l0 = k;
+    }
+  } else if (pool) {
+    ef_l0 = std::max<std::int64_t>(ef_l0, k);
+  }
+}
+
+absl::Status SearchOptions::CheckWalk(const SearchContext& context) const {
+  if (walk != Walk::kGated || context.has_sketches) return absl::OkStatus();
+  return absl::FailedPreconditionError("walk: gated needs an index with sketches, and this one has none: build it with --codes hub");
+}
+
+std::span<const CounterName> CounterNames() {
+  static constexpr CounterName kNames[] = {
+      {"distances_fast", &Counters::distances_fast},
+      {"distances_slow", &Counters::distances_slow},
+      {"sketches", &Counters::sketches},
+      {"slow_reads", &Counters::slow_reads},
+      {"slow_touches", &Counters::slow_touches},
+      {"slow_bytes", &Counters::slow_bytes},
+      {"rounds", &Counters::rounds},
+      {"migrated", &Counters::migrated},
+      {"migrated_used", &Counters::migrated_used},
+      {"migrated_late", &Counters::migrated_late},
+      {"io_reads", &Counters::io_reads},
+      {"io_bytes", &Counters::io_bytes},
+      {"cache_hits", &Counters::cache_hits},
+      {"expanded_l1", &Counters::expanded_l1},
+      {"expanded_l0", &Counters::expanded_l0},
+  };
+  return kNames;
+}
+
 Counters& Counters::operator+=(const Counters& other) {
-  distances_fast += other.distances_fast;
-  distances_slow += other.distances_slow;
-  sketches += other.sketches;
-  slow_reads += other.slow_reads;
-  slow_touches += other.slow_touches;
-  slow_bytes += other.slow_bytes;
-  rounds += other.rounds;
-  migrated += other.migrated;
-  migrated_used += other.migrated_used;
-  expanded_l1 += other.expanded_l1;
-  expanded_l0 += other.expanded_l0;
+  for (const CounterName& counter : CounterNames()) this->*counter.value += other.*counter.value;
   return *this;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -10,11 +11,30 @@
 
 namespace hmann {
 
-enum class Walk : std::uint8_t { kDefault = 0, kBeams = 1, kPool = 2 };
-std::string_view Name(Walk walk);  ///< "default", "beams", "pool"
+enum class Walk : std::uint8_t { kDefault = 0, kBeams = 1, kPool = 2, kGated = 3 };
+std::string_view Name(Walk walk);  ///< "default", "beams", "pool", "gated"
 absl::StatusOr<Walk> ParseWalk(std::string_view name);
 
+/// How early a walk's records are asked for. Never changes an answer.
+enum class Prefetch : std::uint8_t {
+  kAhead = 0,   ///< while L1 is searched, what L0 will need first; then a step's records together
+  kOff = 1,     ///< nothing ahead: each record is waited for when its turn comes
+  kRound = 2,   ///< a step's records together, nothing before L0 begins
+  kHelper = 3,  ///< as kAhead, but a helper thread copies into the migration space (addressable tiers; else as kAhead)
+};
+std::string_view Name(Prefetch prefetch);  ///< "ahead", "off", "round", "helper"
+absl::StatusOr<Prefetch> ParsePrefetch(std::string_view name);
+
 constexpr std::uint32_t kMaxEf = 1u << 20;
+constexpr std::uint32_t kMaxWidth = 64;
+
+/// What the defaults of a query depend on.
+struct SearchContext {
+  std::uint64_t n = 0, n1 = 0;
+  bool has_sketches = false;
+  bool block_tier = false;  ///< L0 is read from a device
+  bool far = false;         ///< L0 is farther than DRAM
+};
 
 /// The dials of one query.
 struct SearchOptions {
@@ -22,12 +42,21 @@ struct SearchOptions {
   std::uint32_t ef_l1 = 0;  ///< beam width in L1; 0: a sensible default for k
   std::int64_t ef_l0 = -1;  ///< width in L0; 0 answers from L1; -1: a sensible default for k
   Walk walk = Walk::kDefault;
+  std::int64_t cells = -1;  ///< gated: cells that are scored before the first read; -1: a sensible default
+  std::uint32_t width = 0;  ///< gated: records that a round reads; 0: a sensible default
+  float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
+  Prefetch prefetch = Prefetch::kAhead;
   std::uint32_t query_threads = 1;  ///< Thr: threads of one query in L0 (`beams` only)
 
   /// Errors: INVALID_ARGUMENT naming the field for k = 0, k > n, a width above kMaxEf, query_threads = 0 or above 64.
   absl::Status Validate(std::uint64_t n) const;
   /// The same with every default filled in, and widths raised to hold k (section 11.f of the readings).
-  SearchOptions Resolved(std::uint64_t n, std::uint64_t n1) const;
+  SearchOptions Resolved(const SearchContext& context) const;
+  /// Of resolved options. Errors: FAILED_PRECONDITION for the gated walk on an index without sketches.
+  absl::Status CheckWalk(const SearchContext& context) const;
+
+ private:
+  void ResolveUngated(const SearchContext& context);
 };
 
 /// When a search must give up: checked by the driver every few steps.
@@ -41,17 +70,28 @@ struct Counters {
   std::uint64_t distances_fast = 0;
   std::uint64_t distances_slow = 0;
   std::uint64_t sketches = 0;
-  std::uint64_t slow_reads = 0;    ///< distinct records of the slow tier
-  std::uint64_t slow_touches = 0;  ///< with repeats
-  std::uint64_t slow_bytes = 0;    ///< of the records that slow_reads counts
-  std::uint64_t rounds = 0;        ///< steps that had to wait for slow records, of all beams together
-  std::uint64_t migrated = 0;
-  std::uint64_t migrated_used = 0;
+  std::uint64_t slow_reads = 0;     ///< distinct records of the slow tier
+  std::uint64_t slow_touches = 0;   ///< with repeats
+  std::uint64_t slow_bytes = 0;     ///< of the records that slow_reads counts
+  std::uint64_t rounds = 0;         ///< steps that had to wait for slow records, of all beams together; on a block tier, that did wait
+  std::uint64_t migrated = 0;       ///< parts of records (a read of a block tier) that were fetched ahead while L1 was searched
+  std::uint64_t migrated_used = 0;  ///< of these: wanted afterwards
+  std::uint64_t migrated_late = 0;  ///< of the used: not there yet when they were wanted, as far as can be told
+  std::uint64_t io_reads = 0;       ///< reads from a block tier
+  std::uint64_t io_bytes = 0;
+  std::uint64_t cache_hits = 0;  ///< records (blocks, on a block tier) that the cache had
   std::uint64_t expanded_l1 = 0;
   std::uint64_t expanded_l0 = 0;
 
   Counters& operator+=(const Counters& other);
 };
+
+/// Every counter and the name that users know it by, in the order of surface.md.
+struct CounterName {
+  std::string_view name;
+  std::uint64_t Counters::*value;
+};
+std::span<const CounterName> CounterNames();
 
 struct Neighbour {
   std::uint64_t label = 0;

@@ -10,13 +10,13 @@ TEST(SearchOptions, WalksAreNamed) {
   EXPECT_EQ(*ParseWalk("pool"), Walk::kPool);
   EXPECT_EQ(*ParseWalk("default"), Walk::kDefault);
   EXPECT_EQ(ParseWalk("gate").status().code(), absl::StatusCode::kInvalidArgument);
-  for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) EXPECT_EQ(*ParseWalk(Name(walk)), walk);
+  for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool, Walk::kGated}) EXPECT_EQ(*ParseWalk(Name(walk)), walk);
 }
 
 TEST(SearchOptions, DefaultsAreFilledIn) {
-  for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) {
+  for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool, Walk::kGated}) {
     for (const std::uint32_t k : {1u, 10u, 1000u, 100000u}) {
-      const SearchOptions resolved = SearchOptions{.k = k, .walk = walk}.Resolved(1000000, 160000);
+      const SearchOptions resolved = SearchOptions{.k = k, .walk = walk}.Resolved({.n = 1000000, .n1 = 160000, .has_sketches = true});
       EXPECT_NE(resolved.walk, Walk::kDefault);
       EXPECT_GT(resolved.ef_l1, 0u);
       EXPECT_GT(resolved.ef_l0, 0) << "defaults search L0";
@@ -27,7 +27,7 @@ TEST(SearchOptions, DefaultsAreFilledIn) {
 
 TEST(SearchOptions, WidthsAreRaisedToHoldK) {
   const auto resolved = [](std::uint32_t k, std::uint32_t ef_l1, std::int64_t ef_l0, Walk walk) {
-    return SearchOptions{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk}.Resolved(1000, 100);
+    return SearchOptions{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk}.Resolved({.n = 1000, .n1 = 100});
   };
   EXPECT_EQ(resolved(50, 8, 20, Walk::kPool).ef_l0, 50);
   EXPECT_EQ(resolved(50, 8, 60, Walk::kPool).ef_l0, 60);

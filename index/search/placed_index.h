@@ -6,10 +6,18 @@
 
 #include "index/distance/distance.h"
 #include "index/format/layout.h"
+#include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
+#include "index/search/options.h"
+#include "index/search/record_part.h"
+#include "index/sketch/sketch.h"
+#include "index/tiers/block_cache.h"
+#include "index/tiers/tier.h"
 
 namespace hmann {
+
+class MigrationHelpers;
 
 /// An index as the walks see it: where each structure lies, whatever tier holds it. Not owned; immutable.
 struct PlacedIndex {
@@ -18,10 +26,22 @@ struct PlacedIndex {
   std::vector<LayerView> upper;            ///< [i] is layer i + 1; all share the promoted vectors
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
-  RecordLayout records;           ///< of L0
-  const std::byte* l0 = nullptr;  ///< L0's records on an addressable tier
+  const Sketcher* sketcher = nullptr;   ///< nullptr: the index has no sketches
+  const std::byte* sketches = nullptr;  ///< (n - n1) x sketch_bytes, in fast memory
+  std::uint32_t sketch_bytes = 0;
+  const Cells* cells = nullptr;
+  RecordLayout records;                 ///< of L0
+  const std::byte* l0 = nullptr;        ///< L0's records on an addressable tier; else nullptr, and
+  const Region* blocks = nullptr;       ///< the region of a block tier that holds them
+  EmulatedBus* emulated = nullptr;      ///< of an emulated tier: who must be told of every touch of l0
+  BlockCache* cache = nullptr;          ///< of slow records: by record on an addressable tier, by block on a block tier
+  MigrationHelpers* helpers = nullptr;  ///< threads that copy ahead, for Prefetch::kHelper
+  bool far = false;                     ///< l0 is farther than DRAM: worth fetching from while L1 is searched
+  std::uint64_t migration_bytes = 0;    ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
+  SearchContext Context() const { return {layers.n(), n1(), sketcher != nullptr, blocks != nullptr, far}; }
+  const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   const std::byte* Record(NodeId id) const { return l0 + records.Offset(id); }
   /// Links of `id` within its record: padded with kNoNode to records.max_links. A link >= n ends the list too: it stands in a corrupt file
@@ -30,8 +50,26 @@ struct PlacedIndex {
     return reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
   }
 
-  std::uint64_t Label(NodeId id) const {
-    const std::byte* place = id < n1() ? fast_labels + static_cast<std::size_t>(id) * label_bytes : Record(id) + records.label_offset;
+  RecordExtent Extent(NodeId id, RecordPart part) const {
+    switch (part) {
+      case RecordPart::kLinks:
+        return {records.LinksOffset(id), records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
+      case RecordPart::kRow:
+        return {records.row_offset, records.row_bytes};
+      case RecordPart::kRowAndLinks:
+        return {0, records.LinksOffset(id) + records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
+      default:
+        return {records.label_offset, label_bytes};
+    }
+  }
+
+  /// Label of a promoted node.
+  std::uint64_t FastLabel(NodeId id) const { return ReadLabel(fast_labels + static_cast<std::size_t>(id) * label_bytes); }
+  /// Label within the record of a node that is not.
+  std::uint64_t SlowLabel(const std::byte* record) const { return ReadLabel(record + records.label_offset); }
+
+ private:
+  std::uint64_t ReadLabel(const std::byte* place) const {
     std::uint64_t label = 0;
     std::memcpy(&label, place, label_bytes);
     return label;

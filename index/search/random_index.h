@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "index/graph/reference_search.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
+#include "index/sketch/sketch.h"
 
 namespace hmann {
 
@@ -31,6 +33,8 @@ struct RandomShape {
   std::uint64_t seed = 1;
   bool user_labels = false;
   bool l1_in_pieces = false;  ///< L1 without links: a search of it ends where it began
+  std::uint32_t bits = 0;     ///< of sketches; 0: none. Cells are ranges of ids with any hub: estimates are then poor, and still unbiased
+  std::uint32_t assign = 1;
 };
 
 /// Components are small whole numbers (but for f32), so that equal distances are common. In every layer node i is linked to its
@@ -120,6 +124,7 @@ class RandomIndex {
     contents.links = [this](std::uint32_t layer, NodeId id) -> std::span<const NodeId> { return links_[layer][id]; };
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
+    if (shape_.bits > 0) AddCodes(contents);
     const std::string path = absl::StrCat(testing::TempDir(), "/hmann_random_index_", ::getpid());
     Progress quiet(Progress::Show::kNever);
     const auto written = WriteIndex(path, contents, quiet);
@@ -128,6 +133,28 @@ class RandomIndex {
     ::unlink(path.c_str());
     HMANN_CHECK(file.ok());
     file_ = *std::move(file);
+  }
+
+  void AddCodes(IndexContents& contents) {
+    contents.codes = {shape_.bits, shape_.assign, SketchBytes(shape_.dim, shape_.bits)};
+    contents.sketch_mean.assign(shape_.dim, 0.25f);
+    sketcher_.emplace(*Sketcher::Make(placed_.kernels, shape_.bits, shape_.seed, contents.sketch_mean));
+    const std::vector<std::uint32_t> hubs = RandomPermutation(shape_.n1, shape_.seed + 8);
+    std::uint64_t counter = 0;
+    for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < hubs.size();) {
+      contents.cells.push_back({hubs[contents.cells.size()], first});
+      first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++, 2 * (shape_.n / shape_.n1)));
+    }
+    for (NodeId id = shape_.n1; id < shape_.n && shape_.assign == 2; ++id) {
+      contents.second_hubs.push_back(static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
+    }
+    cells_ = Cells(shape_.n, shape_.n1, contents.cells, contents.second_hubs);
+    contents.sketch = [this](NodeId id) {
+      Sketcher::Scratch scratch;
+      sketch_.resize(SketchBytes(shape_.dim, shape_.bits));
+      sketcher_->Encode(Row(id), Row(cells_.HubOf(id)), sketch_.data(), scratch);
+      return sketch_.data();
+    };
   }
 
   /// L0 and the upper links are copies of their own, so that they can be damaged.
@@ -148,6 +175,11 @@ class RandomIndex {
                                file_.fast_rows().data(), file_.fast_row_stride(), &placed_.kernels});
     }
     if (layers_.n1() > 0) placed_.fast_labels = file_.fast_labels().data();
+    if (shape_.bits == 0) return;
+    placed_.sketcher = &*sketcher_;
+    placed_.sketches = file_.sketches().data();
+    placed_.sketch_bytes = file_.info().codes.sketch_bytes;
+    placed_.cells = &cells_;
   }
 
   RandomShape shape_;
@@ -156,6 +188,9 @@ class RandomIndex {
   std::vector<std::byte> rows_;
   std::vector<std::vector<std::vector<NodeId>>> links_;  ///< [layer][node]
   std::vector<std::uint32_t> labels_;
+  std::optional<Sketcher> sketcher_;
+  Cells cells_;
+  std::vector<std::byte> sketch_;
   IndexFile file_;
   Buffer l0_;
   std::vector<Buffer> upper_links_;

@@ -19,29 +19,21 @@ class MemoryTier : public Tier {
   MemoryTier(std::string name, std::optional<int> node) : Tier({.name = std::move(name)}), node_(node) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
-    const std::string& name = traits().name;
-    HMANN_ASSIGN_OR_RETURN(RegionBuilder builder, RegionBuilder::Anonymous(name, source.bytes.size(), node_));
-    progress.Start(absl::StrCat("load into ", name), source.bytes.size(), "bytes");
-    builder.Fill(source.bytes, progress);
-    progress.Finish();
-    builder.Lock(name);
-    HMANN_ASSIGN_OR_RETURN(Region region, std::move(builder).Seal());
-    if (node_.has_value()) HMANN_RETURN_IF_ERROR(ProveNode(region));
-    return region;
+    return PlaceInMemory(traits().name, node_, source, progress);
   }
 
  private:
-  absl::Status ProveNode(const Region& region) const {
-    for (const auto& [node, share] : region.Where().nodes) {
-      if (node == *node_) continue;
-      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": expected all of ", FormatSize(region.size()), " on node ",
-                                                       *node_, "; found ", static_cast<int>(share * 100), " % on node ", node));
-    }
-    return absl::OkStatus();
-  }
-
   std::optional<int> node_;
 };
+
+absl::Status ProveNode(const std::string& tier, int wanted, const Region& region) {
+  for (const auto& [node, share] : region.Where().nodes) {
+    if (node == wanted) continue;
+    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": expected all of ", FormatSize(region.size()), " on node ", wanted,
+                                                     "; found ", static_cast<int>(share * 100), " % on node ", node));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<int> UsableNodes() {
   std::vector<int> nodes;
@@ -55,6 +47,17 @@ std::vector<int> UsableNodes() {
 }
 
 }  // namespace
+
+absl::StatusOr<Region> PlaceInMemory(const std::string& tier, std::optional<int> node, const PlacementSource& source, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(RegionBuilder builder, RegionBuilder::Anonymous(tier, source.bytes.size(), node));
+  progress.Start(absl::StrCat("load into ", tier), source.bytes.size(), "bytes");
+  builder.Fill(source.bytes, progress);
+  progress.Finish();
+  builder.Lock(tier);
+  HMANN_ASSIGN_OR_RETURN(Region region, std::move(builder).Seal());
+  if (node.has_value()) HMANN_RETURN_IF_ERROR(ProveNode(tier, *node, region));
+  return region;
+}
 
 std::unique_ptr<Tier> MakeDramTier() { return std::make_unique<MemoryTier>("dram", std::nullopt); }
 

@@ -1,17 +1,37 @@
 #include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/tiers/dax.h"
+#include "index/tiers/decorators.h"
 #include "index/tiers/dram.h"
+#include "index/tiers/emulated.h"
 #include "index/tiers/mapped.h"
+#include "index/tiers/nvme.h"
 #include "index/tiers/tier.h"
 
 namespace hmann {
 
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec) {
-  constexpr std::string_view kNuma = "numa:", kMapped = "mapped:";
-  if (spec == "dram") return MakeDramTier();
-  if (spec == "mapped") return MakeMappedTier();
-  if (spec.starts_with(kNuma)) return MakeNumaTier(spec.substr(kNuma.size()));
-  if (spec.starts_with(kMapped) && spec.size() > kMapped.size()) return MakeMappedCopyTier(std::string(spec.substr(kMapped.size())));
-  return absl::InvalidArgumentError(absl::StrCat("tier '", std::string(spec), "': this build has dram, numa:N, mapped and mapped:PATH"));
+  if (const auto decorated = SplitDecorator(spec); decorated.has_value()) {
+    HMANN_ASSIGN_OR_RETURN(std::unique_ptr<Tier> inner, MakeTier(decorated->second));
+    return Decorate(decorated->first, std::move(inner));
+  }
+  const std::size_t colon = spec.find(':');
+  const std::string_view kind = spec.substr(0, colon);
+  if (colon == std::string_view::npos) {
+    if (kind == "dram") return MakeDramTier();
+    if (kind == "mapped") return MakeMappedTier();
+    if (kind == "nvme") return MakeNvmeTier();
+  } else {
+    const std::string_view rest = spec.substr(colon + 1);
+    if (kind == "numa") return MakeNumaTier(rest);
+    if (kind == "emulated") return MakeEmulatedTier(rest);
+    if (kind == "mapped" && !rest.empty()) return MakeMappedCopyTier(std::string(rest));
+    if (kind == "dax" && !rest.empty()) return MakeDaxTier(std::string(rest));
+    if (kind == "nvme" && !rest.empty()) return MakeNvmeCopyTier(std::string(rest));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("tier '", absl::string_view(spec.data(), spec.size()),
+                   "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH and emulated:SETTINGS"));
 }
 
 }  // namespace hmann

@@ -5,20 +5,32 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
+#include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
 #include "index/tiers/region_builder.h"
+#include "index/tiers/stream_copy.h"
 
 namespace hmann {
 namespace {
 
 constexpr std::size_t kPage = 4_KiB;
 constexpr std::size_t kHugePage = 2_MiB;
+
+/// Bytes of free 2 MiB pages in the kernel's pool, on one node or in all.
+std::uint64_t FreePoolBytes(std::optional<int> node) {
+  const std::string folder =
+      node.has_value() ? absl::StrCat("/sys/devices/system/node/node", *node, "/hugepages/") : std::string("/sys/kernel/mm/hugepages/");
+  std::ifstream file(absl::StrCat(folder, "hugepages-2048kB/free_hugepages"));
+  std::uint64_t pages = 0;
+  return file >> pages ? pages * kHugePage : 0;
+}
 
 absl::Status BindToNode(void* data, std::size_t bytes, int node, const std::string& tier) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
@@ -30,70 +42,100 @@ absl::Status BindToNode(void* data, std::size_t bytes, int node, const std::stri
 
 }  // namespace
 
-Region::Region(Region&& other) noexcept { *this = std::move(other); }
-
-Region& Region::operator=(Region&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(mapping_bytes_, other.mapping_bytes_);
-  std::swap(capacity_, other.capacity_);
-  std::swap(file_, other.file_);
-  std::swap(file_backed_, other.file_backed_);
-  std::swap(warning_, other.warning_);
-  return *this;
+Region::~Region() {
+  if (parts_.mapping != nullptr) ::munmap(parts_.mapping, parts_.mapping_bytes);
 }
 
-Region::~Region() {
-  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+absl::StatusOr<std::unique_ptr<BlockReader>> Region::NewReader(const ReaderOptions& options) const {
+  if (parts_.blocks == nullptr) {
+    return absl::UnimplementedError(size() == 0 ? "an empty region has no readers" : "an addressable tier has no readers: use data()");
+  }
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  return parts_.blocks->NewReader(options);
 }
 
 absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, std::uint64_t bytes, std::optional<int> node) {
   RegionBuilder builder;
   if (bytes == 0) return builder;
-  if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable) {
+  const bool pool = bytes >= kHugePage && FreePoolBytes(node) >= bytes;
+  if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable && !pool) {
     return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (", FormatSize(bytes), ") are needed; ", usable,
                                                      " (", FormatSize(usable), ") are usable"));
   }
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPage;
   const std::size_t used = RoundUp(bytes, alignment);
-  const std::size_t mapped = used + alignment + kPage;
+  const std::size_t mapped = used + 2 * alignment;
   void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", tier);
-  auto* data = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping) + kPage, alignment));
-  builder.region_.mapping_ = mapping;
-  builder.region_.mapping_bytes_ = mapped;
-  builder.region_.data_ = data;
-  builder.region_.size_ = bytes;
-  builder.region_.capacity_ = used;
+  auto* data = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping) + 1, alignment));
+  Region::Parts& parts = builder.region_.parts_;
+  parts.mapping = mapping;
+  parts.mapping_bytes = mapped;
+  parts.data = data;
+  parts.size = bytes;
+  parts.capacity = used;
+  if (pool && builder.TakeHugePages(node)) return builder;
   if (::mprotect(data, used, PROT_READ | PROT_WRITE) != 0) return ErrnoError(errno, "mprotect", tier);
   if (alignment == kHugePage) ::madvise(data, used, MADV_HUGEPAGE);
-  if (node.has_value()) {
-    if (absl::Status status = BindToNode(data, used, *node, tier); !status.ok()) return status;
+  if (node.has_value()) HMANN_RETURN_IF_ERROR(BindToNode(data, used, *node, tier));
+  return builder;
+}
+
+/// False, and ordinary memory in its place again, if the pool (or the node's part of it) turns out to be too small: populating says so,
+/// where touching would be a SIGBUS.
+bool RegionBuilder::TakeHugePages(std::optional<int> node) {
+  auto* data = const_cast<std::byte*>(region_.parts_.data);
+  const std::size_t bytes = region_.parts_.capacity;
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  constexpr int kHuge2MiB = MAP_HUGETLB | 21 << 26;  // log2 of the size, MAP_HUGE_SHIFT
+  if (::mmap(data, bytes, PROT_READ | PROT_WRITE, kFlags | kHuge2MiB, -1, 0) != MAP_FAILED) {
+    const bool bound = !node.has_value() || BindToNode(data, bytes, *node, "").ok();
+    pool_pages_ = bound && ::madvise(data, bytes, MADV_POPULATE_WRITE) == 0;
   }
+  if (!pool_pages_) ::mmap(data, bytes, PROT_NONE, kFlags | MAP_NORESERVE, -1, 0);
+  return pool_pages_;
+}
+
+RegionBuilder RegionBuilder::OfMapping(std::span<std::byte> mapping, std::size_t bytes, std::string where, std::optional<int> node) {
+  RegionBuilder builder;
+  Region::Parts& parts = builder.region_.parts_;
+  parts.data = mapping.data();
+  parts.size = bytes;
+  parts.mapping = mapping.data();
+  parts.mapping_bytes = parts.capacity = mapping.size();
+  parts.device = std::move(where);
+  parts.device_node = node;
   return builder;
 }
 
 Region RegionBuilder::InPlace(std::span<const std::byte> bytes) {
   Region region;
-  region.data_ = bytes.data();
-  region.size_ = bytes.size();
-  region.capacity_ = RoundUp(bytes.size(), kPage);
-  region.file_backed_ = true;
+  region.parts_.data = bytes.data();
+  region.parts_.size = bytes.size();
+  region.parts_.capacity = RoundUp(bytes.size(), kPage);
+  region.parts_.file_backed = true;
   return region;
 }
 
 Region RegionBuilder::OfFile(MappedFile file, std::size_t bytes) {
   Region region = InPlace(file.bytes().first(bytes));
-  region.file_ = std::move(file);
+  region.parts_.file = std::move(file);
+  return region;
+}
+
+Region RegionBuilder::OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes, std::string warning) {
+  Region region;
+  region.parts_.size = bytes;
+  region.parts_.blocks = std::move(blocks);
+  region.parts_.warning = std::move(warning);
   return region;
 }
 
 void RegionBuilder::Fill(std::span<const std::byte> source, Progress& progress) {
   constexpr std::size_t kStep = 4_MiB;
-  auto* to = const_cast<std::byte*>(region_.data_);
+  auto* to = const_cast<std::byte*>(region_.data());
   const auto copy = [&](std::size_t begin, std::size_t end, int) {
-    std::memcpy(to + begin, source.data() + begin, end - begin);
+    StreamCopy(to + begin, source.data() + begin, end - begin);
     progress.Advance(end - begin);
   };
   if (source.empty()) return;
@@ -103,17 +145,19 @@ void RegionBuilder::Fill(std::span<const std::byte> source, Progress& progress) 
 }
 
 void RegionBuilder::Lock(const std::string& tier) {
-  if (region_.size_ == 0 || ::mlock(region_.data_, region_.capacity_) == 0) return;
+  Region::Parts& parts = region_.parts_;
+  if (parts.size == 0 || pool_pages_ || ::mlock(parts.data, parts.capacity) == 0) return;
   const int error = errno;
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  region_.warning_ =
-      absl::StrCat("tier ", tier, ": ", FormatSize(region_.size_), " are not locked and may be paged out: mlock: ", std::strerror(error),
+  parts.warning =
+      absl::StrCat("tier ", tier, ": ", FormatSize(parts.size), " are not locked and may be paged out: mlock: ", std::strerror(error),
                    "; RLIMIT_MEMLOCK is ", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatSize(limit.rlim_cur));
 }
 
 absl::StatusOr<Region> RegionBuilder::Seal() && {
-  if (region_.size_ > 0 && ::mprotect(const_cast<std::byte*>(region_.data_), region_.capacity_, PROT_READ) != 0) {
+  Region::Parts& parts = region_.parts_;
+  if (parts.size > 0 && ::mprotect(const_cast<std::byte*>(parts.data), parts.capacity, PROT_READ) != 0) {
     return ErrnoError(errno, "mprotect", "a filled region");
   }
   return std::move(region_);

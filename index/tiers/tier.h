@@ -13,22 +13,36 @@
 #include "absl/status/statusor.h"
 #include "index/base/file.h"
 #include "index/base/progress.h"
+#include "index/tiers/block_reader.h"
+#include "index/tiers/emulation.h"
 
 namespace hmann {
 
 /// Where the kernel says that a region lies.
 struct Whereabouts {
   std::uint64_t bytes = 0;  ///< of the region
-  /// (NUMA node, share of the pages that are present), by node; empty when the kernel would not say.
+  /// (NUMA node, share of the pages that are present), by node; empty when the kernel would not say, and for a block tier.
   std::vector<std::pair<int, double>> nodes;
   double present = 0;            ///< share of the region's pages that this process has mapped right now
   std::optional<double> huge;    ///< share of its bytes in 2 MiB pages; unknown when it shares its mapping with other bytes
   std::optional<double> locked;  ///< share of its bytes that cannot be paged out
   bool file_backed = false;      ///< pages of a file in the page cache, not of our own
+  std::string device;            ///< "O_DIRECT from /dev/vda (file /mnt/x)", "DAX from /dev/pmem0 (file /mnt/x)"; else empty
+  std::optional<double> cached;  ///< block tier: share of its bytes that lies in the page cache all the same; reads go past it
+  std::string note;              ///< what an emulated or decorated tier adds: its settings, its counts
   std::string error;             ///< why `nodes` is empty
 
-  /// "node 0: 100 %, 2 MiB pages 96 %, locked"; "page cache, 12 % present, node 0: 100 %"; "empty".
+  /// "node 0: 100 %, 2 MiB pages 96 %, locked"; "page cache, 12 % present, node 0: 100 %"; "O_DIRECT from /dev/vda (file /mnt/x), 0 % in
+  /// the page cache"; "empty".
   std::string ToString() const;
+};
+
+/// What stands behind a region of a block tier: makes its readers and knows where its bytes lie. Thread-safe.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  virtual absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const = 0;
+  virtual void Where(Whereabouts* where) const = 0;
 };
 
 /// Bytes that a tier holds, read-only: a write is a SIGSEGV. Move-only; the destructor gives the memory back.
@@ -36,36 +50,58 @@ struct Whereabouts {
 class Region {
  public:
   Region() = default;
-  Region(Region&& other) noexcept;
-  Region& operator=(Region&& other) noexcept;
+  Region(Region&& other) noexcept { std::swap(parts_, other.parts_); }
+  Region& operator=(Region&& other) noexcept {
+    std::swap(parts_, other.parts_);
+    return *this;
+  }
   ~Region();
 
-  const std::byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  /// nullptr on a block tier, and when it is empty.
+  const std::byte* data() const { return parts_.data; }
+  std::size_t size() const { return parts_.size; }
+  /// Empty on a block tier.
+  std::span<const std::byte> bytes() const { return {data(), data() == nullptr ? 0 : size()}; }
 
-  /// Asks the kernel (move_pages for a sample of at most 65536 pages, smaps for the rest): milliseconds, not for a hot path.
+  /// Asks the kernel (move_pages for a sample of at most 65536 pages, smaps and mincore for the rest): milliseconds, not for a hot path.
   Whereabouts Where() const;
 
   /// What could not be done and was done without, for the log: "... is not locked: RLIMIT_MEMLOCK is 8 MiB". Empty: nothing.
-  const std::string& warning() const { return warning_; }
+  const std::string& warning() const { return parts_.warning; }
+
+  /// Of a block tier: data() is nullptr, and records are read through readers, one per thread, which the region must outlive.
+  /// Errors: UNIMPLEMENTED on an addressable tier; INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED; those of the device.
+  absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const;
+
+  /// Of an emulated tier: the bus whose EmulatedLines every access must be told to; nullptr on real ones. Regions that one Tier has placed
+  /// share it.
+  EmulatedBus* emulated() const { return parts_.bus.get(); }
 
  private:
   friend class RegionBuilder;
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  MappedFile file_;          ///< that holds the bytes, if they are a file of the region's own
-  void* mapping_ = nullptr;  ///< what munmap gets, if they are memory of its own
-  std::size_t mapping_bytes_ = 0;
-  std::size_t capacity_ = 0;  ///< size_ rounded up to whole pages of the kind that was asked for
-  bool file_backed_ = false;
-  std::string warning_;
+  struct Parts {
+    const std::byte* data = nullptr;
+    std::size_t size = 0;
+    MappedFile file;          ///< that holds the bytes, if they are a file of the region's own
+    void* mapping = nullptr;  ///< what munmap gets, if they are memory of its own
+    std::size_t mapping_bytes = 0;
+    std::size_t capacity = 0;  ///< size rounded up to whole pages of the kind that was asked for
+    bool file_backed = false;
+    std::string device;              ///< as in Whereabouts, of a DAX tier
+    std::optional<int> device_node;  ///< its NUMA node, where the kernel keeps no pages to be asked
+    std::shared_ptr<const BlockSource> blocks;
+    std::shared_ptr<EmulatedBus> bus;
+    std::string warning;
+  };
+  Parts parts_;
 };
 
 /// Bytes of a mapped index file that are to be placed, starting on a 4 KiB boundary of the file, and their checksum in the section table.
 struct PlacementSource {
   std::span<const std::byte> bytes;
   std::uint64_t checksum = 0;
+  std::string path = {};          ///< of the index file, for tiers that read it themselves
+  std::uint64_t file_offset = 0;  ///< of `bytes` in it
 };
 
 /// How a tier gives records to a driver.
@@ -73,6 +109,7 @@ struct TierTraits {
   std::string name;            ///< as asked for: "dram", "numa:1", "mapped:/mnt/x"
   bool addressable = true;     ///< hands out pointers and takes prefetch hints
   bool in_place = false;       ///< the index file itself serves: the source must outlive the region
+  bool one_section = false;    ///< keeps one section under a path: the next Place would replace it
   std::uint32_t granule = 64;  ///< bytes that one access costs at least
 };
 
@@ -94,8 +131,18 @@ class Tier {
   TierTraits traits_;
 };
 
-/// "dram"; "numa:N"; "mapped" (the index file in place); "mapped:PATH" (a copy at PATH, made once and used again while its checksum
-/// agrees). Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this machine has.
+/// "dram", "numa:N" (memory of node N alone);
+/// "mapped" (the index file in place, through the page cache), "mapped:PATH" (a copy at PATH, made once and used again while its checksum
+/// agrees); "dax:PATH" (such a copy on a DAX file system, or a devdax node);
+/// "nvme" (the index file in place, O_DIRECT), "nvme:PATH" (a copy): block tiers;
+/// "emulated:lat=300ns,bw=6GB/s,lines=12" (dram, made slower by EmulatedLines) or a preset, as "emulated:cxl".
+///
+/// Test equipment, in front of any of them and of each other, as "check+delay:5ms+nvme": "check", "count", "delay:5ms",
+/// "delay:min=1ms,max=9ms,seed=3", "fail", "fail:every=7", "stall:after=100" (decorators.h). They sit between readers and the device, so
+/// on addressable tiers there is only "fail", which fails to place.
+///
+/// Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this machine has; FAILED_PRECONDITION where a tier
+/// cannot work on this machine.
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
 
 }  // namespace hmann

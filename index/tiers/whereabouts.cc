@@ -61,8 +61,9 @@ void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, Whereabouts& where) {
       if (inside) covered += to - from;
     } else if (inside && std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
       const std::string_view name(field);
-      if (name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped") huge_kib += kib;
-      if (name == "Locked") locked_kib += kib;
+      const bool pool = name == "Private_Hugetlb" || name == "Shared_Hugetlb";  // never paged out, and not counted as locked
+      if (pool || name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped") huge_kib += kib;
+      if (pool || name == "Locked") locked_kib += kib;
     }
   }
   if (covered != end - begin) return;
@@ -74,26 +75,39 @@ void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, Whereabouts& where) {
 
 Whereabouts Region::Where() const {
   Whereabouts where;
-  where.file_backed = file_backed_;
-  if (size_ == 0) return where;
-  where.bytes = size_;
-  const auto begin = reinterpret_cast<std::uintptr_t>(data_);
-  AskNodes(begin, (size_ + kPage - 1) / kPage, where);
-  ReadSmaps(begin, begin + capacity_, where);
+  if (size() == 0) return where;
+  where.bytes = size();
+  where.file_backed = parts_.file_backed;
+  where.device = parts_.device;
+  if (parts_.bus != nullptr) where.note = absl::StrCat("emulated ", parts_.bus->spec.ToString());
+  if (parts_.blocks != nullptr) {
+    parts_.blocks->Where(&where);
+    return where;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(data());
+  AskNodes(begin, (size() + kPage - 1) / kPage, where);
+  ReadSmaps(begin, begin + parts_.capacity, where);
+  if (!parts_.device.empty() && where.nodes.empty()) {
+    where.present = 1;  // addressed directly: there are no pages to be brought in
+    if (parts_.device_node.has_value()) where.nodes.emplace_back(*parts_.device_node, 1.0);
+  }
   return where;
 }
 
 std::string Whereabouts::ToString() const {
   if (bytes == 0) return "empty";
   std::vector<std::string> parts;
+  if (!note.empty()) parts.push_back(note);
+  if (!device.empty()) parts.push_back(device);
+  if (cached.has_value()) parts.push_back(absl::StrCat(Percent(*cached), " in the page cache"));
   if (file_backed) parts.push_back("page cache");
   if (!error.empty()) {
     parts.push_back(absl::StrCat("node unknown (", error, ")"));
-  } else if (file_backed || present < 1) {
+  } else if (device.empty() && (file_backed || present < 1)) {
     parts.push_back(absl::StrCat(Percent(present), " present"));
   }
   for (const auto& [node, share] : nodes) parts.push_back(absl::StrCat("node ", node, ": ", Percent(share)));
-  if (huge.has_value() && !file_backed) parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
+  if (huge.has_value() && !file_backed && device.empty()) parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
   if (locked.has_value() && *locked > 0) parts.push_back(*locked >= 1 ? "locked" : absl::StrCat("locked ", Percent(*locked)));
   return absl::StrJoin(parts, ", ");
 }

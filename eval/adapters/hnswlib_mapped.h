@@ -1,0 +1,148 @@
+/// hnswlib's own index file, searched without reading its level 0 into memory.
+#pragma once
+
+#include <hnswlib/hnswlib.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+/// An index whose level 0 (vectors, links, labels) is a read-only mapping of the file that saveIndex wrote, read at random; the levels
+/// above and what a search needs besides are in memory. What only updates need (locks, the lookup of labels) is left empty: not to be added
+/// to.
+template <typename Dist>
+class MappedHnswlib {
+ public:
+  using Index = hnswlib::HierarchicalNSW<Dist>;
+
+  /// `space` must outlive it. Errors: as MappedFile::Open; DATA_LOSS naming file and offset.
+  static absl::StatusOr<MappedHnswlib> Open(const std::string& path, hnswlib::SpaceInterface<Dist>* space);
+
+  Index* index() const { return index_.get(); }
+
+ private:
+  /// The mapping is not hnswlib's to free.
+  struct Release {
+    void operator()(Index* index) const {
+      index->data_level0_memory_ = nullptr;
+      delete index;
+    }
+  };
+
+  /// The fields in front of level 0, in the file's order, unpadded. Returns their size.
+  static std::size_t ReadHeader(const std::byte* from, Index& index);
+  absl::Status ReadUpperLinks(std::size_t offset);
+
+  MappedFile file_;
+  std::unique_ptr<Index, Release> index_;
+};
+
+template <typename Dist>
+std::size_t MappedHnswlib<Dist>::ReadHeader(const std::byte* from, Index& index) {
+  const std::byte* at = from;
+  const auto read = [&at](auto& field) {
+    std::memcpy(&field, at, sizeof field);
+    at += sizeof field;
+  };
+  read(index.offsetLevel0_);
+  read(index.max_elements_);
+  read(index.cur_element_count);
+  read(index.size_data_per_element_);
+  read(index.label_offset_);
+  read(index.offsetData_);
+  read(index.maxlevel_);
+  read(index.enterpoint_node_);
+  read(index.maxM_);
+  read(index.maxM0_);
+  read(index.M_);
+  read(index.mult_);
+  read(index.ef_construction_);
+  return static_cast<std::size_t>(at - from);
+}
+
+template <typename Dist>
+absl::Status MappedHnswlib<Dist>::ReadUpperLinks(std::size_t offset) {
+  const std::span<const std::byte> bytes = file_.bytes();
+  Index& index = *index_;
+  for (std::size_t i = 0; i < index.cur_element_count; ++i) {
+    unsigned int list = 0;
+    if (bytes.size() - offset < sizeof list) {
+      return absl::DataLossError(
+          absl::StrCat(file_.path(), ": offset ", offset, ": expected the size of node ", i, "'s upper lists, found the end"));
+    }
+    std::memcpy(&list, bytes.data() + offset, sizeof list);
+    offset += sizeof list;
+    if (list > bytes.size() - offset || list % index.size_links_per_element_ != 0) {
+      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset, ": expected upper lists of ",
+                                              index.size_links_per_element_, " bytes each within ", bytes.size() - offset, ", found ",
+                                              list));
+    }
+    index.element_levels_[i] = static_cast<int>(list / index.size_links_per_element_);
+    index.linkLists_[i] = nullptr;
+    if (list == 0) continue;
+    index.linkLists_[i] = static_cast<char*>(std::malloc(list));  // hnswlib frees it
+    if (index.linkLists_[i] == nullptr) return absl::ResourceExhaustedError(absl::StrCat("malloc of ", list, " bytes"));
+    std::memcpy(index.linkLists_[i], bytes.data() + offset, list);
+    offset += list;
+  }
+  if (offset == bytes.size()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(file_.path(), ": offset ", offset, ": expected the end, found ", bytes.size() - offset, " bytes more"));
+}
+
+template <typename Dist>
+absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(const std::string& path, hnswlib::SpaceInterface<Dist>* space) {
+  constexpr std::size_t kHeaderBytes = 96;
+  MappedHnswlib mapped;
+  HMANN_ASSIGN_OR_RETURN(mapped.file_, MappedFile::Open(path));
+  const std::size_t size = mapped.file_.bytes().size();
+  if (size < kHeaderBytes)
+    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected a header of ", kHeaderBytes, " bytes, found ", size));
+  mapped.index_.reset(new Index(space));
+  Index& index = *mapped.index_;
+  // What a destructor would look at, before anything can fail.
+  index.data_level0_memory_ = nullptr;
+  index.linkLists_ = nullptr;
+  index.visited_list_pool_ = nullptr;
+  index.cur_element_count = 0;
+  index.num_deleted_ = 0;  // the adapter never deletes; hnswlib would have to read all of level 0 to count them
+
+  const std::size_t header = ReadHeader(mapped.file_.bytes().data(), index);
+  const std::size_t n = std::exchange(index.cur_element_count, 0);
+  index.size_links_per_element_ = index.maxM_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
+  index.size_links_level0_ = index.maxM0_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
+  const std::size_t record = index.size_links_level0_ + space->get_data_size() + sizeof(hnswlib::labeltype);
+  if (n == 0 || index.size_data_per_element_ != record || n > (size - header) / record || index.enterpoint_node_ >= n) {
+    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected records of ", record, " bytes within ", size - header, ", found ",
+                                            n, " of ", index.size_data_per_element_));
+  }
+  index.max_elements_ = n;
+  index.data_size_ = space->get_data_size();
+  index.fstdistfunc_ = space->get_dist_func();
+  index.dist_func_param_ = space->get_dist_func_param();
+  index.revSize_ = 1.0 / index.mult_;
+  index.setEf(10);
+  index.visited_list_pool_ = new hnswlib::VisitedListPool(1, static_cast<int>(n));
+  index.element_levels_.assign(n, 0);
+  index.linkLists_ = static_cast<char**>(std::calloc(n, sizeof(char*)));
+  if (index.linkLists_ == nullptr) return absl::ResourceExhaustedError(absl::StrCat("calloc of ", n, " pointers"));
+  index.cur_element_count = n;
+
+  mapped.file_.Advise(MappedFile::Access::kSequential, 0, size);
+  HMANN_RETURN_IF_ERROR(mapped.ReadUpperLinks(header + n * record));
+  mapped.file_.Advise(MappedFile::Access::kRandom, 0, size);
+  // Searching only reads through it.
+  index.data_level0_memory_ = const_cast<char*>(reinterpret_cast<const char*>(mapped.file_.bytes().data() + header));
+  return mapped;
+}
+
+}  // namespace hmann

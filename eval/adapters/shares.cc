@@ -1,0 +1,97 @@
+#include "eval/adapters/shares.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cerrno>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+double ClockSeconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// One thread's part, from its start line on.
+struct Lane {
+  absl::Status status;
+  double begin = 0, end = 0, cpu = 0;
+};
+
+void RunLane(const RunShare& share, const std::function<absl::Status(const RunShare&)>& search, Lane* lane) {
+  lane->begin = ClockSeconds(CLOCK_MONOTONIC);
+  const double cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
+  lane->status = search(share);
+  lane->cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  lane->end = ClockSeconds(CLOCK_MONOTONIC);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int>> AllowedCpus() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return ErrnoError(errno, "sched_getaffinity", "this thread");
+  std::vector<int> cpus;
+  for (int i = CPU_SETSIZE - 1; i >= 0; --i) {
+    if (CPU_ISSET(i, &allowed)) cpus.push_back(i);
+  }
+  return cpus;
+}
+
+absl::Status PinThisThread(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole, const std::vector<int>& cpus,
+                                   const std::function<absl::Status(const RunShare&)>& search) {
+  const auto count = static_cast<std::size_t>(shape.threads);
+  std::vector<Lane> lanes(count);
+  if (count == 1) {
+    RunLane(whole, search, lanes.data());
+  } else {
+    std::barrier<> start_line(shape.threads);
+    std::vector<std::thread> threads;
+    threads.reserve(count);
+    const std::uint64_t queries = whole.end - whole.begin;
+    for (std::size_t t = 0; t < count; ++t) {
+      RunShare share = whole;
+      share.thread = static_cast<int>(t);
+      share.begin = whole.begin + queries * t / count;
+      share.end = whole.begin + queries * (t + 1) / count;
+      threads.emplace_back([&, share, t] {
+        const absl::Status pinned = PinThisThread(cpus[t % cpus.size()]);
+        start_line.arrive_and_wait();
+        if (pinned.ok())
+          RunLane(share, search, &lanes[t]);
+        else
+          lanes[t].status = pinned;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  RunTimes times;
+  double begin = lanes[0].begin, end = lanes[0].end;
+  for (const Lane& lane : lanes) {
+    HMANN_RETURN_IF_ERROR(lane.status);
+    begin = std::min(begin, lane.begin);
+    end = std::max(end, lane.end);
+    times.cpu_seconds += lane.cpu;
+  }
+  times.seconds = end - begin;
+  return times;
+}
+
+}  // namespace hmann

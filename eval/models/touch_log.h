@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hmann {
+
+/// One bit for each line that a search touches, in its order: a model is asked once, without a clock, and the timed run reads what it said,
+/// so that no time is charged for the model itself.
+class TouchLog {
+ public:
+  /// `count` bits, the first one lowest; 1 to 64.
+  void Append(std::uint64_t bits, std::uint32_t count) {
+    const std::uint32_t shift = size_ % 64;
+    if (shift == 0) words_.push_back(0);
+    words_.back() |= bits << shift;
+    if (shift + count > 64) words_.push_back(bits >> (64 - shift));
+    size_ += count;
+  }
+  std::uint64_t size() const { return size_; }
+
+  /// Reads from the front.
+  class Reader {
+   public:
+    explicit Reader(const TouchLog& log) : words_(log.words_.data()), size_(log.size_) {}
+    /// The next `count` bits, 1 to 64; there must be that many.
+    std::uint64_t Take(std::uint32_t count) {
+      const std::uint32_t shift = at_ % 64;
+      std::uint64_t bits = words_[at_ / 64] >> shift;
+      if (shift + count > 64) bits |= words_[at_ / 64 + 1] << (64 - shift);
+      at_ += count;
+      return count == 64 ? bits : bits & ((std::uint64_t{1} << count) - 1);
+    }
+    bool AtEnd() const { return at_ == size_; }
+
+   private:
+    const std::uint64_t* words_;
+    std::uint64_t at_ = 0, size_;
+  };
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace hmann

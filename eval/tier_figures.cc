@@ -1,0 +1,147 @@
+#include <map>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "eval/columns.h"
+#include "eval/results.h"
+#include "eval/tier_contest.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+using FiguresByName = std::map<std::string, ContestantFigures>;
+
+/// With ratios to `reference`.
+FiguresByName ReadAgainst(const SweepResult& rows, const std::string& reference) {
+  Reading reading = rows.reading;
+  reading.reference = reference;
+  FiguresByName figures;
+  for (ContestantFigures& contestant : Read(rows.runs, reading)) figures.emplace(contestant.name, std::move(contestant));
+  return figures;
+}
+
+/// A counter that is the same at every setting; null where nobody counts it.
+Json Constant(const ContestantFigures& contestant, const char* counter) {
+  for (const PointFigures& point : contestant.points) {
+    if (point.counters.is_object() && point.counters.contains(counter)) return point.counters[counter];
+  }
+  return nullptr;
+}
+
+/// For the end of a curve: "hmann pool (emulated)". A model says so in its name.
+std::string ShortName(const TierRow& row, const std::string& label) {
+  std::string name = row.name;
+  const std::size_t at = name.find(absl::StrCat(", ", label));
+  if (at == std::string::npos) return name;
+  name.erase(at, label.size() + 2);
+  return row.kind == "model" ? name : absl::StrCat(name, " (emulated)");
+}
+
+Json Noise(const FiguresByName& against_own, const std::string& again) {
+  Json noise = Json::array();
+  const auto found = against_own.find(again);
+  if (found == against_own.end()) return noise;
+  for (const TargetFigures& at : found->second.targets) {
+    if (at.ratio) noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+  }
+  return noise;
+}
+
+/// A line of the table at one target.
+std::vector<std::string> Cells(const Json& row, std::size_t target) {
+  const Json& at = row["targets"][target];
+  const auto number = [&](const char* key, double scale, int digits, const char* unit) -> std::string {
+    return at[key].is_null() ? "" : absl::StrFormat("%.*f%s", digits, scale * at[key].get<double>(), unit);
+  };
+  return {row["name"].get<std::string>(),
+          row["fast_bytes"].is_null() ? "" : FormatSize(row["fast_bytes"].get<std::uint64_t>()),
+          at["qps"].is_null() ? "not reached" : number("qps", 1, 0, ""),
+          number("qps_mad", 1, 0, ""),
+          number("ratio", 1, 2, ""),
+          number("ratio_mad", 1, 2, ""),
+          number("of_all_dram", 100, 1, " %"),
+          number("without_latency", 1, 0, ""),
+          number("of_without_latency", 100, 1, " %"),
+          number("slow_reads", 1, 1, ""),
+          number("slow_bytes", 1, 0, "")};
+}
+
+}  // namespace
+
+Json TierFigures(const SweepResult& result, const TierPlan& plan) {
+  const SweepResult rows = AsTierRows(result, plan);
+  const FiguresByName against_slow = ReadAgainst(rows, plan.reference);
+  std::map<std::string, FiguresByName> against;
+  /// The row's own ratio, in the same round, to another; nullptr without one.
+  const auto paired = [&](const TierRow& row, const std::string& other, std::size_t target) -> const TargetFigures* {
+    if (other.empty()) return nullptr;
+    const auto [found, is_new] = against.try_emplace(other);
+    if (is_new) found->second = ReadAgainst(rows, other);
+    return &found->second.at(row.name).targets[target];
+  };
+  Json lines = Json::array();
+  for (const TierRow& row : plan.rows) {
+    if (row.aside) continue;
+    const ContestantFigures& contestant = against_slow.at(row.name);
+    Json targets = Json::array();
+    for (std::size_t t = 0; t < contestant.targets.size(); ++t) {
+      const TargetFigures& at = contestant.targets[t];
+      const TargetFigures* of_dram = paired(row, row.all_dram, t);
+      const TargetFigures* of_zero = paired(row, row.without_latency, t);
+      const auto counter = [&](const char* name) { return OrNull(CounterAtRecall(contestant, name, at.target, rows.reading)); };
+      targets.push_back(
+          {{"recall", at.target},
+           {"qps", OrNull(at.qps)},
+           {"qps_mad", OrNull(at.qps_mad)},
+           {"ratio", OrNull(at.ratio)},
+           {"ratio_mad", OrNull(at.ratio_mad)},
+           {"of_all_dram", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio)},
+           {"of_all_dram_mad", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio_mad)},
+           {"without_latency", of_zero == nullptr ? Json(nullptr) : OrNull(against_slow.at(row.without_latency).targets[t].qps)},
+           {"of_without_latency", of_zero == nullptr ? Json(nullptr) : OrNull(of_zero->ratio)},
+           {"slow_reads", counter("slow_reads")},
+           {"slow_bytes", counter("slow_bytes")}});
+    }
+    lines.push_back({{"name", row.name}, {"kind", row.kind}, {"fast_bytes", Constant(contestant, "fast_bytes")}, {"targets", targets}});
+  }
+  Json figures = ToJson(rows);
+  figures["title"] = absl::StrCat("Two memories, the slow one emulated (", plan.emulated, ")");
+  figures["noise"] = Noise(ReadAgainst(rows, plan.own), plan.own_again);
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    Json& contestant = figures["contestants"][i];
+    contestant["program"] = plan.rows[i].program;
+    contestant["kind"] = plan.rows[i].kind;
+    contestant["aside"] = plan.rows[i].aside;
+    contestant["label"] = ShortName(plan.rows[i], plan.label);
+  }
+  figures["tiers"] = {{"emulated", plan.emulated}, {"reference", plan.reference}, {"own", plan.own}, {"rows", lines}};
+  return figures;
+}
+
+void PrintTierTables(const Json& figures, std::ostream& out) {
+  const Json& data = figures["data"];
+  const Json& tiers = figures["tiers"];
+  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
+                         data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
+                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
+                         data["k"].get<int>(), figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+  out << "emulated: " << tiers["emulated"].get<std::string>() << ", on top of this machine's DRAM\n";
+  out << "x: times " << tiers["reference"].get<std::string>() << "; of DRAM: of the same search with all in DRAM\n";
+  for (std::size_t t = 0; t < figures["targets"].size(); ++t) {
+    std::vector<std::vector<std::string>> cells = {{absl::StrFormat("at recall %g", figures["targets"][t].get<double>()), "fast memory",
+                                                    "QPS", "+-", "x", "+-", "of DRAM", "QPS at +0 ns", "of that", "slow reads",
+                                                    "slow bytes"}};
+    for (const Json& row : tiers["rows"]) cells.push_back(Cells(row, t));
+    PrintColumns(cells, 1, out);
+  }
+  for (const Json& at : figures["noise"]) {
+    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(), at["ratio"].get<double>(),
+                           at["ratio_mad"].get<double>());
+  }
+}
+
+}  // namespace hmann

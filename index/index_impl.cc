@@ -1,0 +1,149 @@
+#include "index/index_impl.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/search/cache_fill.h"
+#include "index/search/choose_helpers.h"
+
+namespace hmann {
+
+absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier, Progress& progress) {
+  const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(), section.offset};
+  HMANN_ASSIGN_OR_RETURN(Region region, tier.Place(source, progress));
+  sections_.push_back(std::make_unique<PlacedSection>(PlacedSection{Name(section), tier.traits().name, std::move(region)}));
+  return &sections_.back()->region;
+}
+
+absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
+  std::vector<const NodeId*> upper_links;
+  const std::byte* fast_rows = nullptr;
+  for (const Section& section : file_.sections()) {
+    if (section.kind != SectionKind::kUpperLinks && section.kind != SectionKind::kFastRows && section.kind != SectionKind::kFastLabels)
+      continue;
+    HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, fast, progress));
+    if (section.kind == SectionKind::kUpperLinks) {
+      upper_links.resize(std::max<std::size_t>(upper_links.size(), section.layer));
+      upper_links[section.layer - 1] = reinterpret_cast<const NodeId*>(region->data());
+    } else if (section.kind == SectionKind::kFastRows) {
+      fast_rows = region->data();
+    } else if (section.kind == SectionKind::kFastLabels) {
+      placed_.fast_labels = region->data();
+    }
+  }
+  for (std::uint32_t layer = 1; layer <= placed_.layers.top(); ++layer) {
+    placed_.upper.push_back({upper_links[layer - 1], placed_.layers.nodes[layer], placed_.layers.MaxDegree(layer), fast_rows,
+                             file_.fast_row_stride(), &placed_.kernels});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IndexImpl::PlaceSketches(const Tier& fast, Progress& progress) {
+  const IndexInfo& info = file_.info();
+  if (info.codes.bits == 0) return absl::OkStatus();
+  const NodeId n = file_.layers().n(), n1 = file_.layers().n1();
+  const std::span<const NodeId> seconds = file_.second_hubs();
+  if (CellFault(n, n1, file_.cells()) >= 0 || std::any_of(seconds.begin(), seconds.end(), [n1](NodeId hub) { return hub >= n1; })) {
+    return absl::DataLossError(
+        absl::StrCat(file_.file().path(), ": sections cells and second_hubs do not fit ", n, " nodes: see hmann verify"));
+  }
+  cells_ = Cells(n, n1, file_.cells(), seconds);
+  const std::span<const float> mean = file_.sketch_mean();
+  HMANN_ASSIGN_OR_RETURN(Sketcher sketcher, Sketcher::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
+  sketcher_.emplace(std::move(sketcher));
+  for (const Section& section : file_.sections()) {
+    if (section.kind != SectionKind::kSketches) continue;
+    HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, fast, progress));
+    placed_.sketches = region->data();
+  }
+  placed_.sketcher = &*sketcher_;
+  placed_.cells = &cells_;
+  placed_.sketch_bytes = info.codes.sketch_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress) {
+  for (const Section& section : file_.sections()) {
+    if (section.kind != SectionKind::kL0) continue;
+    HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, slow, progress));
+    placed_.l0 = region->data();
+    placed_.emulated = region->emulated();
+    if (!slow.traits().addressable) placed_.blocks = region;
+  }
+  placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !slow.traits().name.starts_with("mapped");
+  placed_.migration_bytes = options.migration_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress) {
+  if (options.cache_bytes == 0) {
+    if (options.cache == CachePolicy::kNone) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("cache: policy ", std::string(Name(options.cache)), " needs a size"));
+  }
+  HMANN_ASSIGN_OR_RETURN(cache_, MakeRecordCache(placed_, options.cache_bytes, options.cache));
+  if (options.cache == CachePolicy::kStatic) HMANN_RETURN_IF_ERROR(FillByDegree(placed_, file_.l0(), *cache_, progress));
+  placed_.cache = cache_.get();
+  return absl::OkStatus();
+}
+
+absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> fast, MakeTier(options.fast));
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> slow, MakeTier(options.slow));
+  if (!fast->traits().addressable || fast->traits().one_section) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fast: tier ", fast->traits().name, " is for L0 only: give dram, numa:N or mapped, and this one to slow"));
+  }
+  const IndexInfo& info = file_.info();
+  HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
+  placed_.layers = file_.layers();
+  placed_.records = file_.records();
+  placed_.label_bytes = placed_.records.label_bytes;
+  HMANN_RETURN_IF_ERROR(PlaceUpperLayers(*fast, progress));
+  HMANN_RETURN_IF_ERROR(PlaceSketches(*fast, progress));
+  HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
+  HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
+  // Copies of a helper are for memory that can be addressed; a device copies by itself.
+  if (placed_.l0 == nullptr || options.helper_threads == 0) return absl::OkStatus();
+  const int helpers = options.helper_threads > 0 ? options.helper_threads : ChooseHelpers(placed_);
+  if (helpers > 0) helpers_ = std::make_unique<MigrationHelpers>(helpers, placed_.emulated);
+  placed_.helpers = helpers_.get();
+  return absl::OkStatus();
+}
+
+std::vector<Placement> IndexImpl::Placements() const {
+  std::vector<Placement> placements;
+  for (const auto& section : sections_) {
+    std::string where = section->region.Where().ToString();
+    if (!section->region.warning().empty()) absl::StrAppend(&where, "; ", section->region.warning());
+    placements.push_back({section->structure, section->tier, std::move(where), section->region.size()});
+  }
+  if (!cells_.empty()) placements.push_back({"cells", "dram", "computed at load from sections cells and second_hubs", cells_.bytes()});
+  if (cache_ != nullptr) {
+    const BlockCache::Stats stats = cache_->stats();
+    placements.push_back({"l0_cache", "dram",
+                          absl::StrCat("policy ", std::string(Name(cache_->policy())), ", ", stats.used_bytes, " bytes used, index ",
+                                       stats.index_bytes, " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
+                          stats.capacity_bytes});
+  }
+  return placements;
+}
+
+void IndexImpl::Warm() const {
+  for (const auto& section : sections_) {
+    for (std::size_t offset = 0; offset < section->region.bytes().size(); offset += kBlockBytes) {
+      const volatile std::byte* touched = section->region.data() + offset;
+      (void)*touched;
+    }
+  }
+}
+
+std::vector<std::string> IndexImpl::Warnings() const {
+  std::vector<std::string> warnings;
+  for (const auto& section : sections_) {
+    if (!section->region.warning().empty()) warnings.push_back(section->region.warning());
+  }
+  return warnings;
+}
+
+}  // namespace hmann

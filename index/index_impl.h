@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/progress.h"
+#include "index/format/reader.h"
+#include "index/graph/cells.h"
+#include "index/hmann.h"
+#include "index/search/migration_helpers.h"
+#include "index/search/placed_index.h"
+#include "index/sketch/sketch.h"
+#include "index/tiers/block_cache.h"
+#include "index/tiers/tier.h"
+
+namespace hmann {
+
+/// An index file and where its sections were brought.
+class IndexImpl {
+ public:
+  explicit IndexImpl(IndexFile file) : file_(std::move(file)) {}
+
+  /// Upper layers first: they are what must not fail. Errors: those of Index::Open.
+  absl::Status Place(const OpenOptions& options, Progress& progress);
+
+  const IndexInfo& info() const { return file_.info(); }
+  const PlacedIndex& placed() const { return placed_; }
+  BlockCache* cache() const { return cache_.get(); }
+  std::vector<Placement> Placements() const;
+  std::vector<std::string> Warnings() const;
+  void Warm() const;
+
+ private:
+  struct PlacedSection {
+    std::string structure, tier;
+    Region region;
+  };
+
+  /// Where the section's bytes are now; they stay there while this lives.
+  absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier, Progress& progress);
+  absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
+  absl::Status PlaceSketches(const Tier& fast, Progress& progress);
+  absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
+  absl::Status MakeCache(const OpenOptions& options, Progress& progress);
+
+  IndexFile file_;  ///< kept open: tiers `mapped` and `nvme` serve from it
+  PlacedIndex placed_;
+  std::vector<std::unique_ptr<PlacedSection>> sections_;
+  std::optional<Sketcher> sketcher_;
+  Cells cells_;
+  std::unique_ptr<BlockCache> cache_;
+  std::unique_ptr<MigrationHelpers> helpers_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,235 @@
+#include "index/search/gated_walk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "index/search/query_runner.h"
+#include "index/search/random_index.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// (key, id) of a candidate.
+using Entry = std::pair<DistanceKey, NodeId>;
+
+/// The gated walk in ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`: all that L1 has scored.
+class ReferenceGated {
+ public:
+  ReferenceGated(const RandomIndex& index, const std::byte* query, const SearchOptions& options)
+      : index_(index), placed_(index.placed()), reference_(index.Reference()), query_(query), options_(options) {}
+
+  std::vector<Entry> Run(const std::vector<Entry>& w, std::set<NodeId> met) {
+    estimator_.Prepare(*placed_.sketcher, query_);
+    met_ = std::move(met);
+    window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0) : std::max(256u, 4 * options_.k);
+    for (const Entry& entry : w) {
+      results_.insert(entry);
+      if (options_.ef_l0 > 0) Keep(entry);
+    }
+    std::vector<NodeId> hubs;
+    for (std::size_t i = 0; i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.cells)); ++i) hubs.push_back(w[i].second);
+    for (const NodeId hub : hubs) ScoreCell(hub, {hubs.begin(), hubs.end()});
+    while (Round()) {
+    }
+    std::vector<Entry> nearest(results_.begin(), results_.end());
+    nearest.resize(std::min<std::size_t>(nearest.size(), options_.k));
+    return nearest;
+  }
+
+  std::set<NodeId> read;
+  int rounds = 0;
+
+ private:
+  DistanceKey Exact(NodeId id) const { return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim); }
+  std::pair<float, float> Estimate(NodeId id) const {
+    const NodeId hub = placed_.cells->HubOf(id);
+    const float hub_distance = placed_.kernels.ToDistance(Exact(hub)), gap = estimator_.SquaredGap(index_.Row(hub), hub_distance);
+    const std::byte* sketch = placed_.Sketch(id);
+    float estimate, error;
+    estimator_.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
+    return {estimate, error};
+  }
+  void Keep(const Entry& entry) {
+    pool_.insert(entry);
+    if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
+  }
+  void Offer(NodeId id) { Keep({placed_.kernels.ToKey(Estimate(id).first), id}); }
+  void ScoreCell(NodeId hub, const std::set<NodeId>& hubs) {
+    const auto [begin, end] = placed_.cells->MembersOf(hub);
+    std::vector<NodeId> members;
+    for (NodeId id = begin; id < end; ++id) members.push_back(id);
+    for (const NodeId id : placed_.cells->GuestsOf(hub)) {
+      if (hubs.count(placed_.cells->HubOf(id)) == 0) members.push_back(id);
+    }
+    for (const NodeId id : members) {
+      const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
+      if (pool_.count(entry) > 0) continue;
+      Keep(entry);
+      if (pool_.count(entry) > 0) met_.insert(id);
+    }
+  }
+  bool Round() {
+    std::vector<Entry> wanted;
+    const DistanceKey bound = results_.size() < options_.k ? ~DistanceKey{0} : std::next(results_.begin(), options_.k - 1)->first;
+    for (auto at = pool_.begin(); at != pool_.end() && wanted.size() < options_.width; ++at) {
+      if (!done_.insert(at->second).second) continue;
+      if (at->second >= placed_.n1() && options_.stop >= 0 && bound != ~DistanceKey{0}) {
+        const auto [estimate, error] = Estimate(at->second);
+        if (placed_.kernels.ToKey(estimate - options_.stop * error) > bound) continue;
+      }
+      wanted.push_back(*at);
+    }
+    if (wanted.empty()) return false;
+    ++rounds;
+    for (const Entry& entry : wanted) {
+      read.insert(entry.second);
+      if (entry.second < placed_.n1()) continue;
+      pool_.erase(entry);
+      const Entry exact(Exact(entry.second), entry.second);
+      pool_.insert(exact);
+      results_.insert(exact);
+    }
+    if (options_.ef_l0 == 0) return true;
+    std::vector<NodeId> promoted, others;
+    for (const Entry& entry : wanted) {
+      for (const NodeId link : reference_.links(0, entry.second)) {
+        if (met_.insert(link).second) (link < placed_.n1() ? promoted : others).push_back(link);
+      }
+    }
+    for (const NodeId id : promoted) {
+      results_.insert({Exact(id), id});
+      Keep({Exact(id), id});
+    }
+    for (const NodeId id : others) Offer(id);
+    return true;
+  }
+
+  const RandomIndex& index_;
+  const PlacedIndex& placed_;
+  const ReferenceIndex reference_;
+  const std::byte* query_;
+  const SearchOptions options_;
+  SketchQuery estimator_;
+  std::size_t window_ = 0;
+  std::set<Entry> pool_, results_;
+  std::set<NodeId> met_, done_;
+};
+
+/// Fast walk and reference from the same L1.
+void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const SearchOptions& asked) {
+  const PlacedIndex& placed = index.placed();
+  const SearchOptions options = asked.Resolved(placed.Context());
+  std::vector<std::byte> query(placed.kernels.row_bytes);
+  ASSERT_TRUE(EncodeRow(placed.kernels, index.Query(query_number).data(), query.data()).ok());
+  LayerScratch scratch;
+  NullLayerCounters none;
+  OpenBeam(placed.upper[0], query.data(), 0, std::max<std::uint32_t>(options.ef_l1, options.k), scratch, none);
+  SearchLayer(placed.upper[0], query.data(), options.ef_l1, scratch, none);
+  std::vector<Entry> w;
+  std::set<NodeId> met;
+  for (std::uint32_t i = 0; i < scratch.beam.size(); ++i) w.emplace_back(scratch.beam.key(i), scratch.beam.id(i));
+  for (NodeId id = 0; id < placed.layers.n(); ++id) {
+    if (scratch.visited.Contains(id)) met.insert(id);
+  }
+  ReferenceGated reference(index, query.data(), options);
+  const std::vector<Entry> expected = reference.Run(w, met);
+
+  WalkCounters counters;
+  GatedWalk<WalkCounters> walk;
+  PlainAccess access(placed);
+  RecordPointers records;
+  const SearchLimits limits;
+  StopCheck stop(limits);
+  walk.Open(placed, query.data(), options, scratch, counters);
+  ASSERT_TRUE(DriveDirect(walk, placed, access, records, stop).ok());
+  std::vector<Entry> found;
+  for (std::uint32_t i = 0; i < walk.results().size(); ++i) found.emplace_back(walk.results().key(i), walk.results().id(i));
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(std::set<NodeId>(counters.read.begin(), counters.read.end()), reference.read);
+  EXPECT_EQ(counters.read.size(), reference.read.size()) << "no record twice";
+  EXPECT_EQ(counters.total.rounds, static_cast<std::uint64_t>(reference.rounds));
+}
+
+TEST(GatedWalk, IsTheReferenceAtManyDials) {
+  std::uint64_t query = 0;
+  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
+                                      std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+    for (const std::uint32_t assign : {1u, 2u}) {
+      const RandomIndex index(
+          {.n = 400, .n1 = 50, .m = 4, .dim = 9, .dtype = dtype, .metric = metric, .seed = 3, .bits = 2, .assign = assign});
+      for (const std::int64_t ef_l0 : {0, 1, 10, 60, 400}) {
+        for (const std::int64_t cells : {0, 1, 7, 50}) {
+          for (const float stop : {-1.0f, 0.0f, 1.5f}) {
+            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " assign ",
+                                      assign, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ", stop));
+            ExpectReference(index, query++,
+                            {.k = 10,
+                             .ef_l1 = 12,
+                             .ef_l0 = ef_l0,
+                             .walk = Walk::kGated,
+                             .cells = cells,
+                             .width = 1 + static_cast<std::uint32_t>(query % 9),
+                             .stop = stop});
+            if (testing::Test::HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GatedWalk, WithEveryDialOpenItIsExact) {
+  for (const std::uint32_t bits : {1u, 2u, 3u, 4u}) {
+    const RandomIndex index({.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits});
+    QueryRunner runner(index.placed());
+    for (std::uint64_t q = 0; q < 20; ++q) {
+      const std::vector<std::byte> query = index.Query(q);
+      std::set<float> all;
+      for (NodeId id = 0; id < 500; ++id)
+        all.insert(index.placed().kernels.ToDistance(index.placed().kernels.one(query.data(), index.Row(id), 12)));
+      std::vector<Neighbour> nearest;
+      Counters counters;
+      ASSERT_TRUE(runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      EXPECT_EQ(nearest[0].distance, *all.begin());
+      EXPECT_GT(counters.sketches, 0u);
+      ASSERT_TRUE(runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      EXPECT_EQ(nearest.size(), 500u) << "k is always filled";
+    }
+  }
+}
+
+TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
+  const RandomIndex index({});
+  QueryRunner runner(index.placed());
+  std::vector<Neighbour> nearest;
+  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --codes hub"));
+}
+
+TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed, .bits = 2, .assign = 2});
+    std::uint64_t counter = 0;
+    index.Damage([&](std::byte* bytes, std::size_t size) {
+      for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
+        bytes[i] = static_cast<std::byte>(Random(seed, counter++));
+    });
+    QueryRunner runner(index.placed());
+    std::vector<Neighbour> nearest;
+    for (const std::int64_t ef_l0 : {0, 30}) {
+      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = 5};
+      ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
+      EXPECT_LE(nearest.size(), 20u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmann

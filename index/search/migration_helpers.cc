@@ -1,0 +1,127 @@
+#include "index/search/migration_helpers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "index/search/placed_index.h"
+
+namespace hmann {
+namespace {
+
+std::size_t LargestRecord(const RecordLayout& records) {
+  return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes);
+}
+
+}  // namespace
+
+MigrationSpace::MigrationSpace(const PlacedIndex& index)
+    : index_(index), record_bytes_(LargestRecord(index.records)), slots_(kSlots), bytes_(kSlots * record_bytes_) {}
+
+void MigrationSpace::Begin() {
+  posts_.Clear();
+  first_.store(posted_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+bool MigrationSpace::Post(NodeId id) {
+  const std::uint64_t post = posted_.load(std::memory_order_relaxed), first = first_.load(std::memory_order_relaxed);
+  // A slot is free when it belongs to no post of this query and the helper has left it.
+  if (post - first >= kSlots || post - copied_.load(std::memory_order_acquire) >= kSlots) return false;
+  if (posts_.Find(id) != IdMap::kAbsent) return false;
+  posts_.Insert(id, static_cast<std::uint32_t>(post - first));
+  slots_[post % kSlots].id = id;
+  posted_.store(post + 1, std::memory_order_release);
+  return true;
+}
+
+const std::byte* MigrationSpace::Find(NodeId id) const {
+  const std::uint32_t place = posts_.Find(id);
+  if (place == IdMap::kAbsent) return nullptr;
+  const std::uint64_t post = first_.load(std::memory_order_relaxed) + place;
+  if (slots_[post % kSlots].done.load(std::memory_order_acquire) != post + 1) return nullptr;
+  return bytes_.data() + post % kSlots * record_bytes_;
+}
+
+bool MigrationSpace::CopyOne(EmulatedLines* lines) {
+  const std::uint64_t post = copied_.load(std::memory_order_relaxed);
+  if (post == posted_.load(std::memory_order_acquire)) return false;
+  Slot& slot = slots_[post % kSlots];
+  if (post >= first_.load(std::memory_order_acquire)) {
+    const std::byte* record = index_.Record(slot.id);
+    const std::size_t bytes = index_.records.RecordBytes(slot.id);
+    if (lines != nullptr) lines->Use(record, bytes);
+    std::memcpy(bytes_.data() + post % kSlots * record_bytes_, record, bytes);
+    slot.done.store(post + 1, std::memory_order_release);
+  }
+  copied_.store(post + 1, std::memory_order_release);
+  return true;
+}
+
+MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated) : desks_(static_cast<std::size_t>(threads)) {
+  for (Desk& desk : desks_) threads_.emplace_back([this, &desk, emulated] { Work(desk, emulated); });
+}
+
+MigrationHelpers::~MigrationHelpers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void MigrationHelpers::Add(MigrationSpace* space) {
+  Desk* least = nullptr;
+  std::size_t fewest = ~std::size_t{0};
+  for (Desk& desk : desks_) {
+    const std::lock_guard lock(desk.mutex);
+    if (desk.spaces.size() >= fewest) continue;
+    fewest = desk.spaces.size();
+    least = &desk;
+  }
+  const std::lock_guard lock(least->mutex);
+  least->spaces.push_back(space);
+}
+
+void MigrationHelpers::Remove(MigrationSpace* space) {
+  for (Desk& desk : desks_) {
+    const std::lock_guard lock(desk.mutex);
+    std::erase(desk.spaces, space);
+  }
+}
+
+void MigrationHelpers::WakeAll() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+  }
+  wake_.notify_all();
+}
+
+void MigrationHelpers::Work(Desk& desk, EmulatedBus* emulated) {
+  constexpr auto kSpin = std::chrono::microseconds(200);
+  std::optional<EmulatedLines> lines;
+  if (emulated != nullptr) lines.emplace(emulated);
+  std::uint64_t seen = 0;
+  for (auto idle_since = std::chrono::steady_clock::now();;) {
+    bool worked = false;
+    {
+      const std::lock_guard lock(desk.mutex);
+      for (MigrationSpace* space : desk.spaces) worked |= space->CopyOne(lines.has_value() ? &*lines : nullptr);
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (worked) idle_since = now;
+    if (now - idle_since < kSpin) continue;
+    std::unique_lock lock(mutex_);
+    asleep_hint_.fetch_add(1);
+    wake_.wait(lock, [&] { return stop_ || calls_ != seen; });
+    asleep_hint_.fetch_sub(1);
+    if (stop_) return;
+    seen = calls_;
+    if (lines.has_value()) lines->Clear();
+    idle_since = std::chrono::steady_clock::now();
+  }
+}
+
+}  // namespace hmann

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "index/graph/types.h"
+#include "index/search/id_map.h"
+#include "index/tiers/emulation.h"
+
+namespace hmann {
+
+struct PlacedIndex;
+
+/// The migration space of one searcher (section 6 of hm-ann.md): whole records of slow memory, copied ahead by a helper thread. The
+/// searcher posts ids, nearest first; a record is used once its copy is complete and otherwise read from slow memory: nobody waits.
+///
+/// Thread safety: one searcher (Begin, Post, Find, IsPosted) and one helper (CopyOne).
+class MigrationSpace {
+ public:
+  explicit MigrationSpace(const PlacedIndex& index);
+
+  /// A new query: what was posted and copied before is forgotten.
+  void Begin();
+  /// Asks for a copy of the record; false when the space is full or `id` was posted before.
+  bool Post(NodeId id);
+  /// The copy of a record that was posted, nullptr while it is not complete.
+  const std::byte* Find(NodeId id) const;
+
+  /// Helper's side: makes the next copy that is still wanted; false when there is none.
+  bool CopyOne(EmulatedLines* lines);
+  /// Whether CopyOne would find something.
+  bool HasWork() const { return copied_.load(std::memory_order_relaxed) != posted_.load(std::memory_order_acquire); }
+
+ private:
+  static constexpr std::uint32_t kSlots = 512;
+  /// One copy; `done` is the number of the post that it answers.
+  struct Slot {
+    std::atomic<std::uint64_t> done{0};
+    NodeId id = kNoNode;
+  };
+
+  const PlacedIndex& index_;
+  std::size_t record_bytes_;
+  std::vector<Slot> slots_;  ///< post number p uses slot p % kSlots
+  std::vector<std::byte> bytes_;
+  std::atomic<std::uint64_t> posted_{0};  ///< posts so far
+  std::atomic<std::uint64_t> copied_{0};  ///< posts that the helper is done with
+  std::atomic<std::uint64_t> first_{0};   ///< first post of the present query; older ones are not worth copying
+  IdMap posts_;                           ///< id to post number - first
+};
+
+/// Threads that copy for the searchers of an index. They spin while a search runs and sleep when none does.
+class MigrationHelpers {
+ public:
+  /// `threads`: at least 1. `emulated`: of the slow tier, whose latency the helpers wait for as everybody; else nullptr.
+  MigrationHelpers(int threads, EmulatedBus* emulated);
+  ~MigrationHelpers();
+  MigrationHelpers(const MigrationHelpers&) = delete;
+
+  int threads() const { return static_cast<int>(threads_.size()); }
+
+  /// A searcher comes and goes; each belongs to the helper that has the fewest.
+  void Add(MigrationSpace* space);
+  void Remove(MigrationSpace* space);
+  /// A search begins: its helper should be awake.
+  void Wake() { asleep_hint_.load(std::memory_order_relaxed) ? WakeAll() : void(); }
+
+ private:
+  struct Desk {
+    std::mutex mutex;
+    std::vector<MigrationSpace*> spaces;  // guarded by mutex
+  };
+  void Work(Desk& desk, EmulatedBus* emulated);
+  void WakeAll();
+
+  std::vector<Desk> desks_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<int> asleep_hint_{0};
+  std::uint64_t calls_ = 0;  // guarded by mutex_
+  bool stop_ = false;        // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hmann

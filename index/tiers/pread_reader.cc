@@ -1,0 +1,166 @@
+#include "index/tiers/pread_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/buffer.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What the reader and its threads share; it lives as long as the last of them.
+struct Desk {
+  DirectExtent extent;
+  PreadFunction pread = nullptr;
+  Buffer frames;
+  std::uint32_t frame_bytes = 0;
+
+  std::mutex mutex;
+  std::condition_variable work, news;
+  std::deque<BlockRead> waiting;
+  std::vector<BlockDone> done;
+  std::uint32_t reading = 0;
+  std::uint32_t threads = 0;
+  bool closing = false;
+
+  std::byte* Frame(std::uint32_t frame) { return frames.data() + std::size_t{frame} * frame_bytes; }
+
+  absl::Status Read(const BlockRead& read) {
+    std::int64_t got = 0;
+    do {
+      got = pread(extent.file->fd(), Frame(read.frame), read.bytes, static_cast<off_t>(extent.begin + read.offset));
+    } while (got < 0 && errno == EINTR);
+    return extent.Judge(read.offset, read.bytes, got < 0 ? -errno : got);
+  }
+
+  void Run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      work.wait(lock, [&] { return closing || !waiting.empty(); });
+      if (closing) break;
+      const BlockRead read = waiting.front();
+      waiting.pop_front();
+      ++reading;
+      lock.unlock();
+      absl::Status status = Read(read);
+      lock.lock();
+      --reading;
+      done.push_back({read.tag, read.frame, std::move(status)});
+      news.notify_one();
+    }
+    --threads;
+    news.notify_one();
+  }
+};
+
+class PreadReader : public BlockReader {
+ public:
+  PreadReader(const ReaderOptions& options, std::shared_ptr<Desk> desk)
+      : BlockReader(options), desk_(std::move(desk)), in_flight_frame_(options.frames) {}
+
+  absl::Status Start() {
+    const std::uint32_t wanted = std::min(options().depth, kPreadThreads);
+    for (std::uint32_t i = 0; i < wanted; ++i) {
+      const std::lock_guard lock(desk_->mutex);
+      try {
+        threads_.emplace_back([desk = desk_] { desk->Run(); });
+        ++desk_->threads;
+      } catch (const std::system_error& error) {
+        if (i > 0) break;
+        return absl::ResourceExhaustedError(absl::StrCat("a thread to read ", desk_->extent.file->path(), ": ", error.what()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  ~PreadReader() override {
+    bool all_ended = false;
+    {
+      std::unique_lock lock(desk_->mutex);
+      desk_->closing = true;
+      desk_->waiting.clear();
+      desk_->work.notify_all();
+      all_ended = desk_->news.wait_for(lock, std::chrono::seconds(1), [&] { return desk_->threads == 0; });
+    }
+    for (std::thread& thread : threads_) all_ended ? thread.join() : thread.detach();
+  }
+
+  std::byte* Frame(std::uint32_t frame) const override { return desk_->Frame(frame); }
+  std::uint32_t InFlight() const override { return in_flight_; }
+
+  absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
+    const std::size_t count = std::min<std::size_t>(reads.size(), options().depth - in_flight_);
+    HMANN_RETURN_IF_ERROR(Reserve(reads.first(count)));
+    in_flight_ += static_cast<std::uint32_t>(count);
+    {
+      const std::lock_guard lock(desk_->mutex);
+      desk_->waiting.insert(desk_->waiting.end(), reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    for (std::size_t i = 0; i < std::min(count, threads_.size()); ++i) desk_->work.notify_one();
+    return count;
+  }
+
+  absl::Status Wait(Clock::time_point deadline, std::vector<BlockDone>* done) override {
+    if (in_flight_ == 0) return absl::OkStatus();
+    std::unique_lock lock(desk_->mutex);
+    while (desk_->done.empty()) {
+      const auto now = Clock::now();
+      if (now >= deadline) return absl::OkStatus();
+      desk_->news.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::hours(1)));
+    }
+    for (BlockDone& one : desk_->done) {
+      in_flight_frame_[one.frame] = false;
+      --in_flight_;
+      done->push_back(std::move(one));
+    }
+    desk_->done.clear();
+    return absl::OkStatus();
+  }
+
+ private:
+  /// Checks the reads and marks their frames; on an error, none.
+  absl::Status Reserve(std::span<const BlockRead> reads) {
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      absl::Status status = desk_->extent.Check(reads[i], options());
+      if (status.ok() && in_flight_frame_[reads[i].frame]) {
+        status = absl::InvalidArgumentError(
+            absl::StrCat(desk_->extent.file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+      }
+      if (!status.ok()) {
+        for (std::size_t j = 0; j < i; ++j) in_flight_frame_[reads[j].frame] = false;
+        return status;
+      }
+      in_flight_frame_[reads[i].frame] = true;
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<Desk> desk_;
+  std::vector<std::thread> threads_;
+  std::vector<bool> in_flight_frame_;
+  std::uint32_t in_flight_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockReader>> NewPreadReader(const DirectExtent& extent, const ReaderOptions& options, PreadFunction pread) {
+  auto desk = std::make_shared<Desk>();
+  desk->extent = extent;
+  desk->pread = pread;
+  desk->frame_bytes = options.frame_bytes;
+  HMANN_ASSIGN_OR_RETURN(desk->frames, Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
+  auto reader = std::make_unique<PreadReader>(options, std::move(desk));
+  HMANN_RETURN_IF_ERROR(reader->Start());
+  return reader;
+}
+
+}  // namespace hmann
