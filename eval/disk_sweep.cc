@@ -165,12 +165,18 @@ absl::Status DiskSweepOptions::Validate() const {
 absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric, const Json& build) {
   Json own = {{"fast", "dram"}, {"slow", "nvme"}};
   own.update(build);
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec hmann, OwnContestant("hmann", own));
-  hmann.name = kOnDisk;
-  hmann.settings = Json::array();
+  HMANN_ASSIGN_OR_RETURN(ContestantSpec pool, OwnContestant("hmann", own));
+  pool.name = absl::StrCat(kOnDisk, " pool");
+  pool.settings = Json::array();
   // More work in L1 saves reads: it is in fast memory.
-  for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10), {16, 10}, {16, 16}, {32, 20}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
-    hmann.settings.push_back({{"walk", "pool"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+  for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
+    pool.settings.push_back({{"walk", "pool"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+  }
+  ContestantSpec gated = pool;
+  gated.name = absl::StrCat(kOnDisk, " gated");
+  gated.settings = Json::array();
+  for (const auto& [ef_l0, stop] : {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {120, 2.0}, {240, 2.0}}) {
+    gated.settings.push_back({{"walk", "gated"}, {"ef_l1", 64}, {"ef_l0", ef_l0}, {"cells", 128}, {"width", 16}, {"stop", stop}});
   }
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
   HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
@@ -178,7 +184,7 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   rival.build["level0"] = "mapped";
   rival.settings = Json::array();
   for (const int ef : {10, 16, 26, 40, 64, 100, 160}) rival.settings.push_back({{"ef", ef}});
-  return std::vector<ContestantSpec>{std::move(hmann), std::move(rival)};
+  return std::vector<ContestantSpec>{std::move(gated), std::move(pool), std::move(rival)};
 }
 
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress, const Say& say) {
@@ -205,7 +211,7 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   for (std::size_t c = 0; c < sweep.contestants.size(); ++c) {
     ContestantSpec& spec = sweep.contestants[c];
     std::vector<int> in_flight = {1};
-    if (spec.name == kOnDisk && options.in_flight > 1) in_flight.push_back(options.in_flight);
+    if (spec.name.starts_with(kOnDisk) && options.in_flight > 1) in_flight.push_back(options.in_flight);
     spec.settings = Shaped(spec.settings, options.threads, in_flight);
     HMANN_ASSIGN_OR_RETURN(const double left, DropFromPageCache(result.memory[c].index_file));
     if (left > 0.01) {

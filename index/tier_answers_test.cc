@@ -94,9 +94,9 @@ const std::vector<SearchOptions>& ManyDials() {
       {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = Walk::kPool},
       {.k = 10, .ef_l1 = 20, .ef_l0 = 0},
       {.k = 10, .walk = Walk::kBeams},
-      {.k = 10, .walk = Walk::kGated, .cells = 0},
-      {.k = 10, .ef_l0 = 0, .walk = Walk::kGated, .cells = 30, .width = 5},
-      {.k = 100, .ef_l0 = 20, .walk = Walk::kGated, .cells = 3, .width = 64, .stop = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = Walk::kGated, .cells = 0, .width = 8},
+      {.k = 10, .ef_l1 = 15, .ef_l0 = 0, .walk = Walk::kGated, .cells = 30, .width = 5},
+      {.k = 100, .ef_l1 = 100, .ef_l0 = 20, .walk = Walk::kGated, .cells = 3, .width = 64, .stop = 2},
       {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = Walk::kBeams},
   };
   return dials;

@@ -1,6 +1,6 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1}, and how it is opened:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
-// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "prefetch": "ahead"}, the last optional.
+// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "cells": 0, "width": 8, "stop": 1.5, "prefetch": "ahead"}; the last four optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -35,12 +35,13 @@ class HmannAdapter : public Adapter {
     // One ladder a walk: points of equal recall and unequal speed would only put steps into the front.
     for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("pool", 4, ef_l0);
     for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("beams", ef_l1, 1);
+    for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("gated", 16, ef_l0);
     return settings;
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(
-        job.build, {"promote", "promotion", "seed", "fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"promote", "promotion", "seed", "bits", "assign", "fast", "slow", "cache", "cache_bytes",
+                                                "migration_bytes", "helper_threads"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -52,6 +53,11 @@ class HmannAdapter : public Adapter {
         return absl::InvalidArgumentError(absl::StrCat("setting promote: expected a number, found ", promote->dump()));
       }
       build_.promote = promote->get<double>();
+    }
+    for (const auto& [name, field, least] : {std::tuple("bits", &build_.bits, 0), {"assign", &build_.assign, 1}}) {
+      if (!job.build.contains(name)) continue;
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, 4));
+      *field = static_cast<std::uint32_t>(value);
     }
     if (job.build.contains("seed")) {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
@@ -103,13 +109,29 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "prefetch"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "prefetch"}));
     HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
     HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
     HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "ahead"));
     HMANN_ASSIGN_OR_RETURN(search_.prefetch, ParsePrefetch(prefetch));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l1, NumberIn(setting, "ef_l1", 1, kMaxEf));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l0, NumberIn(setting, "ef_l0", 0, kMaxEf));
+    const SearchOptions defaults;
+    search_.cells = defaults.cells;
+    search_.width = defaults.width;
+    search_.stop = defaults.stop;
+    if (setting.contains("cells")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t cells, NumberIn(setting, "cells", 0, kMaxEf));
+      search_.cells = static_cast<std::int64_t>(cells);
+    }
+    if (setting.contains("width")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t width, NumberIn(setting, "width", 1, kMaxWidth));
+      search_.width = static_cast<std::uint32_t>(width);
+    }
+    if (const auto stop = setting.find("stop"); stop != setting.end()) {
+      if (!stop->is_number()) return absl::InvalidArgumentError(absl::StrCat("setting stop: expected a number, found ", stop->dump()));
+      search_.stop = stop->get<float>();
+    }
     search_.ef_l1 = static_cast<std::uint32_t>(ef_l1);
     search_.ef_l0 = static_cast<std::int64_t>(ef_l0);
     return absl::OkStatus();

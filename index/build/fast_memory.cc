@@ -11,10 +11,10 @@ namespace {
 /// Beam, visited set and batch of one search at its widest ordinary setting (ef 400 on M = 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
 
-/// With sketches, a hub takes 12 bytes of Cells and an unpromoted node a bit and a fraction (index/graph/cells.h).
+/// With sketches, a hub takes 12 bytes of Cells and an unpromoted node a quarter of one (index/graph/cells.h).
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
   const std::uint64_t others = shape.n - n1;
-  const std::uint64_t cells = shape.sketch_bytes > 0 ? std::uint64_t{n1} * 12 + others / 5 : 0;
+  const std::uint64_t cells = shape.sketch_bytes > 0 ? std::uint64_t{n1} * 12 + others / 4 : 0;
   return PayloadOf(Layers::Make(shape.n, n1, shape.m), shape.row_bytes).fast() + std::uint64_t{n1} * shape.label_bytes +
          others * shape.sketch_bytes + cells;
 }

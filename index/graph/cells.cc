@@ -3,17 +3,15 @@
 namespace hmann {
 
 Cells::Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries, std::span<const NodeId> second_hubs)
-    : n1_(n1), cell_of_(n1, kNoNode), starts_((n - n1 + 63) / 64), before_(starts_.size()) {
+    : n1_(n1), cell_of_(n1, kNoNode), words_((n - n1 + 63) / 64) {
   for (const CellEntry& entry : entries) {
     cell_of_[entry.hub] = static_cast<std::uint32_t>(hubs_.size());
     hubs_.push_back(entry.hub);
     first_.push_back(entry.first);
-    starts_[(entry.first - n1) / 64] |= std::uint64_t{1} << (entry.first - n1) % 64;
+    words_[(entry.first - n1) / 64].starts |= std::uint64_t{1} << (entry.first - n1) % 64;
   }
   first_.push_back(n);
-  for (std::size_t word = 1; word < starts_.size(); ++word) {
-    before_[word] = before_[word - 1] + static_cast<std::uint32_t>(std::popcount(starts_[word - 1]));
-  }
+  for (std::size_t i = 1; i < words_.size(); ++i) words_[i].before = words_[i - 1].before + CountBits(words_[i - 1].starts);
   if (second_hubs.empty()) return;
   guest_begin_.resize(std::size_t{n1} + 1);
   for (const NodeId hub : second_hubs) ++guest_begin_[hub + 1];
@@ -24,8 +22,8 @@ Cells::Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries, std::span<
 }
 
 std::uint64_t Cells::bytes() const {
-  return (hubs_.size() + first_.size() + cell_of_.size() + before_.size() + guest_begin_.size() + guests_.size()) * sizeof(NodeId) +
-         starts_.size() * sizeof(std::uint64_t);
+  return (hubs_.size() + first_.size() + cell_of_.size() + guest_begin_.size() + guests_.size()) * sizeof(NodeId) +
+         words_.size() * sizeof(Word);
 }
 
 std::int64_t CellFault(NodeId n, NodeId n1, std::span<const CellEntry> entries) {

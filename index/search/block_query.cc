@@ -194,7 +194,9 @@ void BlockQuery::FetchAhead(NodeId id, std::uint32_t rank) {
 
 void BlockQuery::Ahead::Stepped(const Beam& beam, std::uint32_t window) {
   if (query->options_.prefetch != Prefetch::kAhead && query->options_.prefetch != Prefetch::kHelper) return;
-  if (query->options_.walk == Walk::kGated && query->options_.ef_l0 == 0) return;  // it reads no links
+  // With cells few of L1's candidates have their links read: fetching them ahead cost a gated query on 1M SIFT vectors 8 useless reads
+  // of 28.
+  if (query->options_.walk == Walk::kGated && (query->options_.ef_l0 == 0 || query->options_.cells > 0)) return;
   const std::uint32_t candidates = std::min({window, kUpcoming, beam.size()});
   for (std::uint32_t i = 0; i < candidates; ++i) query->FetchAhead(beam.id(i), i);
   // An error of the device is found by whoever waits for it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,19 +19,23 @@ namespace hmann {
 /// The distance of a query to the hubs that it has met, each computed once.
 class HubDistances {
  public:
+  static constexpr std::uint32_t kAbsent = IdMap::kAbsent;
+
   void Clear() {
     places_.Clear();
     distances_.clear();
   }
-  void Put(NodeId hub, float distance) {
-    if (places_.Find(hub) != IdMap::kAbsent) return;
-    places_.Insert(hub, static_cast<std::uint32_t>(distances_.size()));
+  /// Where the hub's distance is or will be; kAbsent when it was not met yet.
+  std::uint32_t Find(NodeId hub) const { return places_.Find(hub); }
+  /// Of a hub that is absent.
+  std::uint32_t Add(NodeId hub, float distance) {
+    const auto place = static_cast<std::uint32_t>(distances_.size());
+    places_.Insert(hub, place);
     distances_.push_back(distance);
+    return place;
   }
-  /// Of a hub that was Put before.
-  void Set(NodeId hub, float distance) { distances_[places_.Find(hub)] = distance; }
-  bool Has(NodeId hub) const { return places_.Find(hub) != IdMap::kAbsent; }
-  float Get(NodeId hub) const { return distances_[places_.Find(hub)]; }
+  void Set(std::uint32_t place, float distance) { distances_[place] = distance; }
+  float At(std::uint32_t place) const { return distances_[place]; }
 
  private:
   IdMap places_;
@@ -60,7 +65,7 @@ class GatedWalk {
     width_ = options.width;
     stop_ = options.stop;
     follows_links_ = options.ef_l0 > 0;
-    batch_ = 0;
+    slack_ = index.kernels.dtype == DType::kF32 || index.kernels.metric == Metric::kCosine ? 0.0f : 1.0f;
     sketch_query_.Prepare(*index.sketcher, query);
     hubs_.Clear();
     results_.Reset(k_);
@@ -68,7 +73,7 @@ class GatedWalk {
     const std::uint32_t cells = std::min(static_cast<std::uint32_t>(options.cells), found.size());
     for (std::uint32_t i = 0; i < found.size(); ++i) {
       results_.Insert(found.key(i), found.id(i));
-      hubs_.Put(found.id(i), index.kernels.ToDistance(found.key(i)));
+      hubs_.Add(found.id(i), index.kernels.ToDistance(found.key(i)));
     }
     cell_hubs_.clear();
     for (std::uint32_t i = 0; i < cells; ++i) cell_hubs_.push_back(found.id(i));
@@ -124,43 +129,64 @@ class GatedWalk {
     if (stop_ < 0 || bound == ~DistanceKey{0}) return true;
     const std::byte* sketch = index_->Sketch(id);
     const NodeId hub = index_->cells->HubOf(id);
-    const float hub_distance = hubs_.Get(hub), gap = sketch_query_.SquaredGap(index_->FastRow(hub), hub_distance);
+    const float hub_distance = hubs_.At(hubs_.Find(hub)), gap = sketch_query_.SquaredGap(index_->FastRow(hub), hub_distance);
     float estimate, error;
     sketch_query_.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
     return index_->kernels.ToKey(estimate - stop_ * error) <= bound;
   }
 
-  /// Members of the nearest cells: their sketches lie side by side.
+  /// Members of the nearest cells, whose sketches lie side by side, then those that have one of their hubs as second-nearest.
   void ScoreCells() {
+    const Cells& cells = *index_->cells;
     Reserve(kBatch);
-    for (std::size_t i = 0; i < cell_hubs_.size(); ++i) {
-      const auto [begin, end] = index_->cells->MembersOf(cell_hubs_[i]);
-      if (i + 1 < cell_hubs_.size()) {
-        const auto [next, next_end] = index_->cells->MembersOf(cell_hubs_[i + 1]);
-        if (next != next_end) PrefetchLines(index_->Sketch(next), std::min<std::size_t>(next_end - next, 16) * index_->sketch_bytes);
+    for (const NodeId hub : cell_hubs_) cells.PrefetchCellsOf(hub);
+    for (const NodeId hub : cell_hubs_) cells.PrefetchLists(hub);
+    constexpr std::size_t kAhead = 4;
+    for (std::size_t i = 0; i < cell_hubs_.size() + kAhead; ++i) {
+      if (i < cell_hubs_.size()) {
+        const auto [begin, end] = cells.MembersOf(cell_hubs_[i]);
+        if (begin != end) PrefetchLines(index_->Sketch(begin), std::min<std::size_t>(end - begin, 16) * index_->sketch_bytes);
       }
-      ScoreMembers(begin, end, cell_hubs_[i]);
-      for (const NodeId id : index_->cells->GuestsOf(cell_hubs_[i])) {
-        if (batch_ == kBatch) FlushSketches(false);
-        if (const NodeId hub = index_->cells->HubOf(id); !hubs_.Has(hub)) {
-          ScoreHub(hub);
-          AddSketch(id, hub);
-        } else if (std::find(cell_hubs_.begin(), cell_hubs_.end(), hub) == cell_hubs_.end()) {
-          AddSketch(id, hub);
-        }
-      }
-      FlushSketches(false);
+      if (i < kAhead) continue;
+      const auto [begin, end] = cells.MembersOf(cell_hubs_[i - kAhead]);
+      ScoreMembers(begin, end, hubs_.At(static_cast<std::uint32_t>(i - kAhead)));
     }
+    met_.clear();
+    for (const NodeId hub : cell_hubs_) {
+      for (const NodeId id : cells.GuestsOf(hub)) {
+        cells.PrefetchCellOf(id);
+        met_.push_back({id, 0});
+      }
+      if (met_.size() >= 2 * kBatch) ScoreGuests();
+    }
+    ScoreGuests();
   }
 
-  void ScoreMembers(NodeId begin, NodeId end, NodeId hub) {
+  void ScoreGuests() {
+    scratch_->batch.size = 0;
+    // A guest whose own cell was scored is known already: the hubs of those cells are the first that were met.
+    FindHubs(static_cast<std::uint32_t>(cell_hubs_.size()));
+    ScoreMet(0, false);
+    met_.clear();
+  }
+
+  void ScoreMembers(NodeId begin, NodeId end, float hub_distance) {
     while (begin < end) {
       const auto count = std::min<NodeId>(end - begin, kBatch);
-      sketch_query_.EstimateCell(index_->Sketch(begin), count, hubs_.Get(hub), estimates_.data(), nullptr);
-      for (NodeId i = 0; i < count; ++i) Offer(estimates_[i], begin + i, false);
+      sketch_query_.EstimateCell(index_->Sketch(begin), count, hub_distance, estimates_.data(), nullptr);
+      const float bound = BoundDistance();
+      for (NodeId i = 0; i < count; ++i) {
+        if (estimates_[i] <= bound) Offer(estimates_[i], begin + i, false);
+      }
       if constexpr (WalkCounterType::kCounts) counters_->total.sketches += count;
       begin += count;
     }
+  }
+
+  /// Estimates above it cannot enter the pool.
+  float BoundDistance() const {
+    const DistanceKey bound = scratch_->beam.bound();
+    return bound == ~DistanceKey{0} ? std::numeric_limits<float>::max() : index_->kernels.ToDistance(bound) + slack_;
   }
 
   /// A candidate. From cells it may come twice, as member and as guest; a neighbour `is_new`, the visited set has seen to that.
@@ -170,26 +196,60 @@ class GatedWalk {
     if (scratch_->beam.Insert(key, id) && !is_new) scratch_->visited.Insert(id);
   }
 
-  void ScoreHub(NodeId hub) {
-    const DistanceKey key = index_->kernels.one(query_, index_->FastRow(hub), index_->kernels.dim);
-    hubs_.Put(hub, index_->kernels.ToDistance(key));
-    if constexpr (WalkCounterType::kCounts) ++counters_->total.distances_fast;
+  /// From ids to places of their hubs' distances, through two lookups that each miss the cache: all ids take the first, then all the
+  /// second. Hubs that were not met before go into the row batch; nodes whose hub is one of the first `known` are dropped.
+  void FindHubs(std::uint32_t known) {
+    const Cells& cells = *index_->cells;
+    RowBatch& batch = scratch_->batch;
+    for (Met& met : met_) {
+      met.place = cells.CellOf(met.id);
+      cells.PrefetchHubOfCell(met.place);
+      PrefetchLines(index_->Sketch(met.id), index_->sketch_bytes);
+    }
+    batch.Reserve(batch.size + met_.size());
+    new_places_.clear();
+    std::size_t kept = 0;
+    for (const Met& met : met_) {
+      const NodeId hub = cells.HubOfCell(met.place);
+      std::uint32_t place = hubs_.Find(hub);
+      if (place < known) continue;
+      if (place == HubDistances::kAbsent) {
+        place = hubs_.Add(hub, 0);
+        const std::byte* row = index_->FastRow(hub);
+        PrefetchLines(row, PrefetchBytes(index_->kernels));
+        batch.Add(hub, row);
+        new_places_.push_back(place);
+      }
+      met_[kept++] = {met.id, place};
+    }
+    met_.resize(kept);
   }
 
-  /// To be estimated with the next batch; its hub's distance is known.
-  void AddSketch(NodeId id, NodeId hub) {
-    ids_[batch_] = id;
-    sketches_[batch_] = index_->Sketch(id);
-    hub_distances_[batch_] = hubs_.Get(hub);
-    ++batch_;
-  }
-
-  void FlushSketches(bool is_new) {
-    if (batch_ == 0) return;
-    sketch_query_.Estimate(sketches_.data(), hub_distances_.data(), batch_, estimates_.data(), nullptr);
-    for (std::size_t i = 0; i < batch_; ++i) Offer(estimates_[i], ids_[i], is_new);
-    if constexpr (WalkCounterType::kCounts) counters_->total.sketches += batch_;
-    batch_ = 0;
+  /// Scores the row batch: first candidates, from `first_hub` on hubs; then estimates all of met_.
+  void ScoreMet(std::uint32_t first_hub, bool is_new) {
+    RowBatch& batch = scratch_->batch;
+    batch.Score(index_->kernels, query_);
+    if constexpr (WalkCounterType::kCounts) {
+      counters_->total.distances_fast += batch.size;
+      counters_->total.sketches += met_.size();
+    }
+    for (std::uint32_t i = 0; i < first_hub; ++i) {
+      results_.Insert(batch.keys[i], batch.ids[i]);
+      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    }
+    for (std::size_t i = 0; i < new_places_.size(); ++i) {
+      hubs_.Set(new_places_[i], index_->kernels.ToDistance(batch.keys[first_hub + i]));
+    }
+    Reserve(met_.size());
+    for (std::size_t i = 0; i < met_.size(); ++i) {
+      sketches_[i] = index_->Sketch(met_[i].id);
+      hub_distances_[i] = hubs_.At(met_[i].place);
+    }
+    sketch_query_.Estimate(sketches_.data(), hub_distances_.data(), met_.size(), estimates_.data(), nullptr);
+    const float bound = BoundDistance();
+    for (std::size_t i = 0; i < met_.size(); ++i) {
+      if (estimates_[i] <= bound) Offer(estimates_[i], met_[i].id, is_new);
+    }
   }
 
   void ScoreRead(std::span<const std::byte* const> records) {
@@ -214,56 +274,39 @@ class GatedWalk {
     RowBatch& batch = scratch_->batch;
     const NodeId n = index_->layers.n(), n1 = index_->n1();
     const std::size_t most = index_->records.max_links;
-    Reserve(std::max(kBatch, wanted_.size() * most));
     batch.size = 0;
     met_.clear();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const NodeId* links = index_->Links(wanted_[i], records[i]);
       for (std::size_t l = 0; l < most && links[l] < n; ++l) {
+        if (!scratch_->visited.Insert(links[l])) continue;
         if (links[l] < n1) {
-          if (!scratch_->visited.Insert(links[l])) continue;
           const std::byte* row = index_->FastRow(links[l]);
           PrefetchLines(row, PrefetchBytes(index_->kernels));
           batch.Add(links[l], row);
-        } else if (scratch_->visited.Insert(links[l])) {
-          PrefetchLines(index_->Sketch(links[l]), index_->sketch_bytes);
-          met_.push_back({links[l], kNoNode});
+        } else {
+          index_->cells->PrefetchCellOf(links[l]);
+          met_.push_back({links[l], 0});
         }
       }
     }
-    // Exact distances of promoted neighbours and of hubs that were not met before go in one batch.
+    // Promoted neighbours and hubs that were not met before are scored in one batch.
     const std::uint32_t promoted = batch.size;
-    for (Met& met : met_) {
-      met.hub = index_->cells->HubOf(met.id);
-      if (hubs_.Has(met.hub)) continue;
-      hubs_.Put(met.hub, 0);
-      const std::byte* row = index_->FastRow(met.hub);
-      PrefetchLines(row, PrefetchBytes(index_->kernels));
-      batch.Reserve(batch.size + 1);
-      batch.Add(met.hub, row);
-    }
-    batch.Score(index_->kernels, query_);
-    if constexpr (WalkCounterType::kCounts) counters_->total.distances_fast += batch.size;
-    for (std::uint32_t i = 0; i < promoted; ++i) {
-      results_.Insert(batch.keys[i], batch.ids[i]);
-      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
-      hubs_.Put(batch.ids[i], index_->kernels.ToDistance(batch.keys[i]));
-    }
-    for (std::uint32_t i = promoted; i < batch.size; ++i) hubs_.Set(batch.ids[i], index_->kernels.ToDistance(batch.keys[i]));
-    for (const Met& met : met_) AddSketch(met.id, met.hub);
-    FlushSketches(true);
+    FindHubs(0);
+    ScoreMet(promoted, true);
   }
 
   void Reserve(std::size_t n) {
-    if (ids_.size() >= n) return;
-    ids_.resize(n);
+    if (sketches_.size() >= n) return;
     sketches_.resize(n);
     hub_distances_.resize(n);
     estimates_.resize(n);
   }
 
+  /// A node whose sketch is to be estimated.
   struct Met {
-    NodeId id, hub;
+    NodeId id;
+    std::uint32_t place;  ///< its cell, then where its hub's distance is
   };
 
   const PlacedIndex* index_ = nullptr;
@@ -272,6 +315,7 @@ class GatedWalk {
   WalkCounterType* counters_ = nullptr;
   std::uint32_t k_ = 0, width_ = 0, window_ = 0;
   float stop_ = -1;
+  float slack_ = 0;  ///< that an integer key may round off
   bool follows_links_ = true;
   SketchQuery sketch_query_;
   HubDistances hubs_;
@@ -280,9 +324,8 @@ class GatedWalk {
   std::vector<DistanceKey> wanted_keys_, read_keys_;
   std::vector<NodeId> cell_hubs_;
   std::vector<Met> met_;
+  std::vector<std::uint32_t> new_places_;
   // A batch on its way through the estimator.
-  std::size_t batch_ = 0;
-  std::vector<NodeId> ids_;
   std::vector<const std::byte*> sketches_;
   std::vector<float> hub_distances_, estimates_;
 };

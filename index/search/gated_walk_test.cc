@@ -34,7 +34,16 @@ class ReferenceGated {
     }
     std::vector<NodeId> hubs;
     for (std::size_t i = 0; i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.cells)); ++i) hubs.push_back(w[i].second);
-    for (const NodeId hub : hubs) ScoreCell(hub, {hubs.begin(), hubs.end()});
+    for (const NodeId hub : hubs) {
+      const auto [begin, end] = placed_.cells->MembersOf(hub);
+      for (NodeId id = begin; id < end; ++id) OfferOfCell(id);
+    }
+    const std::set<NodeId> scored(hubs.begin(), hubs.end());
+    for (const NodeId hub : hubs) {
+      for (const NodeId id : placed_.cells->GuestsOf(hub)) {
+        if (scored.count(placed_.cells->HubOf(id)) == 0) OfferOfCell(id);
+      }
+    }
     while (Round()) {
     }
     std::vector<Entry> nearest(results_.begin(), results_.end());
@@ -60,19 +69,11 @@ class ReferenceGated {
     if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
   }
   void Offer(NodeId id) { Keep({placed_.kernels.ToKey(Estimate(id).first), id}); }
-  void ScoreCell(NodeId hub, const std::set<NodeId>& hubs) {
-    const auto [begin, end] = placed_.cells->MembersOf(hub);
-    std::vector<NodeId> members;
-    for (NodeId id = begin; id < end; ++id) members.push_back(id);
-    for (const NodeId id : placed_.cells->GuestsOf(hub)) {
-      if (hubs.count(placed_.cells->HubOf(id)) == 0) members.push_back(id);
-    }
-    for (const NodeId id : members) {
-      const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
-      if (pool_.count(entry) > 0) continue;
-      Keep(entry);
-      if (pool_.count(entry) > 0) met_.insert(id);
-    }
+  void OfferOfCell(NodeId id) {
+    const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
+    if (pool_.count(entry) > 0) return;
+    Keep(entry);
+    if (pool_.count(entry) > 0) met_.insert(id);
   }
   bool Round() {
     std::vector<Entry> wanted;

@@ -64,14 +64,16 @@ namespace {
 /// The gated walk's dials where the user gave none.
 void ResolveGated(const SearchContext& context, SearchOptions& options) {
   const auto n1 = static_cast<std::int64_t>(context.n1);
-  if (options.cells < 0) options.cells = context.block_tier ? 128 : 0;
+  // A device answers a round as late as an instruction a thousand cells: there cells take the place of the way through the graph.
+  if (options.cells < 0) options.cells = context.block_tier ? std::max<std::int64_t>(128, 4 * options.k) : 0;
   options.cells = std::min(options.cells, n1);
-  if (options.ef_l1 == 0) options.ef_l1 = std::max<std::uint32_t>({16, options.k, static_cast<std::uint32_t>(options.cells)});
-  if (options.ef_l0 < 0) options.ef_l0 = std::max<std::int64_t>(40, 2 * options.k);
+  if (options.ef_l1 == 0) options.ef_l1 = std::max<std::uint32_t>({16, options.k, static_cast<std::uint32_t>(options.cells / 2)});
+  if (options.ef_l0 < 0)
+    options.ef_l0 = options.cells > 0 ? std::max<std::int64_t>(30, 2 * options.k) : std::max<std::int64_t>(48, 3 * options.k);
   if (options.ef_l0 > 0) options.ef_l0 = std::max<std::int64_t>(options.ef_l0, options.k);
-  if (options.width == 0) options.width = 8;
-  // Without a walk along links something else must say when to stop reading.
-  if (options.stop < 0 && options.ef_l0 == 0) options.stop = 1;
+  if (options.width == 0) options.width = context.block_tier ? 16 : 8;
+  // With cells the pool is full of estimates from the start; and without a walk along links something must say when to stop reading.
+  if (options.stop < 0 && (options.cells > 0 || options.ef_l0 == 0)) options.stop = 1.5f;
 }
 
 }  // namespace
