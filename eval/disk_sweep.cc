@@ -175,7 +175,7 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   ContestantSpec gated = pool;
   gated.name = absl::StrCat(kOnDisk, " gated");
   gated.settings = Json::array();
-  for (const auto& [ef_l0, stop] : {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {120, 2.0}, {240, 2.0}}) {
+  for (const auto& [ef_l0, stop] : {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
     gated.settings.push_back({{"walk", "gated"}, {"ef_l1", 64}, {"ef_l0", ef_l0}, {"cells", 128}, {"width", 16}, {"stop", stop}});
   }
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;

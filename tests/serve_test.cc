@@ -183,6 +183,71 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
   server.program().Signal(SIGTERM);
 }
 
+TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
+  const std::vector<std::string> dials = {"--walk",  "gated", "--ef-l1", "32", "--ef-l0", "30",
+                                          "--cells", "16",    "--width", "8",  "--stop",  "2"};
+  const auto query = [&](const std::string& address, const std::string& out, const std::string& batch) {
+    std::vector<std::string> command = {"query",  "--server", address,        "--index", "sample", "--queries",
+                                        kQueries, "--out",    *folder_ / out, "--batch", batch,    "--json"};
+    command.insert(command.end(), dials.begin(), dials.end());
+    const Outcome ran = Hmann(command);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.exit_code == 0 ? json::parse(ran.out) : json::object();
+  };
+  ServerProgram memory(Index(), {"--slow", "dram"}), device(Index(), {"--slow", "check+nvme"});
+  Connected(memory.address());
+  Connected(device.address());
+  query(memory.address(), "memory.jsonl", "1");
+  const json one = query(device.address(), "device_one.jsonl", "1"), many = query(device.address(), "device_many.jsonl", "50");
+  EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_one.jsonl"));
+  EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_many.jsonl"));
+  EXPECT_GT(one["io_reads"].get<double>(), 0);
+  EXPECT_EQ(one["slow_reads"], many["slow_reads"]);
+  EXPECT_EQ(one["walk"], "gated");
+  EXPECT_EQ(one["cells"], 16);
+  const Outcome live = Hmann({"info", "sample", "--live", "--server", device.address(), "--json"});
+  EXPECT_EQ(live.exit_code, 0) << live.err;
+  EXPECT_THAT(live.out, HasSubstr("O_DIRECT"));
+}
+
+TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
+  ServerProgram server(Index(), {"--slow", "stall:after=400+nvme", "--drain", "1s"});
+  client::Client client = Connected(server.address());
+  const std::vector<std::byte> query = FirstQuery();
+  int answered = 0, late = 0;
+  for (int i = 0; i < 12 || late < 3; ++i) {
+    const absl::Status status =
+        client.Search("sample", client::Vectors::Raw(query), {.walk = client::Walk::kPool}, {.deadline = 300ms}).status();
+    EXPECT_TRUE(status.ok() || absl::IsDeadlineExceeded(status)) << status;
+    ++(status.ok() ? answered : late);
+    ASSERT_LT(i, 200);
+  }
+  EXPECT_TRUE(client.Describe("sample", {.deadline = 5s}).ok()) << "what needs no device goes on";
+  server.program().Signal(SIGTERM);
+  const Outcome ended = server.program().Wait();
+  EXPECT_EQ(ended.exit_code, 0) << "signal " << ended.signal << ended.err;
+}
+
+TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
+  ServerProgram server(Index(), {"--slow", "fail:every=50+nvme"});
+  client::Client client = Connected(server.address());
+  const std::vector<std::byte> query = FirstQuery();
+  std::vector<std::uint64_t> expected;
+  int failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = client::Walk::kGated, .cells = 0}, {});
+    if (!answer.ok()) {
+      ++failed;
+      EXPECT_EQ(answer.status().code(), absl::StatusCode::kDataLoss) << answer.status();
+      continue;
+    }
+    if (expected.empty()) expected = answer->ids;
+    EXPECT_EQ(answer->ids, expected);
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 100);
+}
+
 TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   ServerProgram server(Index(), {});
   const std::string named = absl::StrCat("a=", Index());

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -66,9 +67,28 @@ absl::Status DescribeCpu(bool json) {
   return absl::OkStatus();
 }
 
+/// Bytes that are placed right now beside those that the formulas of section 7 ask for.
+struct LiveBytes {
+  std::uint64_t fast = 0, slow = 0, fast_formula = 0, slow_formula = 0;
+};
+
+LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements, const IndexInfo& info) {
+  LiveBytes bytes;
+  for (const auto& p : placements) {
+    if (p.structure == "l0") bytes.slow += p.bytes;
+    if (p.structure.starts_with("upper_links") || p.structure == "fast_rows" || p.structure == "sketches") bytes.fast += p.bytes;
+  }
+  for (const StructureBytes& structure : info.bytes) {
+    if (structure.tier == "fast") bytes.fast_formula += structure.formula;
+    if (structure.tier == "slow") bytes.slow_formula += structure.formula;
+  }
+  return bytes;
+}
+
 /// Where the structures of an open index lie, as the kernel says now: of a server's index by its name, else of one opened here.
 absl::Status DescribeLive(const Flags& flags) {
   std::vector<client::Placement> placements;
+  std::optional<LiveBytes> bytes;
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server));
     HMANN_ASSIGN_OR_RETURN(client::IndexDescription index, client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
@@ -77,14 +97,24 @@ absl::Status DescribeLive(const Flags& flags) {
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
     for (Placement& p : index->Placements()) placements.push_back({std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
+    bytes = CompareWithFormulas(placements, index->info());
   }
   if (flags.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const auto& p : placements) rows.push_back({{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
-    return PrintJson({{"placements", rows}});
+    nlohmann::ordered_json object = {{"placements", rows}};
+    if (bytes.has_value()) {
+      object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
+      object["slow_bytes"] = {{"live", bytes->slow}, {"formula", bytes->slow_formula}};
+    }
+    return PrintJson(object);
   }
   std::cerr << "  structure        tier                      bytes  where\n";
   for (const auto& p : placements) std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
+  if (bytes.has_value()) {
+    std::cerr << absl::StrFormat("\n  upper links, promoted vectors and sketches: %d bytes, formula %d\n", bytes->fast, bytes->fast_formula)
+              << absl::StrFormat("  l0: %d bytes with labels and padding, formula without them %d\n", bytes->slow, bytes->slow_formula);
+  }
   return absl::OkStatus();
 }
 

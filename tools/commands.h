@@ -23,6 +23,7 @@ struct Command {
 
 CommandAction SetupData(CLI::App& app);
 CommandAction SetupBuild(CLI::App& app);
+CommandAction SetupPromote(CLI::App& app);
 CommandAction SetupInfo(CLI::App& app);
 CommandAction SetupVerify(CLI::App& app);
 CommandAction SetupSearch(CLI::App& app);

@@ -16,6 +16,8 @@ namespace {
 constexpr Command kCommands[] = {
     {"data", "Data sets: list, fetch, generate, convert, exact neighbours", "hmann data info datasets/sample/base.u8bin", SetupData},
     {"build", "Build an index from a vector file", "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild},
+    {"promote", "Upper layers and sketches anew on a finished L0, for other fast memory",
+     "hmann promote sample.hmann --promote 0.1 --out promoted.hmann", SetupPromote},
     {"info", "What an index holds, and its bytes beside the formulas", "hmann info sample.hmann", SetupInfo},
     {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann", SetupVerify},
     {"search", "Search an index in this process",

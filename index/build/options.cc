@@ -5,7 +5,10 @@
 namespace hmann {
 
 absl::Status BuildOptions::Validate() const {
-  if (base.empty()) return absl::InvalidArgumentError("base: no vector file given");
+  if (from_index.empty() && base.empty()) return absl::InvalidArgumentError("base: no vector file given");
+  if (!from_index.empty() && !(base.empty() && labels.empty() && from_hnswlib.empty() && from_faiss.empty())) {
+    return absl::InvalidArgumentError("from_index has vectors, labels and links of its own: give no other input");
+  }
   if (out.empty()) return absl::InvalidArgumentError("out: no index file given");
   if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
   if (ef_construction < 1 || ef_construction > 100000) {

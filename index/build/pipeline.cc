@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/labels.h"
-#include "datasets/vector_file.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
@@ -21,8 +19,7 @@
 #include "index/build/duplicates.h"
 #include "index/build/fast_memory.h"
 #include "index/build/hubs.h"
-#include "index/build/import_faiss.h"
-#include "index/build/import_hnswlib.h"
+#include "index/build/inputs.h"
 #include "index/build/insert.h"
 #include "index/build/sketches.h"
 #include "index/build/vectors.h"
@@ -65,7 +62,7 @@ class Pipeline {
 
   /// That the index can be written where it shall be: better known now than after the work.
   absl::Status CheckOut() const;
-  /// Opens and checks every input, then encodes the vectors.
+  /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
   absl::Status Load();
   absl::Status CheckMemory() const;
   /// Phase 1: L0 by insertion or import, copies hung below their firsts.
@@ -93,7 +90,7 @@ class Pipeline {
   ThreadPool pool_;
   BuildReport report_;
 
-  std::unique_ptr<VectorFile> file_;
+  std::uint64_t seed_ = 0;
   Kernels kernels_;
   NodeId n_ = 0;
   Layers layers_;
@@ -127,36 +124,24 @@ absl::Status Pipeline::CheckOut() const {
 
 absl::Status Pipeline::Load() {
   HMANN_RETURN_IF_ERROR(CheckOut());
-  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_.base, options_.rows));
-  file_ = std::make_unique<VectorFile>(std::move(file));
-  if (file_->n() > kMaxNodes) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
-  }
-  n_ = static_cast<NodeId>(file_->n());
-  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_.metric, file_->dim()));
-  if (!options_.labels.empty()) {
-    HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_.labels, n_));
-  }
-  m_ = options_.m;
-  ef_construction_ = options_.ef_construction;
-  if (!options_.from_hnswlib.empty() || !options_.from_faiss.empty()) {
-    HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_.from_hnswlib.empty()
-                                                    ? ImportHnswlib(options_.from_hnswlib, *file_, options_.metric)
-                                                    : ImportFaiss(options_.from_faiss, *file_, options_.metric));
-    imported_ = std::make_unique<ImportedGraph>(std::move(graph));
-    m_ = imported_->m;
-    ef_construction_ = imported_->ef_construction;
-  }
+  HMANN_ASSIGN_OR_RETURN(BuildInputs inputs, BuildInputs::Open(options_));
+  n_ = inputs.n();
+  kernels_ = inputs.kernels();
+  m_ = inputs.m();
+  ef_construction_ = inputs.ef_construction();
+  seed_ = inputs.seed();
   NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   if (options_.fast_memory_bytes.has_value()) {
-    const std::uint32_t label_bytes = user_labels_.empty() ? 4 : 8;
+    const std::uint32_t label_bytes = inputs.has_user_labels() ? 8 : 4;
     HMANN_ASSIGN_OR_RETURN(n1,
                            LargestN1({n_, m_, kernels_.row_bytes, label_bytes, SketchCost()}, *options_.fast_memory_bytes, UsableCores()));
   }
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory());
   Begin("load", n_, "vectors");
-  HMANN_ASSIGN_OR_RETURN(rows_, LoadVectors(*file_, options_.base, kernels_, pool_, options_.cancelled, progress_));
+  HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(pool_, progress_));
+  user_labels_ = inputs.user_labels();
+  imported_ = inputs.TakeGraph();
   End("load");
   return absl::OkStatus();
 }
@@ -186,7 +171,7 @@ absl::Status Pipeline::BuildBottom() {
     std::iota(row_of_.begin(), row_of_.end(), 0u);
   } else {
     inserted = static_cast<NodeId>(duplicates.unique.size());
-    const std::vector<std::uint32_t> order = RandomPermutation(inserted, options_.seed ^ kOrderSeed);
+    const std::vector<std::uint32_t> order = RandomPermutation(inserted, seed_ ^ kOrderSeed);
     for (NodeId node = 0; node < inserted; ++node) row_of_[node] = duplicates.unique[order[node]];
     NodeId next = inserted;
     for (const auto& group : duplicates.groups) {
@@ -234,7 +219,7 @@ absl::Status Pipeline::Rank() {
   // A repair adds links and so may change who is first; it settles at once in practice.
   for (int round = 0; round < 8; ++round) {
     const Degrees degrees = ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
-    ranked = RankNodes(degrees, options_.promotion, row_of_, options_.seed);
+    ranked = RankNodes(degrees, options_.promotion, row_of_, seed_);
     const ConnectReport connected = ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
@@ -335,8 +320,8 @@ absl::Status Pipeline::EncodeSketches() {
   Begin("sketches", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.assign, SketchBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
-  HMANN_ASSIGN_OR_RETURN(
-      sketches_, MakeSketches(kernels_, codes, options_.seed, n_, layers_.n1(), hubs_.cells, row, pool_, options_.cancelled, progress_));
+  HMANN_ASSIGN_OR_RETURN(sketches_,
+                         MakeSketches(kernels_, codes, seed_, n_, layers_.n1(), hubs_.cells, row, pool_, options_.cancelled, progress_));
   End("sketches");
   return absl::OkStatus();
 }
@@ -352,7 +337,7 @@ void Pipeline::CheckSelfRecall() {
     LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
     NullLayerCounters counters;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::byte* query = rows_.Row(RandomBelow(options_.seed, i, n_));
+      const std::byte* query = rows_.Row(RandomBelow(seed_, i, n_));
       const NodeId entry = upper_ == nullptr ? 0 : upper_->Descend(query, 0, own);
       OpenBeam(bottom, query, node_of_id_[entry], kWidth, own, counters);
       SearchLayer(bottom, query, kWidth, own, counters);
@@ -378,7 +363,7 @@ absl::Status Pipeline::Write() {
   contents.layers = layers_;
   contents.ef_construction = ef_construction_;
   contents.promotion = options_.promotion;
-  contents.seed = options_.seed;
+  contents.seed = seed_;
   contents.user_labels = !user_labels_.empty();
   contents.links = [&](std::uint32_t layer, NodeId id) -> std::span<const NodeId> {
     if (layer > 0) {

@@ -1,0 +1,61 @@
+#include "index/build/inputs.h"
+
+#include "absl/strings/str_cat.h"
+#include "datasets/labels.h"
+#include "index/base/status_macros.h"
+#include "index/build/import_faiss.h"
+#include "index/build/import_hnswlib.h"
+#include "index/build/import_index.h"
+
+namespace hmann {
+
+absl::StatusOr<BuildInputs> BuildInputs::Open(const BuildOptions& options) {
+  BuildInputs inputs(options);
+  HMANN_RETURN_IF_ERROR(options.from_index.empty() ? inputs.OpenBase() : inputs.OpenIndex());
+  return inputs;
+}
+
+absl::Status BuildInputs::OpenBase() {
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_->base, options_->rows));
+  file_ = std::make_unique<VectorFile>(std::move(file));
+  if (file_->n() > kMaxNodes) {
+    return absl::InvalidArgumentError(absl::StrCat(options_->base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+  }
+  n_ = static_cast<NodeId>(file_->n());
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
+  if (!options_->labels.empty()) {
+    HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
+  }
+  m_ = options_->m;
+  ef_construction_ = options_->ef_construction;
+  if (options_->from_hnswlib.empty() && options_->from_faiss.empty()) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_->from_hnswlib.empty()
+                                                  ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
+                                                  : ImportFaiss(options_->from_faiss, *file_, options_->metric));
+  graph_ = std::make_unique<ImportedGraph>(std::move(graph));
+  m_ = graph_->m;
+  ef_construction_ = graph_->ef_construction;
+  return absl::OkStatus();
+}
+
+absl::Status BuildInputs::OpenIndex() {
+  HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(options_->from_index));
+  index_ = std::make_unique<IndexFile>(std::move(file));
+  const IndexInfo& info = index_->info();
+  n_ = index_->layers().n();
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(info.dtype, info.metric, info.dim));
+  m_ = info.m;
+  ef_construction_ = info.ef_construction;
+  seed_ = info.seed;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredVectors> BuildInputs::Load(ThreadPool& pool, Progress& progress) {
+  if (index_ == nullptr) return LoadVectors(*file_, options_->base, kernels_, pool, options_->cancelled, progress);
+  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, pool, options_->cancelled, progress));
+  user_labels_ = std::move(imported.user_labels);
+  graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
+  return std::move(imported.rows);
+}
+
+}  // namespace hmann

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/hmann.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/info_json.h"
+#include "tools/interrupt.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+/// What is not given stays as the index has it.
+struct Flags {
+  BuildOptions build;
+  std::optional<PromotionOrder> promotion;
+  std::optional<std::uint32_t> bits, assign;
+  bool json = false;
+};
+
+absl::Status Promote(Flags& flags) {
+  BuildOptions& build = flags.build;
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
+  if (build.out.empty()) build.out = build.from_index;
+  if (!build.promote.has_value() && !build.fast_memory_bytes.has_value()) build.promote = before.promote;
+  build.promotion = flags.promotion.value_or(before.promotion);
+  build.bits = flags.bits.value_or(before.codes.bits);
+  build.assign = flags.assign.value_or(std::max(before.codes.assign, 1u));
+  build.cancelled = CancelOnInterrupt();
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(build, progress));
+  if (flags.json) return PrintJson(ToJson(report.info));
+  std::cerr << absl::StrFormat("%s: %.2f %% promoted (before: %.2f %%), %d bits a dimension (before: %d), %s\n", build.out,
+                               100 * report.info.promote, 100 * before.promote, report.info.codes.bits, before.codes.bits,
+                               FormatSize(report.info.file_bytes));
+  for (const auto& [phase, seconds] : report.seconds) std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+CommandAction SetupPromote(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  BuildOptions* build = &flags->build;
+  app.add_option("INDEX", build->from_index, "finished index; its L0 stays as it is")->required();
+  app.add_option("--out", build->out, "index file to write, whole or not at all (default: INDEX itself)");
+  CLI::Option* promote =
+      app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")->check(CLI::Range(0.0, 1.0));
+  AddParsed<std::uint64_t>(
+      app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
+      "instead: as many as fit in so much fast memory, as 96GiB")
+      ->excludes(promote);
+  AddParsed<PromotionOrder>(
+      app, "--promotion", ParsePromotionOrder, [flags](PromotionOrder order) { flags->promotion = order; },
+      "who is promoted first, by: degree, in, out, random");
+  app.add_option("--bits", flags->bits, "bits per dimension of a sketch; 0: none")->check(CLI::Range(0, 4));
+  app.add_option("--assign", flags->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2));
+  app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
+  app.add_flag("--json", flags->json, "what `info --json` says of the new index, as one JSON object on stdout");
+  return [flags] { return Promote(*flags); };
+}
+
+}  // namespace hmann
