@@ -71,6 +71,7 @@ struct BlockCache::Impl {
   int page_shift = 0;                ///< its logarithm
   Buffer copies;                     ///< slots x block_bytes
   Buffer entries;                    ///< by block, u32: 0, or 1 + its slot
+  Buffer marks;                      ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
   std::atomic<CachePolicy> policy{CachePolicy::kNone};
@@ -84,6 +85,11 @@ struct BlockCache::Impl {
     HMANN_CHECK(block < blocks);
     return std::atomic_ref(reinterpret_cast<std::uint32_t*>(entries.data())[block]);
   }
+  std::atomic_ref<std::uint64_t> Mark(std::uint64_t block) {
+    HMANN_CHECK(block < blocks);
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(marks.data())[block / 64]);
+  }
+  static std::uint64_t Bit(std::uint64_t block) { return std::uint64_t{1} << block % 64; }
   std::byte* Copy(std::uint64_t slot) { return copies.data() + slot * block_bytes; }
   std::uint64_t Room(std::uint64_t page) const { return std::min(page_blocks, slots - page * page_blocks) - pages[page].used; }
 
@@ -99,7 +105,11 @@ struct BlockCache::Impl {
 
   void Flush(std::uint64_t number) {
     Page& page = pages[number];
-    for (std::uint64_t i = 0; i < page.used; ++i) Entry(owner[number * page_blocks + i]).store(0, std::memory_order_relaxed);
+    for (std::uint64_t i = 0; i < page.used; ++i) {
+      const std::uint64_t block = owner[number * page_blocks + i];
+      Entry(block).store(0, std::memory_order_relaxed);
+      Mark(block).fetch_and(~Bit(block), std::memory_order_relaxed);
+    }
     flushed.fetch_add(page.used, std::memory_order_relaxed);
     page.used = 0;
   }
@@ -120,6 +130,7 @@ struct BlockCache::Impl {
     std::memcpy(Copy(slot), bytes, block_bytes);
     owner[slot] = block;
     Entry(block).store(static_cast<std::uint32_t>(slot + 1), std::memory_order_release);
+    Mark(block).fetch_or(Bit(block), std::memory_order_relaxed);
     filled.fetch_add(1, std::memory_order_relaxed);
     return Outcome::kTaken;
   }
@@ -148,6 +159,7 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
   impl->page_shift = std::countr_zero(impl->page_blocks);
   HMANN_ASSIGN_OR_RETURN(impl->copies, Buffer::Allocate(slots * block_bytes));
   HMANN_ASSIGN_OR_RETURN(impl->entries, Buffer::Allocate(blocks * sizeof(std::uint32_t)));
+  HMANN_ASSIGN_OR_RETURN(impl->marks, Buffer::Allocate((blocks + 63) / 64 * sizeof(std::uint64_t)));
   impl->owner.resize(slots);
   impl->pages = std::vector<Page>((slots + impl->page_blocks - 1) / impl->page_blocks);
   impl->policy = policy;
@@ -160,6 +172,10 @@ void BlockCache::SetPolicy(CachePolicy policy) { impl_->policy.store(policy, std
 bool BlockCache::Read(std::uint64_t block, std::uint32_t offset, std::span<std::byte> out) {
   Impl& impl = *impl_;
   if (impl.policy.load(std::memory_order_relaxed) == CachePolicy::kNone) return false;
+  if ((impl.Mark(block).load(std::memory_order_relaxed) & Impl::Bit(block)) == 0) {
+    impl.Count(&Tally::misses);
+    return false;
+  }
   const auto entry = impl.Entry(block);
   const std::uint32_t found = entry.load(std::memory_order_relaxed);
   if (found == 0) {
@@ -204,8 +220,8 @@ BlockCache::Stats BlockCache::stats() const {
   stats.declined = impl.declined.load(std::memory_order_relaxed);
   stats.capacity_bytes = impl.slots * impl.block_bytes;
   stats.used_bytes = (std::max(stats.filled, stats.flushed) - stats.flushed) * impl.block_bytes;
-  stats.index_bytes =
-      impl.entries.size() + impl.owner.size() * sizeof(impl.owner[0]) + impl.pages.size() * sizeof(Page) + sizeof(impl.tallies);
+  stats.index_bytes = impl.entries.size() + impl.marks.size() + impl.owner.size() * sizeof(impl.owner[0]) +
+                      impl.pages.size() * sizeof(Page) + sizeof(impl.tallies);
   return stats;
 }
 

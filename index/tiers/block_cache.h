@@ -22,7 +22,7 @@ absl::StatusOr<CachePolicy> ParseCachePolicy(std::string_view name);
 /// a cache of less than 512) in FIFO order, and a page is flushed as a whole when its turn comes. The policy can be changed while others
 /// read.
 ///
-/// A miss costs a relaxed load of the policy and one of the index entry. A hit pins its page while it copies; Offer never waits for a pin,
+/// A miss costs a relaxed load of the policy and one of a bit. A hit pins its page while it copies; Offer never waits for a pin,
 /// it declines the block.
 class BlockCache {
  public:
