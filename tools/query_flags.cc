@@ -32,7 +32,7 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
       ->check(CLI::Range(0.0, 1e6));
   AddParsed<Prefetch>(
       app, "--prefetch", ParsePrefetch, [search](Prefetch prefetch) { search->prefetch = prefetch; },
-      "how early slow records are asked for: ahead (default), round, off, helper; answers are the same");
+      "how early slow records are asked for: round (default), ahead, off, helper; answers are the same");
   app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--query-threads", search->query_threads, "threads of one query in L0 (beams only)")
       ->check(CLI::Range(1, 64))

@@ -112,7 +112,7 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "prefetch"}));
     HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
     HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
-    HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "ahead"));
+    HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "round"));
     HMANN_ASSIGN_OR_RETURN(search_.prefetch, ParsePrefetch(prefetch));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l1, NumberIn(setting, "ef_l1", 1, kMaxEf));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l0, NumberIn(setting, "ef_l0", 0, kMaxEf));

@@ -15,7 +15,8 @@ enum class Walk : std::uint8_t { kDefault = 0, kBeams = 1, kPool = 2, kGated = 3
 std::string_view Name(Walk walk);  ///< "default", "beams", "pool", "gated"
 absl::StatusOr<Walk> ParseWalk(std::string_view name);
 
-/// How early a walk's records are asked for. Never changes an answer.
+/// How early a walk's records are asked for. Never changes an answer. On 1M SIFT vectors, +300 ns, one thread of two cores, median us of a
+/// query: pool round 112, ahead 115, helper 137, off 321; gated round 80, helper 83, ahead 88, off 101.
 enum class Prefetch : std::uint8_t {
   kAhead = 0,   ///< while L1 is searched, what L0 will need first; then a step's records together
   kOff = 1,     ///< nothing ahead: each record is waited for when its turn comes
@@ -45,8 +46,8 @@ struct SearchOptions {
   std::int64_t cells = -1;  ///< gated: cells that are scored before the first read; -1: a sensible default
   std::uint32_t width = 0;  ///< gated: records that a round reads; 0: a sensible default
   float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
-  Prefetch prefetch = Prefetch::kAhead;
-  std::uint32_t query_threads = 1;  ///< Thr: threads of one query in L0 (`beams` only)
+  Prefetch prefetch = Prefetch::kRound;  ///< what measured best on two cores; see Prefetch
+  std::uint32_t query_threads = 1;       ///< Thr: threads of one query in L0 (`beams` only)
 
   /// Errors: INVALID_ARGUMENT naming the field for k = 0, k > n, a width above kMaxEf, query_threads = 0 or above 64.
   absl::Status Validate(std::uint64_t n) const;
