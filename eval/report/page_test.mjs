@@ -256,9 +256,9 @@ test("on a disk: a table for each recall, the disk by itself and the memory", as
     slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, ...more });
   const rival = { ratio: 1, slow_reads: null, slow_bytes: null, rounds: null, io_reads: null, blocks: 300, qps: 200 };
   const depths = [1, 64].map((depth) => ({ depth, iops: 1000 * depth, mean_us: 41, p50_us: 40, p99_us: 90, reads: 1000 }));
-  const disk = { measured: [1, 2].map((threads) => ({ path: "/work/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000,
+  const disk = { measured: [1, 2].map((threads) => ({ path: "/sweep/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000,
     memory: { limit_bytes: 2 ** 27, limit_given: false, index_file_bytes: 2 ** 28, cgroup_version: 1,
-      contestants: [{ contestant: "hmann", index_file: "/work/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
+      contestants: [{ contestant: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
     rows: [row(1, "hmann, 1 thread"), row(1, "hnswlib, 1 thread", rival), row(10, "hmann, 1 thread", { qps: null, ratio: null }), row(10, "hnswlib, 1 thread", rival)] };
   const file = join(folder, "disk.html");
   writeFileSync(file, readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify({ ...results, disk }).replaceAll("<", "\\u003c")));
