@@ -206,3 +206,16 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
   }
   return plot;
 }
+
+/** Queries a second at a recall, with a bar in the colour of `name` beside those of other rows, of which `most` is the longest. */
+function speedCell(row, at, most, name) {
+  const speed = element("td", "", row);
+  if (at.qps === null) {
+    text(speed, "span", "not reached", "quiet");
+  } else {
+    text(speed, "b", formatFigure(at.qps)).dataset.qps = at.qps;
+    text(speed, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
+    const bar = paint(element("span", "bar", element("span", "track", speed)), name);
+    bar.style.width = `${Math.max(2, (100 * at.qps) / most)}px`;
+  }
+}

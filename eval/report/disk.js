@@ -11,15 +11,7 @@ function plainTable(host, titles, rows) {
 }
 
 function diskCells(row, at, most) {
-  const speed = element("td", "", row);
-  if (at.qps === null) {
-    text(speed, "span", "not reached", "quiet");
-  } else {
-    text(speed, "b", formatFigure(at.qps)).dataset.qps = at.qps;
-    text(speed, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
-    const bar = paint(element("span", "bar", element("span", "track", speed)), at.contestant);
-    bar.style.width = `${Math.max(2, (100 * at.qps) / most)}px`;
-  }
+  speedCell(row, at, most, at.contestant);
   const shown = (value, format = formatFigure) => text(row, "td", value === null ? "" : format(value));
   shown(at.ratio, formatRatio);
   for (const key of ["mean_us", "p99_us", "io_reads", "slow_reads", "slow_bytes", "rounds", "blocks"]) shown(at[key]);

@@ -1,15 +1,7 @@
 // Two memories, one of them emulated: a table of bars for each recall.
 
 function tierCells(row, line, at, most) {
-  const speed = element("td", "", row);
-  if (at.qps === null) {
-    text(speed, "span", "not reached", "quiet");
-  } else {
-    text(speed, "b", formatFigure(at.qps)).dataset.qps = at.qps;
-    text(speed, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
-    const bar = paint(element("span", "bar", element("span", "track", speed)), line.name);
-    bar.style.width = `${Math.max(2, (100 * at.qps) / most)}px`;
-  }
+  speedCell(row, at, most, line.name);
   text(row, "td", at.ratio === null ? "" : formatRatio(at.ratio));
   text(row, "td", at.of_all_dram === null ? "" : `${(100 * at.of_all_dram).toFixed(1)} %`);
   text(row, "td", at.without_latency === null ? "" : `${formatFigure(at.without_latency)} (${(100 * at.of_without_latency).toFixed(0)} %)`);
