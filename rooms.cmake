@@ -63,3 +63,42 @@ function(hmann_bench name)
   endforeach()
   target_link_libraries(${name} PRIVATE ${B_LINKS} benchmark::benchmark benchmark::benchmark_main)
 endfunction()
+
+# hmann_kernel_tests(index/distance distance TEST distance_test NEON a.cc ... [HEADERS x.h ...] [FLAGS ...])
+# What kernels owe besides their test: symbols and instructions of the objects (a sanitizer or coverage adds its own); that on a CPU without
+# AVX nothing outside the kernel files uses it; and the NEON kernels beside the scalar ones, cross-compiled and emulated. NEON sources need
+# neither gtest nor absl and are linked statically, so they need no sysroot. Tests are named <prefix>_...
+function(hmann_kernel_tests room prefix)
+  cmake_parse_arguments(K "" "TEST" "NEON;HEADERS;FLAGS" ${ARGN})
+  hmann_target_name(${room} target)
+  set(x86 FALSE)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(x86 TRUE)
+  endif()
+  if(x86 AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize|--coverage")
+    add_test(NAME ${prefix}_kernel_objects COMMAND sh ${CMAKE_SOURCE_DIR}/index/distance/check_kernel_objects.sh
+      ${CMAKE_NM} ${CMAKE_OBJDUMP} $<TARGET_OBJECTS:${target}> COMMAND_EXPAND_LISTS)
+    set_tests_properties(${prefix}_kernel_objects PROPERTIES LABELS "fast;per_isa")
+  endif()
+  find_program(QEMU_X86_64 NAMES qemu-x86_64 qemu-x86_64-static)
+  if(QEMU_X86_64 AND x86 AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize|--coverage|-march")
+    add_test(NAME ${prefix}_test_without_avx COMMAND ${QEMU_X86_64} -cpu Nehalem $<TARGET_FILE:${K_TEST}>)
+    set_tests_properties(${prefix}_test_without_avx PROPERTIES LABELS "per_isa" TIMEOUT 300)
+  endif()
+  find_program(AARCH64_CXX NAMES aarch64-linux-gnu-g++)
+  find_program(QEMU_AARCH64 NAMES qemu-aarch64 qemu-aarch64-static)
+  if(NOT (AARCH64_CXX AND QEMU_AARCH64 AND x86))
+    message(STATUS "NEON kernels of ${room} are not tested: needs aarch64-linux-gnu-g++ and qemu-aarch64")
+    return()
+  endif()
+  list(TRANSFORM K_NEON PREPEND ${CMAKE_SOURCE_DIR}/)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/${room}/*.def)
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/${prefix}_conformance_aarch64)
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${AARCH64_CXX} -std=c++20 -O3 -ffp-contract=off ${K_FLAGS} -Wall -Wextra -static -I${CMAKE_SOURCE_DIR} ${K_NEON} -o ${program}
+    DEPENDS ${K_NEON} ${headers} ${K_HEADERS}
+    COMMENT "Cross-compiling the NEON kernels of ${room}" VERBATIM)
+  add_custom_target(${prefix}_conformance_program ALL DEPENDS ${program})
+  add_test(NAME ${prefix}_conformance_neon COMMAND ${QEMU_AARCH64} ${program} neon scalar)
+  set_tests_properties(${prefix}_conformance_neon PROPERTIES LABELS "per_isa" TIMEOUT 300)
+endfunction()
