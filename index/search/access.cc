@@ -8,7 +8,7 @@ namespace hmann {
 
 ManagedAccess::ManagedAccess(const PlacedIndex& index)
     : index_(index),
-      record_bytes_(std::max(index.records.regions[0].record_bytes, index.records.regions[1].record_bytes)),
+      record_bytes_(index.MostRecordBytes()),
       copied_(std::max<std::size_t>(kWalksInFlight * index.records.max_links, kMaxWidth)) {
   if (index.emulated != nullptr) lines_.emplace(index.emulated);
   if (index.cache != nullptr) copies_.resize(copied_.size() * record_bytes_);

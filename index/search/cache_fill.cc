@@ -11,8 +11,7 @@ bool ByBlock(const PlacedIndex& index) { return index.blocks != nullptr; }
 std::uint64_t Units(const PlacedIndex& index) { return ByBlock(index) ? index.records.TotalBytes() / kBlockBytes : index.records.n; }
 
 std::uint32_t UnitBytes(const PlacedIndex& index) {
-  if (ByBlock(index)) return kBlockBytes;
-  return std::max(index.records.regions[0].record_bytes, index.records.regions[1].record_bytes);
+  return ByBlock(index) ? static_cast<std::uint32_t>(kBlockBytes) : index.MostRecordBytes();
 }
 
 }  // namespace

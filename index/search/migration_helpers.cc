@@ -8,16 +8,9 @@
 #include "index/search/placed_index.h"
 
 namespace hmann {
-namespace {
-
-std::size_t LargestRecord(const RecordLayout& records) {
-  return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes);
-}
-
-}  // namespace
 
 MigrationSpace::MigrationSpace(const PlacedIndex& index)
-    : index_(index), record_bytes_(LargestRecord(index.records)), slots_(kSlots), bytes_(kSlots * record_bytes_) {}
+    : index_(index), record_bytes_(index.MostRecordBytes()), slots_(kSlots), bytes_(kSlots * record_bytes_) {}
 
 void MigrationSpace::Begin() {
   posts_.Clear();

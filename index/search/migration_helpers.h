@@ -33,8 +33,6 @@ class MigrationSpace {
 
   /// Helper's side: makes the next copy that is still wanted; false when there is none.
   bool CopyOne(EmulatedLines* lines);
-  /// Whether CopyOne would find something.
-  bool HasWork() const { return copied_.load(std::memory_order_relaxed) != posted_.load(std::memory_order_acquire); }
 
  private:
   static constexpr std::uint32_t kSlots = 512;
@@ -61,8 +59,6 @@ class MigrationHelpers {
   MigrationHelpers(int threads, EmulatedBus* emulated);
   ~MigrationHelpers();
   MigrationHelpers(const MigrationHelpers&) = delete;
-
-  int threads() const { return static_cast<int>(threads_.size()); }
 
   /// A searcher comes and goes; each belongs to the helper that has the fewest.
   void Add(MigrationSpace* space);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -43,6 +44,8 @@ struct PlacedIndex {
   SearchContext Context() const { return {layers.n(), n1(), sketcher != nullptr, blocks != nullptr, far}; }
   const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
+  /// Of the longest record: that of an unpromoted node.
+  std::uint32_t MostRecordBytes() const { return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes); }
   const std::byte* Record(NodeId id) const { return l0 + records.Offset(id); }
   /// Links of `id` within its record: padded with kNoNode to records.max_links. A link >= n ends the list too: it stands in a corrupt file
   /// only.
