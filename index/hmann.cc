@@ -38,16 +38,13 @@ class SearcherImpl {
                           const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
                           const SearchLimits& limits) {
     if (index_->on_block_tier()) return blocks_.SearchMany(n, query, options, in_flight, done, counters, limits);
-    HMANN_RETURN_IF_ERROR(options.Validate(index_->info().n));
-    for (std::size_t i = 0; i < n; ++i) done(i, direct_.Search(query(i), options, &answer_, counters, limits), answer_);
-    return absl::OkStatus();
+    return direct_.SearchMany(n, query, options, in_flight, done, counters, limits);
   }
 
  private:
   std::shared_ptr<const Index> index_;
   QueryRunner direct_;
   BlockRunner blocks_;
-  std::vector<Neighbour> answer_;
 };
 
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress) { return BuildIndex(options, progress); }

@@ -90,8 +90,8 @@ class Searcher {
   absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters = nullptr,
                       const SearchLimits& limits = {});
 
-  /// Answers queries 0 .. n - 1 as Search does, in any order. On a block tier up to `in_flight` (at most 256) of them are under way at
-  /// once, so that the thread computes for one while the device reads for others; elsewhere one follows the other. `query(i)` points to
+  /// Answers queries 0 .. n - 1 as Search does, in any order. Up to `in_flight` (at most 256) of them are under way at once, so that the
+  /// thread computes for one while memory or the device reads for others: four in DRAM, eight and more on a device. `query(i)` points to
   /// query i and is called when it begins; `done(i, status, answer)` is called once for each, from this thread; it may take the answer's
   /// content. Errors: INVALID_ARGUMENT for the options, and what prevents all queries; those of one query go to `done`.
   absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,

@@ -59,34 +59,90 @@ struct LayerScratch {
   RowBatch batch;
 };
 
+/// A step of a layer search comes in two halves, so that other work can be done while memory is waited for: *gather* leaves the neighbours
+/// of a node in scratch.batch, their rows on the way to the cache; *score* computes their distances.
+
 /// Greedy descent (ef = 1): moves to the nearest neighbour until none is nearer. Algorithm 2's way through the layers above L1.
-/// Returns the local minimum reached from `entry`; ties go to the smaller id.
-template <typename Counters>
-NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
-  RowBatch& batch = scratch.batch;
-  batch.Reserve(layer.max_degree);
-  DistanceKey best = layer.kernels->one(query, layer.Row(entry), layer.kernels->dim);
-  counters.Distances(1);
-  for (;;) {
-    const NodeId* links = layer.Links(entry);
+class GreedyWalk {
+ public:
+  template <typename Counters>
+  void Open(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
+    scratch.batch.Reserve(layer.max_degree);
+    nearest_ = entry;
+    key_ = layer.kernels->one(query, layer.Row(entry), layer.kernels->dim);
+    counters.Distances(1);
+  }
+
+  void Gather(const LayerView& layer, LayerScratch& scratch) const {
+    const NodeId* links = layer.Links(nearest_);
+    RowBatch& batch = scratch.batch;
     batch.size = 0;
     for (std::uint32_t i = 0; i < layer.max_degree && links[i] < layer.nodes; ++i) {
       const std::byte* row = layer.Row(links[i]);
       PrefetchLines(row, PrefetchBytes(*layer.kernels));
       batch.Add(links[i], row);
     }
+  }
+
+  /// Returns whether a neighbour was nearer; ties go to the smaller id.
+  template <typename Counters>
+  bool Score(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters) {
+    RowBatch& batch = scratch.batch;
     batch.Score(*layer.kernels, query);
     counters.Distances(batch.size);
     counters.Expanded();
-    const NodeId from = entry;
+    const NodeId from = nearest_;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
-      if (batch.keys[i] < best || (batch.keys[i] == best && entry != from && batch.ids[i] < entry)) {
-        best = batch.keys[i];
-        entry = batch.ids[i];
+      if (batch.keys[i] < key_ || (batch.keys[i] == key_ && nearest_ != from && batch.ids[i] < nearest_)) {
+        key_ = batch.keys[i];
+        nearest_ = batch.ids[i];
       }
     }
-    if (entry == from) return entry;
+    return nearest_ != from;
   }
+
+  NodeId nearest() const { return nearest_; }
+
+ private:
+  NodeId nearest_ = 0;
+  DistanceKey key_ = 0;
+};
+
+/// A whole greedy descent of one layer: returns the local minimum reached from `entry`.
+template <typename Counters>
+NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
+  GreedyWalk walk;
+  walk.Open(layer, query, entry, scratch, counters);
+  do walk.Gather(layer, scratch);
+  while (walk.Score(layer, query, scratch, counters));
+  return walk.nearest();
+}
+
+/// First half of a step of SearchLayer: expands the nearest unexpanded candidate. scratch.batch has room for layer.max_degree.
+inline void GatherNeighbours(const LayerView& layer, LayerScratch& scratch) {
+  RowBatch& batch = scratch.batch;
+  const std::size_t row_bytes = PrefetchBytes(*layer.kernels);
+  batch.size = scratch.visited.InsertNew(layer.Links(scratch.beam.PopNext()), layer.max_degree, layer.nodes, batch.ids.data());
+  for (std::uint32_t i = 0; i < batch.size; ++i) {
+    batch.rows[i] = layer.Row(batch.ids[i]);
+    PrefetchLines(batch.rows[i], row_bytes);
+  }
+}
+
+/// Second half: what was gathered goes into the beam.
+template <typename Counters>
+void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters) {
+  RowBatch& batch = scratch.batch;
+  batch.Score(*layer.kernels, query);
+  counters.Distances(batch.size);
+  counters.Expanded();
+  for (std::uint32_t i = 0; i < batch.size; ++i) scratch.beam.Insert(batch.keys[i], batch.ids[i]);
+  counters.Stepped(scratch.beam);
+}
+
+/// The links of the candidate that is nearest among the unexpanded, if it is one of `window`.
+inline void PrefetchNextLinks(const LayerView& layer, const Beam& beam, std::uint32_t window) {
+  if (beam.HasNext(window)) PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
 }
 
 /// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates that scratch.beam already holds unexpanded
@@ -95,27 +151,13 @@ NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry
 template <typename Counters>
 bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t window, LayerScratch& scratch, Counters& counters,
                  std::uint64_t most_steps = ~std::uint64_t{0}) {
-  Beam& beam = scratch.beam;
-  RowBatch& batch = scratch.batch;
-  batch.Reserve(layer.max_degree);
-  const std::size_t row_bytes = PrefetchBytes(*layer.kernels);
-  for (; beam.HasNext(window); --most_steps) {
+  scratch.batch.Reserve(layer.max_degree);
+  for (; scratch.beam.HasNext(window); --most_steps) {
     if (most_steps == 0) return false;
-    const NodeId* links = layer.Links(beam.PopNext());
-    batch.size = 0;
-    for (std::uint32_t i = 0; i < layer.max_degree && links[i] < layer.nodes; ++i) {
-      if (!scratch.visited.Insert(links[i])) continue;
-      const std::byte* row = layer.Row(links[i]);
-      PrefetchLines(row, row_bytes);
-      batch.Add(links[i], row);
-    }
+    GatherNeighbours(layer, scratch);
     // The runner-up is the next to be expanded unless a neighbour beats it: its links are on their way meanwhile.
-    if (beam.HasNext(window)) PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
-    batch.Score(*layer.kernels, query);
-    counters.Distances(batch.size);
-    counters.Expanded();
-    for (std::uint32_t i = 0; i < batch.size; ++i) beam.Insert(batch.keys[i], batch.ids[i]);
-    counters.Stepped(beam);
+    PrefetchNextLinks(layer, scratch.beam, window);
+    ScoreNeighbours(layer, query, scratch, counters);
   }
   return true;
 }

@@ -36,6 +36,25 @@ class VisitedSet {
     return true;
   }
 
+  /// Inserts a list of links, which ends at `most` or at the first that is not below `n`, and writes those that are new to `fresh` (room
+  /// for `most`), in order; returns how many. Whether a link is new is a coin toss to the branch predictor, so nothing branches on it.
+  std::uint32_t InsertNew(const NodeId* links, std::uint32_t most, NodeId n, NodeId* fresh) {
+    while ((size_ + most) * 2 > slots_.size()) Grow();
+    const std::size_t mask = slots_.size() - 1;
+    NodeId* const slots = slots_.data();
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < most && links[i] < n; ++i) {
+      const NodeId node = links[i];
+      std::size_t slot = Home(node) & mask;
+      while (slots[slot] != kNoNode && slots[slot] != node) slot = (slot + 1) & mask;
+      fresh[count] = node;
+      count += slots[slot] == kNoNode ? 1 : 0;
+      slots[slot] = node;
+    }
+    size_ += count;
+    return count;
+  }
+
   bool Contains(NodeId node) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t slot = Home(node) & mask; slots_[slot] != kNoNode; slot = (slot + 1) & mask) {

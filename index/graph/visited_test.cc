@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
@@ -34,6 +35,29 @@ TEST(VisitedSet, DoesWhatASetDoesWhileItGrowsAndShrinks) {
     for (const std::uint64_t count : {20000, 10, 10, 10, 10, 10, 10, 10, 10, 3000, 0, 10, 127, 128, 129}) {
       visited.Clear();
       ASSERT_NO_FATAL_FAILURE(InsertMany(visited, seed * 100 + count, count, count % 2 == 0 ? kMaxNodes + 1 : 2 * count));
+    }
+  }
+}
+
+TEST(VisitedSet, ALinkListIsInsertedAsLinkByLink) {
+  constexpr NodeId kNodes = 5000;
+  VisitedSet listed, single;
+  std::uint64_t counter = 0;
+  for (int round = 0; round < 3; ++round) {
+    listed.Clear();
+    single.Clear();
+    for (int list = 0; list < 400; ++list) {
+      NodeId links[24], fresh[24];
+      // Repeats within a list and links that end it, as a damaged file may hold them.
+      for (NodeId& link : links) link = static_cast<NodeId>(RandomBelow(5, counter++, kNodes + 60));
+      const std::uint32_t most = static_cast<std::uint32_t>(RandomBelow(5, counter++, 25));
+      std::vector<NodeId> expected;
+      for (std::uint32_t i = 0; i < most && links[i] < kNodes; ++i) {
+        if (single.Insert(links[i])) expected.push_back(links[i]);
+      }
+      const std::uint32_t count = listed.InsertNew(links, most, kNodes, fresh);
+      ASSERT_EQ(std::vector<NodeId>(fresh, fresh + count), expected);
+      ASSERT_EQ(listed.size(), single.size());
     }
   }
 }

@@ -50,10 +50,8 @@ class BestFirstWalk {
   /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
   void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounterType& counters) {
     Bind(index, query, scratch, counters);
-    scratch.batch.size = 0;
-    wanted_size_ = 0;
-    if (scratch.visited.Insert(node)) Meet(node);
-    step_ = Step::kVectors;
+    scratch.batch.ids[0] = node;
+    Meet(scratch.visited.Insert(node) ? 1 : 0);
   }
 
   bool Done() const { return step_ == Step::kDone; }
@@ -112,25 +110,30 @@ class BestFirstWalk {
     }
   }
 
-  /// A node met for the first time: scored from fast memory if promoted, else its record is wanted.
-  void Meet(NodeId node) {
-    if (node < index_->n1()) {
-      const std::byte* row = index_->FastRow(node);
-      PrefetchLines(row, PrefetchBytes(index_->kernels));
-      scratch_->batch.Add(node, row);
-    } else {
-      wanted_[wanted_size_++] = node;
+  /// The first `fresh` of the batch's ids are met for the first time: the promoted ones stay in it, to be scored from fast memory; the
+  /// others' records are wanted.
+  void Meet(std::uint32_t fresh) {
+    RowBatch& batch = scratch_->batch;
+    batch.size = 0;
+    wanted_size_ = 0;
+    const NodeId n1 = index_->n1();
+    for (std::uint32_t i = 0; i < fresh; ++i) {
+      const NodeId node = batch.ids[i];
+      const bool promoted = node < n1;
+      batch.ids[batch.size] = wanted_[wanted_size_] = node;
+      batch.size += promoted ? 1 : 0;
+      wanted_size_ += promoted ? 0 : 1;
     }
+    for (std::uint32_t i = 0; i < batch.size; ++i) {
+      batch.rows[i] = index_->FastRow(batch.ids[i]);
+      PrefetchLines(batch.rows[i], PrefetchBytes(index_->kernels));
+    }
+    step_ = Step::kVectors;
   }
 
   void AbsorbLinks(const std::byte* record) {
-    const NodeId* links = index_->Links(wanted_[0], record);
-    scratch_->batch.size = 0;
-    wanted_size_ = 0;
-    for (std::uint32_t i = 0; i < index_->records.max_links && links[i] < index_->layers.n(); ++i) {
-      if (scratch_->visited.Insert(links[i])) Meet(links[i]);
-    }
-    step_ = Step::kVectors;
+    Meet(scratch_->visited.InsertNew(index_->Links(wanted_[0], record), index_->records.max_links, index_->layers.n(),
+                                     scratch_->batch.ids.data()));
   }
 
   void AbsorbVectors(std::span<const std::byte* const> records) {

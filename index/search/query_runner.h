@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,28 +13,41 @@
 #include "index/search/access.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/drivers.h"
-#include "index/search/gated_walk.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
+#include "index/search/query_flight.h"
 
 namespace hmann {
 
-/// Runs Algorithms 2 and 3 for one query at a time on an index whose L0 is addressable, with scratch that is kept between queries. One per
-/// thread.
+/// Runs Algorithms 2 and 3 on an index whose L0 is addressable, with scratch that is kept between queries. One per thread.
 class QueryRunner {
  public:
   /// `index` must outlive the runner.
-  explicit QueryRunner(const PlacedIndex& index) : index_(index), query_(index.kernels.row_bytes), plain_access_(index) {}
+  explicit QueryRunner(const PlacedIndex& index) : index_(index) {}
 
   /// See hmann::Searcher::Search.
   absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
                       const SearchLimits& limits);
 
+  /// See hmann::Searcher::SearchMany.
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
+                          std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
+                          const SearchLimits& limits);
+
  private:
+  /// A query on its way, with its own way to the records.
+  template <typename WalkCounterType, typename Access>
+  struct Seat {
+    explicit Seat(const PlacedIndex& index) : flight(index), access(index) {}
+    QueryFlight<WalkCounterType, Access> flight;
+    Access access;
+    std::size_t which = 0;  ///< number of its query
+  };
   /// One query thread's part of `--walk beams`: the beams that are in flight, each with the scratch of its own that makes it independent
   /// of the others, and what all beams of the thread have found and counted.
   template <typename WalkCounterType>
-  struct alignas(kCacheLineBytes) Flight {
+  struct alignas(kCacheLineBytes) BeamsPart {
     LayerScratch scratch[kWalksInFlight];
     BestFirstWalk<WalkCounterType> walks[kWalksInFlight];
     RecordPointers records;
@@ -43,37 +56,33 @@ class QueryRunner {
     absl::Status status;
     std::unique_ptr<ManagedAccess> access;  ///< of every part but the first
   };
-  template <typename WalkCounterType>
+  template <typename WalkCounterType, typename Access>
   struct State {
-    WalkCounterType counters;
-    BestFirstWalk<WalkCounterType> pool;
-    GatedWalk<WalkCounterType> gated;
-    std::vector<Flight<WalkCounterType>> flights;  ///< one per query thread
+    std::vector<std::unique_ptr<Seat<WalkCounterType, Access>>> seats;
+    std::vector<BeamsPart<WalkCounterType>> parts;  ///< one per query thread
+    std::vector<Neighbour> answer;
   };
 
-  template <typename WalkCounterType>
-  absl::Status RunWithAccess(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType>& state,
-                             std::vector<Neighbour>* out);
+  /// Calls run(state) with the state for what `options` ask of the tier, and whether to count.
+  template <typename Run>
+  absl::Status WithState(const SearchOptions& options, bool counts, const Run& run);
+  template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
+  absl::Status RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const SearchOptions& options,
+                       std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits);
   template <typename WalkCounterType, typename Access>
-  absl::Status Run(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType>& state, Access& access);
+  absl::Status RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType, Access>& state,
+                        Seat<WalkCounterType, Access>& seat);
+  /// The beams of candidates [first, last) of what L1 found for `flight`, kWalksInFlight at a time.
   template <typename WalkCounterType, typename Access>
-  absl::Status RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType>& state, Access& access);
-  /// The beams of candidates [first, last) of scratch_.beam, a flight at a time.
-  template <typename WalkCounterType, typename Access>
-  absl::Status RunFlights(std::size_t first, std::size_t last, const SearchOptions& options, StopCheck& stop,
-                          Flight<WalkCounterType>& flight, Access& access) const;
-  template <typename Access>
-  void Answer(std::uint32_t k, Access& access, std::vector<Neighbour>* out);
+  absl::Status RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const SearchOptions& options,
+                       StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const;
 
   const PlacedIndex& index_;
-  std::vector<std::byte> query_;  ///< in stored form
-  LayerScratch scratch_;
-  RecordPointers records_;
-  PlainAccess plain_access_;
-  std::unique_ptr<ManagedAccess> managed_access_;  ///< made when a query asks for something that plain memory does not do
-  std::unique_ptr<ThreadPool> threads_;            ///< made at the first query with more than one thread
-  State<NullWalkCounters> plain_;
-  State<WalkCounters> counting_;
+  std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
+  State<NullWalkCounters, PlainAccess> plain_;
+  State<WalkCounters, PlainAccess> counting_;
+  State<NullWalkCounters, ManagedAccess> managed_;
+  State<WalkCounters, ManagedAccess> counting_managed_;
   VisitedSet read_;
 };
 

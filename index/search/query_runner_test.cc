@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <set>
 
@@ -256,6 +257,109 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
     EXPECT_EQ(limited.counters.expanded_l1, before.counters.expanded_l1);
     EXPECT_EQ(limited.counters.expanded_l0, before.counters.expanded_l0);
   }
+}
+
+/// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
+std::vector<Result> SearchTogether(QueryRunner& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
+                                   std::uint32_t in_flight, Counters* counters) {
+  std::vector<Result> results(queries.size());
+  std::vector<int> begun(queries.size()), ended(queries.size());
+  std::size_t open = 0, most_open = 0;
+  const absl::Status status = runner.SearchMany(
+      queries.size(),
+      [&](std::size_t i) {
+        ++begun[i];
+        most_open = std::max(most_open, ++open);
+        return queries[i].data();
+      },
+      options, in_flight,
+      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+        EXPECT_TRUE(done.ok()) << done;
+        ++ended[i];
+        --open;
+        results[i].nearest.swap(answer);
+      },
+      counters, {});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(begun, ::testing::Each(1));
+  EXPECT_THAT(ended, ::testing::Each(1));
+  EXPECT_EQ(most_open, std::min<std::size_t>(in_flight, queries.size()));
+  return results;
+}
+
+TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
+  const RandomIndex index({.n = 700, .n1 = 90, .m = 5, .dim = 12});
+  QueryRunner alone(index.placed()), together(index.placed());
+  std::vector<std::vector<std::byte>> queries;
+  for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = Walk::kPool},
+                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = Walk::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = Walk::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2}}) {
+    for (const std::uint32_t in_flight : {1u, 2u, 4u, 64u}) {
+      SCOPED_TRACE(absl::StrCat("k ", options.k, ", in flight ", in_flight));
+      Counters expected, counted;
+      const std::vector<Result> found = SearchTogether(together, queries, options, in_flight, &counted);
+      const std::vector<Result> uncounted = SearchTogether(together, queries, options, in_flight, nullptr);
+      for (std::size_t i = 0; i < queries.size(); ++i) {
+        const Result single = MustSearch(alone, queries[i], options);
+        ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found[i].nearest, single.nearest));
+        ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted[i].nearest, single.nearest));
+        expected += single.counters;
+      }
+      for (const CounterName& counter : CounterNames()) EXPECT_EQ(counted.*counter.value, expected.*counter.value) << counter.name;
+    }
+  }
+}
+
+TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
+  const RandomIndex index({.n = 300, .n1 = 40, .m = 4, .dim = 6, .dtype = DType::kF32});
+  QueryRunner runner(index.placed());
+  std::vector<std::vector<std::byte>> queries;
+  for (std::uint64_t i = 0; i < 9; ++i) queries.push_back(index.Query(i));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t wrong : {std::size_t{0}, std::size_t{5}, std::size_t{8}}) std::memcpy(queries[wrong].data(), &nan, sizeof(nan));
+  std::vector<absl::StatusCode> codes(queries.size(), absl::StatusCode::kUnknown);
+  ASSERT_TRUE(runner
+                  .SearchMany(
+                      queries.size(), [&](std::size_t i) { return queries[i].data(); }, {.k = 3}, 4,
+                      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+                        codes[i] = done.code();
+                        EXPECT_EQ(answer.size(), done.ok() ? 3u : 0u);
+                      },
+                      nullptr, {})
+                  .ok());
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    EXPECT_EQ(codes[i], i % 5 == 0 || i == 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk) << "query " << i;
+  }
+}
+
+TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
+  const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
+  QueryRunner runner(index.placed());
+  std::vector<std::vector<std::byte>> queries;
+  for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
+  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool};
+  const Result before = MustSearch(runner, queries[1], options);
+  std::vector<int> ended(queries.size());
+  std::atomic<bool> cancelled{false};
+  int given_up = 0;
+  ASSERT_TRUE(runner
+                  .SearchMany(
+                      queries.size(), [&](std::size_t i) { return queries[i].data(); }, options, 4,
+                      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>&) {
+                        ++ended[i];
+                        // The first that is answered ends the others, but for those that end before the next look at the limits.
+                        EXPECT_TRUE(done.ok() || absl::IsCancelled(done)) << done;
+                        given_up += done.ok() ? 0 : 1;
+                        cancelled = true;
+                      },
+                      nullptr, {.cancelled = &cancelled})
+                  .ok());
+  EXPECT_THAT(ended, ::testing::Each(1));
+  EXPECT_GE(given_up, 6);
+  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(SearchTogether(runner, queries, options, 3, nullptr)[1].nearest, before.nearest));
 }
 
 TEST(QueryRunner, DamagedLinksNeverCrashASearch) {

@@ -14,8 +14,8 @@ namespace hmann {
 template <typename WalkCounterType, typename Ahead>
 struct UpperObserver {
   WalkCounterType& counters;
-  Ahead* ahead = nullptr;  ///< of L1 only
-  std::uint32_t window = 0;
+  Ahead* ahead = nullptr;    ///< of L1 only
+  std::uint32_t window = 0;  ///< the same
 
   void Distances(std::size_t n) {
     if constexpr (WalkCounterType::kCounts) counters.total.distances_fast += n;
@@ -30,28 +30,99 @@ struct UpperObserver {
   }
 };
 
-/// Algorithm 2 down to L1: scratch.beam holds what L1 found, the nearest ef_l1 of it being W. Requires n1 > 0 and resolved options.
-/// Errors: those of `stop`.
+/// Algorithm 2 down to L1, a step at a time: scratch.beam then holds what L1 found, the nearest ef_l1 of it being W. Each step begins the
+/// way to the CPU of what the next one reads.
+template <typename WalkCounterType, typename Ahead>
+class UpperWalk {
+ public:
+  /// Requires n1 > 0 and resolved options; all are kept until Done.
+  void Open(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
+            WalkCounterType& counters, Ahead& ahead) {
+    index_ = &index;
+    query_ = query;
+    options_ = &options;
+    scratch_ = &scratch;
+    counters_ = &counters;
+    ahead_ = options.ef_l0 > 0 ? &ahead : nullptr;
+    OpenLayer(index.layers.top(), 0);
+  }
+
+  bool Done() const { return stage_ == Stage::kDone; }
+
+  void Step() {
+    const LayerView& view = index_->upper[layer_ - 1];
+    UpperObserver<WalkCounterType, Ahead> observer{*counters_};
+    switch (stage_) {
+      case Stage::kDescend:
+        greedy_.Gather(view, *scratch_);
+        stage_ = Stage::kScoreDescent;
+        return;
+      case Stage::kScoreDescent:
+        if (!greedy_.Score(view, query_, *scratch_, observer)) return OpenLayer(layer_ - 1, greedy_.nearest());
+        PrefetchLines(view.Links(greedy_.nearest()), view.max_degree * sizeof(NodeId));
+        stage_ = Stage::kDescend;
+        return;
+      case Stage::kGather:
+        GatherNeighbours(view, *scratch_);
+        // The runner-up is the next to be expanded unless a neighbour beats it.
+        PrefetchNextLinks(view, scratch_->beam, options_->ef_l1);
+        stage_ = Stage::kScore;
+        return;
+      case Stage::kScore:
+        observer.ahead = ahead_;
+        observer.window = options_->ef_l1;
+        ScoreNeighbours(view, query_, *scratch_, observer);
+        PrefetchNextLinks(view, scratch_->beam, options_->ef_l1);
+        stage_ = scratch_->beam.HasNext(options_->ef_l1) ? Stage::kGather : Stage::kDone;
+        return;
+      case Stage::kDone:
+        return;
+    }
+  }
+
+ private:
+  enum class Stage { kDescend, kScoreDescent, kGather, kScore, kDone };
+
+  void OpenLayer(std::uint32_t layer, NodeId entry) {
+    layer_ = layer;
+    const LayerView& view = index_->upper[layer - 1];
+    UpperObserver<WalkCounterType, Ahead> observer{*counters_};
+    PrefetchLines(view.Links(entry), view.max_degree * sizeof(NodeId));
+    if (layer >= 2) {
+      greedy_.Open(view, query_, entry, *scratch_, observer);
+      stage_ = Stage::kDescend;
+      return;
+    }
+    // A pool keeps what L1 scored beyond its efSearchL1 candidates: it costs nothing and spares L0 the distances.
+    std::uint32_t width = options_->ef_l1;
+    if (options_->walk != Walk::kBeams) width = std::max(width, static_cast<std::uint32_t>(options_->ef_l0));
+    if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
+    scratch_->batch.Reserve(view.max_degree);
+    OpenBeam(view, query_, entry, width, *scratch_, observer);
+    stage_ = Stage::kGather;
+  }
+
+  const PlacedIndex* index_ = nullptr;
+  const std::byte* query_ = nullptr;
+  const SearchOptions* options_ = nullptr;
+  LayerScratch* scratch_ = nullptr;
+  WalkCounterType* counters_ = nullptr;
+  Ahead* ahead_ = nullptr;
+  GreedyWalk greedy_;
+  std::uint32_t layer_ = 0;
+  Stage stage_ = Stage::kDone;
+};
+
+/// The whole of it. Errors: those of `stop`.
 template <typename WalkCounterType, typename Ahead>
 absl::Status SearchUpperLayers(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
                                WalkCounterType& counters, Ahead& ahead, StopCheck& stop) {
-  constexpr std::uint64_t kStepsBetweenChecks = 64;
-  UpperObserver<WalkCounterType, Ahead> above{counters};
-  NodeId entry = 0;
-  for (std::uint32_t layer = index.layers.top(); layer >= 2; --layer) {
-    entry = GreedySearch(index.upper[layer - 1], query, entry, scratch, above);
+  UpperWalk<WalkCounterType, Ahead> walk;
+  walk.Open(index, query, options, scratch, counters, ahead);
+  while (!walk.Done()) {
+    walk.Step();
+    HMANN_RETURN_IF_ERROR(stop.Step());
   }
-  UpperObserver<WalkCounterType, Ahead> in_l1{counters, options.ef_l0 > 0 ? &ahead : nullptr, options.ef_l1};
-  // A pool keeps what L1 scored beyond its efSearchL1 candidates: it costs nothing and spares L0 the distances.
-  std::uint32_t width = options.ef_l1;
-  if (options.walk != Walk::kBeams) width = std::max(width, static_cast<std::uint32_t>(options.ef_l0));
-  if (options.walk == Walk::kGated) width = std::max({width, options.k, static_cast<std::uint32_t>(options.cells)});
-  OpenBeam(index.upper[0], query, entry, width, scratch, in_l1);
-  if (stop.idle()) {
-    SearchLayer(index.upper[0], query, options.ef_l1, scratch, in_l1);
-    return absl::OkStatus();
-  }
-  while (!SearchLayer(index.upper[0], query, options.ef_l1, scratch, in_l1, kStepsBetweenChecks)) HMANN_RETURN_IF_ERROR(stop.Now());
   return absl::OkStatus();
 }
 
