@@ -18,9 +18,102 @@ constexpr std::size_t kShards = 64;
 using ReverseLink = std::uint64_t;
 ReverseLink MakeReverseLink(NodeId target, NodeId source) { return (static_cast<std::uint64_t>(target) << 32) | source; }
 
+/// The search for one node's neighbours, a step at a time: each step fetches what the next one reads.
+class NeighbourSearch {
+ public:
+  void Open(const InsertionGraph& graph, NodeId node, std::uint32_t width) {
+    graph_ = &graph;
+    node_ = node;
+    width_ = width;
+    level_ = graph.LevelOf(node);
+    query_ = graph.View(0).Row(node);
+    OpenLayer(graph.layers() - 1, 0);
+  }
+
+  /// Returns whether beam() holds what layer() has to offer; then NextLayer goes on.
+  bool Step() {
+    NullLayerCounters none;
+    switch (stage_) {
+      case Stage::kDescend:
+        greedy_.Gather(view_, scratch_);
+        stage_ = Stage::kScoreDescent;
+        return false;
+      case Stage::kScoreDescent:
+        stage_ = Stage::kDescend;
+        if (greedy_.Score(view_, query_, scratch_, none)) {
+          PrefetchLines(view_.Links(greedy_.nearest()), view_.max_degree * sizeof(NodeId));
+        } else {
+          OpenLayer(layer_ - 1, greedy_.nearest());
+        }
+        return false;
+      case Stage::kGather:
+        GatherNeighbours(view_, scratch_);
+        PrefetchNextLinks(view_, scratch_.beam, width_);
+        stage_ = Stage::kScore;
+        return false;
+      case Stage::kScore:
+        ScoreNeighbours(view_, query_, scratch_, none);
+        PrefetchNextLinks(view_, scratch_.beam, width_);
+        stage_ = scratch_.beam.HasNext(width_) ? Stage::kGather : Stage::kDone;
+        return stage_ == Stage::kDone;
+      case Stage::kDone:
+        return false;
+    }
+    return false;
+  }
+
+  /// Returns false below the last layer.
+  bool NextLayer() {
+    if (layer_ == 0) return false;
+    // All that was found here opens the next layer: what was visited may be met again there through other links.
+    scratch_.visited.Clear();
+    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
+    scratch_.beam.Reopen(width_);
+    view_ = graph_->View(--layer_);
+    scratch_.batch.Reserve(view_.max_degree);
+    stage_ = Stage::kGather;
+    return true;
+  }
+
+  bool Done() const { return stage_ == Stage::kDone; }
+  NodeId node() const { return node_; }
+  std::uint32_t layer() const { return layer_; }
+  const Beam& beam() const { return scratch_.beam; }
+
+ private:
+  enum class Stage { kDescend, kScoreDescent, kGather, kScore, kDone };
+
+  void OpenLayer(std::uint32_t layer, NodeId entry) {
+    layer_ = layer;
+    view_ = graph_->View(layer);
+    scratch_.batch.Reserve(view_.max_degree);
+    NullLayerCounters none;
+    if (layer > level_) {
+      greedy_.Open(view_, query_, entry, scratch_, none);
+      stage_ = Stage::kDescend;
+    } else {
+      OpenBeam(view_, query_, entry, width_, scratch_, none);
+      stage_ = Stage::kGather;
+    }
+  }
+
+  const InsertionGraph* graph_ = nullptr;
+  const std::byte* query_ = nullptr;
+  NodeId node_ = 0;
+  std::uint32_t level_ = 0, layer_ = 0, width_ = 0;
+  LayerView view_;
+  GreedyWalk greedy_;
+  LayerScratch scratch_;
+  Stage stage_ = Stage::kDone;
+};
+
+/// Nodes that one thread inserts at once, so that it computes for one while memory is on its way for the others.
+constexpr std::size_t kNodesInFlight = 4;
+
 /// What one thread needs while it inserts.
 struct InsertScratch {
-  LayerScratch search;
+  NeighbourSearch searches[kNodesInFlight];
+  RowBatch batch;
   std::vector<Candidate> candidates;
   std::vector<NodeId> selected;
   std::vector<std::vector<ReverseLink>> reverse;  ///< [layer * kShards + shard of the target]
@@ -34,12 +127,8 @@ class Inserter {
   }
 
   void InsertBatch(NodeId begin, NodeId end) {
-    pool_.ParallelFor(end - begin, 8, [&](std::size_t first, std::size_t last, int thread) {
-      for (std::size_t i = first; i < last; ++i) {
-        const NodeId node = begin + static_cast<NodeId>(i);
-        if (options_.left_out != nullptr && (*options_.left_out)[node]) continue;
-        LinkNode(node, scratch_[static_cast<std::size_t>(thread)]);
-      }
+    pool_.ParallelFor(end - begin, 32, [&](std::size_t first, std::size_t last, int thread) {
+      LinkNodes(begin + static_cast<NodeId>(first), begin + static_cast<NodeId>(last), scratch_[static_cast<std::size_t>(thread)]);
     });
     const std::size_t busy_layers = graph_.LevelOf(begin) + std::size_t{1};
     pool_.ParallelFor(busy_layers * kShards, 1, [&](std::size_t first, std::size_t last, int thread) {
@@ -48,29 +137,37 @@ class Inserter {
   }
 
  private:
-  /// Finds and sets the links of `node`. No link leads to a node of the batch yet, so the others of the batch search the graph as it was.
-  void LinkNode(NodeId node, InsertScratch& scratch) {
-    const LayerView bottom = graph_.View(0);
-    const std::byte* query = bottom.Row(node);
-    const std::uint32_t level = graph_.LevelOf(node);
-    NullLayerCounters counters;
-    LayerScratch& search = scratch.search;
-    OpenBeam(bottom, query, graph_.Descend(query, level, search), options_.ef_construction, search, counters);
-    for (std::uint32_t layer = level + 1; layer-- > 0;) {
-      SearchLayer(graph_.View(layer), query, options_.ef_construction, search, counters);
-      scratch.candidates.clear();
-      for (std::uint32_t i = 0; i < search.beam.size(); ++i) scratch.candidates.push_back({search.beam.key(i), search.beam.id(i)});
-      const std::uint32_t most = layer == 0 ? options_.bottom_links : options_.upper_links;
-      SelectNeighbours(scratch.candidates, std::min(most, graph_.max_degree(layer)), *bottom.kernels, bottom.rows, bottom.row_stride,
-                       &scratch.selected);
-      std::copy(scratch.selected.begin(), scratch.selected.end(), graph_.Links(layer, node));
-      for (NodeId target : scratch.selected) {
-        scratch.reverse[layer * kShards + target % kShards].push_back(MakeReverseLink(target, node));
+  /// Finds and sets the links of nodes [next, last). No link leads to a node of the batch yet, so that all of it search the graph as it
+  /// was.
+  void LinkNodes(NodeId next, NodeId last, InsertScratch& scratch) {
+    const auto open_next = [&](NeighbourSearch& search) {
+      while (next < last && options_.left_out != nullptr && (*options_.left_out)[next]) ++next;
+      if (next == last) return false;
+      search.Open(graph_, next++, options_.ef_construction);
+      return true;
+    };
+    std::size_t busy = 0;
+    for (NeighbourSearch& search : scratch.searches) busy += open_next(search) ? 1 : 0;
+    while (busy > 0) {
+      for (NeighbourSearch& search : scratch.searches) {
+        if (search.Done() || !search.Step()) continue;
+        SelectLinks(search, scratch);
+        if (!search.NextLayer() && !open_next(search)) --busy;
       }
-      // All that was found here opens the next layer: what was visited may be met again there through other links.
-      search.visited.Clear();
-      for (std::uint32_t i = 0; i < search.beam.size(); ++i) search.visited.Insert(search.beam.id(i));
-      search.beam.Reopen(options_.ef_construction);
+    }
+  }
+
+  void SelectLinks(const NeighbourSearch& search, InsertScratch& scratch) {
+    const NodeId node = search.node();
+    const std::uint32_t layer = search.layer();
+    scratch.candidates.clear();
+    for (std::uint32_t i = 0; i < search.beam().size(); ++i) scratch.candidates.push_back({search.beam().key(i), search.beam().id(i)});
+    const LayerView view = graph_.View(layer);
+    const std::uint32_t most = layer == 0 ? options_.bottom_links : options_.upper_links;
+    SelectNeighbours(scratch.candidates, std::min(most, view.max_degree), *view.kernels, view.rows, view.row_stride, &scratch.selected);
+    std::copy(scratch.selected.begin(), scratch.selected.end(), graph_.Links(layer, node));
+    for (NodeId target : scratch.selected) {
+      scratch.reverse[layer * kShards + target % kShards].push_back(MakeReverseLink(target, node));
     }
   }
 
@@ -103,7 +200,7 @@ class Inserter {
       return;
     }
     const LayerView view = graph_.View(layer);
-    RowBatch& batch = scratch.search.batch;
+    RowBatch& batch = scratch.batch;
     batch.Reserve(count + sources.size());
     batch.size = 0;
     const auto add = [&](NodeId id) {
