@@ -31,7 +31,7 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> OwnContestantNames(DType dtype, Metric metric) {
-  std::vector<std::string> names = {"hmann", "hmann-aa", "hnswlib"};
+  std::vector<std::string> names = {"hmann", "hmann-batch", "hmann-aa", "hnswlib"};
   if (dtype == DType::kU8 && metric == Metric::kL2) names.emplace_back("hnswlib-u8");
   names.emplace_back("faiss");
   return names;
@@ -41,19 +41,22 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   ContestantSpec spec;
   spec.name = name;
   std::string program;
-  if (name == "hmann" || name == "hmann-aa") {
+  if (name == "hmann" || name == "hmann-batch" || name == "hmann-aa") {
     program = "hmann_adapter";
     spec.build = build_of_hmann;
+    if (name == "hmann-batch") spec.build["in_flight"] = 4;
   } else if (name == "hnswlib" || name == "hnswlib-u8") {
     program = "hnswlib_adapter";
     spec.build = {{"distance", name == "hnswlib" ? "float" : "u8"}};
-  } else if (name == "faiss") {
+  } else if (name == "faiss" || name == "faiss-sq8" || name == "faiss-ivfpq") {
     program = "faiss_adapter";
+    spec.build = {{"index", name == "faiss" ? "hnsw" : name == "faiss-sq8" ? "hnsw-sq8" : "ivfpq"}};
   } else if (name == "hnsw-tiers") {
     program = "tiers_adapter";
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("contestants: expected some of hmann, hmann-aa, hnswlib, hnswlib-u8, faiss, found '", name, "'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "contestants: expected some of hmann, hmann-batch, hmann-aa, hnswlib, hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '", name,
+        "'"));
   }
   HMANN_ASSIGN_OR_RETURN(program, FindProgram(program));
   spec.command = {program};

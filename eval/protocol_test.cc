@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
 #include "eval/child_process.h"
 #include "eval/contestant.h"
 #include "eval/own_contestants.h"
@@ -135,6 +138,62 @@ TEST_F(Protocol, ADamagedFileIsNotMapped) {
   EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected the end, found"));
   fs::resize_file(file, 50);
   EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected a header of 96 bytes, found 50"));
+}
+
+/// Squared distances of a query's answers, in their order; of all rows, the least first, when `ids` is empty.
+std::vector<int> SquaredDistances(const VectorFile& base, const VectorFile& queries, std::uint64_t query, std::vector<std::uint64_t> ids) {
+  const bool all = ids.empty();
+  for (std::uint64_t i = 0; all && i < base.n(); ++i) ids.push_back(i);
+  std::vector<int> distances;
+  for (const std::uint64_t id : ids) {
+    int sum = 0;
+    for (std::uint32_t j = 0; j < base.dim(); ++j) {
+      const int difference = std::to_integer<int>(base.Row(id)[j]) - std::to_integer<int>(queries.Row(query)[j]);
+      sum += difference * difference;
+    }
+    distances.push_back(sum);
+  }
+  if (all) std::sort(distances.begin(), distances.end());
+  return distances;
+}
+
+TEST_F(Protocol, FaissMeasuresTheBestOfItsCodesAgain) {
+  // With so much effort every row is measured again, so the answers are exact, whatever the codes say.
+  const std::map<std::string, Json> all = {{"faiss-sq8", {{"ef", 2000}, {"refine", 100}}},
+                                           {"faiss-ivfpq", {{"nprobe", 51}, {"refine", 200}}}};
+  const absl::StatusOr<VectorFile> base = VectorFile::Open(job_.base, job_.rows), queries = VectorFile::Open(job_.queries, 50);
+  ASSERT_TRUE(base.ok() && queries.ok()) << base.status() << queries.status();
+  for (const auto& [name, setting] : all) {
+    for (const bool kept : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(name, kept ? ", kept" : ""));
+      absl::StatusOr<Contestant> contestant = Contestant::Start(*OwnContestant(name, {}), job_);
+      ASSERT_TRUE(contestant.ok()) << contestant.status();
+      EXPECT_THAT(contestant->ready().library, HasSubstr("refine"));
+      EXPECT_EQ(contestant->ready().cached, kept);
+      EXPECT_GT(contestant->ready().index_bytes, 2000u * 128) << "the bytes that are measured again";
+      EXPECT_LT(contestant->ready().index_bytes, 2000u * 128 * 4);
+      const absl::StatusOr<RunAnswer> answer = contestant->Run(setting, false);
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      for (std::size_t q = 0; q < 50; ++q) {
+        const std::vector<std::uint64_t> ids(answer->ids.begin() + q * 10, answer->ids.begin() + (q + 1) * 10);
+        ASSERT_LT(*std::max_element(ids.begin(), ids.end()), 2000u);
+        std::vector<int> best = SquaredDistances(*base, *queries, q, {});
+        best.resize(10);
+        EXPECT_EQ(SquaredDistances(*base, *queries, q, ids), best) << "query " << q;
+      }
+      EXPECT_THAT(std::string(contestant->Run({{"ef", 50}, {"nprobe", 5}}, false).status().message()), HasSubstr("is unknown"));
+    }
+  }
+}
+
+TEST_F(Protocol, FaissRefusesAnIndexThatItDoesNotHave) {
+  ContestantSpec spec = *OwnContestant("faiss-ivfpq", {});
+  spec.build["nlist"] = 0;
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("setting nlist: expected a whole number from 1"));
+  spec.build = {{"index", "hnsw"}, {"nlist", 8}};
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected with ivfpq only"));
+  spec.build = {{"index", "flat"}};
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected hnsw, hnsw-sq8 or ivfpq, found \"flat\""));
 }
 
 TEST_F(Protocol, ManyThreadsAndWarmUpChangeNoAnswer) {

@@ -77,7 +77,9 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
       eval.add_subcommand("sweep", "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
   AddEvalOptions(*sweep_app, sweep.get());
   sweep_app
-      ->add_option("--contestants", sweep->contestants, "some of hmann,hmann-aa,hnswlib,hnswlib-u8,faiss (default: all that can take part)")
+      ->add_option("--contestants", sweep->contestants,
+                   "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq (default: all that can take part but "
+                   "the last two)")
       ->delimiter(',');
   sweep_app->add_option("--adapter", sweep->adapters, "NAME=COMMAND: one more contestant, a program that speaks the protocol");
   sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")->capture_default_str();

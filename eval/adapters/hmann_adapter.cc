@@ -40,8 +40,8 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"promote", "promotion", "seed", "bits", "assign", "fast", "slow", "cache", "cache_bytes",
-                                                "migration_bytes", "helper_threads"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "promotion", "seed", "bits", "assign", "fast", "slow",
+                                                "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -54,9 +54,12 @@ class HmannAdapter : public Adapter {
       }
       build_.promote = promote->get<double>();
     }
-    for (const auto& [name, field, least] : {std::tuple("bits", &build_.bits, 0), {"assign", &build_.assign, 1}}) {
+    for (const auto& [name, field, least, most] : {std::tuple("bits", &build_.bits, 0, 4),
+                                                   {"assign", &build_.assign, 1, 4},
+                                                   {"m", &build_.m, 2, 512},
+                                                   {"ef_construction", &build_.ef_construction, 1, 100000}}) {
       if (!job.build.contains(name)) continue;
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, 4));
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, most));
       *field = static_cast<std::uint32_t>(value);
     }
     if (job.build.contains("seed")) {
@@ -68,6 +71,10 @@ class HmannAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
     HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
     HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
+    if (job.build.contains("in_flight")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight, NumberIn(job.build, "in_flight", 1, kMostInFlight));
+      in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
+    }
     if (job.build.contains("helper_threads")) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(job.build, "helper_threads", 0, 64));
       open_.helper_threads = static_cast<int>(threads);
@@ -142,14 +149,14 @@ class HmannAdapter : public Adapter {
       return absl::InvalidArgumentError(absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
     }
     while (searchers_.size() < static_cast<std::size_t>(shape.threads)) searchers_.emplace_back(index_);
-    in_flight_ = shape.in_flight;
+    in_flight_ = shape.in_flight > 1 ? shape.in_flight : usual_in_flight_;
     return absl::OkStatus();
   }
 
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads"};
+    return {"fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"};
   }
 
   bool CanCount() const override { return true; }
@@ -222,8 +229,8 @@ class HmannAdapter : public Adapter {
   OpenOptions open_;
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
-  std::vector<Searcher> searchers_;  ///< one a thread
-  int in_flight_ = 1;
+  std::vector<Searcher> searchers_;          ///< one a thread
+  int usual_in_flight_ = 1, in_flight_ = 1;  ///< queries of a thread under way at once: where the setting does not say, and now
   std::uint64_t n_ = 0, row_bytes_ = 0;
   std::vector<std::byte> queries_;
 };

@@ -5,7 +5,7 @@ const resolution = 1 / (results.data.query_count * results.data.k);
 const byId = (id) => document.getElementById(id);
 const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false };
 
-const KNOWN = ["hmann", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss"];
+const KNOWN = ["hmann", "hmann-batch", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss", "faiss-sq8", "faiss-ivfpq"];
 const others = results.contestants.map((c) => c.name).filter((name) => !KNOWN.includes(name));
 /** The custom property that holds a contestant's colour. */
 function colourName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
