@@ -11,6 +11,7 @@
 #include "index/index_impl.h"
 #include "index/search/block_runner.h"
 #include "index/search/query_runner.h"
+#include "index/tune_index.h"
 
 namespace hmann {
 
@@ -41,6 +42,8 @@ class SearcherImpl {
     return direct_.SearchMany(n, query, options, in_flight, done, counters, limits);
   }
 
+  bool cut_short() const { return index_->on_block_tier() ? blocks_.cut_short() : direct_.cut_short(); }
+
  private:
   std::shared_ptr<const Index> index_;
   QueryRunner direct_;
@@ -57,6 +60,7 @@ absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path
   auto impl = std::make_unique<IndexImpl>(std::move(file));
   Progress quiet(Progress::Show::kNever);
   HMANN_RETURN_IF_ERROR(impl->Place(options, progress != nullptr ? *progress : quiet));
+  impl->ReadTuned(options);
   return std::shared_ptr<const Index>(new Index(std::move(impl)));
 }
 
@@ -71,6 +75,10 @@ absl::StatusOr<SearchOptions> Index::Resolve(const SearchOptions& options) const
   const SearchOptions resolved = options.Resolved(context);
   HMANN_RETURN_IF_ERROR(resolved.CheckWalk(context));
   return resolved;
+}
+absl::StatusOr<TunedSetting> Index::Choose(std::uint32_t k, const Target& target) const {
+  HMANN_RETURN_IF_ERROR(impl_->tuned().status());
+  return impl_->tuned()->Choose(impl_->placement(), k, target);
 }
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 
@@ -94,6 +102,13 @@ absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*
                                   const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
                                   Counters* counters, const SearchLimits& limits) {
   return impl_->SearchMany(n, query, options, in_flight, done, counters, limits);
+}
+
+bool Searcher::cut_short() const { return impl_->cut_short(); }
+
+absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(TuningRun run, TuneIndex(options, {}, progress));
+  return std::move(run.report);
 }
 
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path) {

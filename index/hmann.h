@@ -1,4 +1,4 @@
-/// The library's face: build an index, open it, search it, look into it. Nothing else of hmann is public.
+/// The library's face: build an index, open it, tune it, search it, look into it. Nothing else of hmann is public.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,8 @@
 #include "index/format/info.h"
 #include "index/search/options.h"
 #include "index/tiers/block_cache.h"
+#include "index/tune/target.h"
+#include "index/tune/tuned_table.h"
 
 namespace hmann {
 
@@ -65,6 +67,9 @@ class Index {
   absl::Status SetCachePolicy(CachePolicy policy) const;
   /// `options` with every default filled in, as a search here would run them. Errors: those of SearchOptions::Validate and CheckWalk.
   absl::StatusOr<SearchOptions> Resolve(const SearchOptions& options) const;
+  /// The dials that `hmann tune` found for a target at this placement and k, with what to expect of them; takes microseconds. The table is
+  /// read by Open. Errors: those of ReadTunedTable (NOT_FOUND: not tuned; FAILED_PRECONDITION: stale) and of TunedTable::Choose.
+  absl::StatusOr<TunedSetting> Choose(std::uint32_t k, const Target& target) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
   /// Touches all of L0 that can be addressed, so that the first queries pay no page fault.
@@ -85,8 +90,8 @@ class Searcher {
   Searcher(Searcher&&) noexcept;
 
   /// `query`: dim components of the index's dtype, unaligned. `out`: the options.k nearest, nearest first, ties by internal id; k <= n
-  /// always fills. `counters`, when given, is added to. Errors: INVALID_ARGUMENT (options, NaN, zero vector under cosine),
-  /// DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
+  /// always fills, but where limits.budget cuts it short. `counters`, when given, is added to. Errors: INVALID_ARGUMENT (options, NaN, zero
+  /// vector under cosine), DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
   absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters = nullptr,
                       const SearchLimits& limits = {});
 
@@ -99,9 +104,38 @@ class Searcher {
                           const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
                           Counters* counters = nullptr, const SearchLimits& limits = {});
 
+  /// Whether limits.budget ran out before the search was over, so that the last answer (in `done`: this one) is the best so far: nearest
+  /// first still, exact distances still, perhaps fewer than k.
+  bool cut_short() const;
+
  private:
   std::unique_ptr<SearcherImpl> impl_;
 };
+
+/// What Tune is to find.
+struct TuneOptions {
+  std::string index;        ///< index file
+  OpenOptions open;         ///< the placement that is tuned
+  std::string queries;      ///< vector file to learn from; empty: queries are made from indexed vectors (MakeLearningSet)
+  std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
+  std::vector<std::uint32_t> k = {10};
+  std::vector<Target> targets = {
+      {.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}};  ///< measured to the end; the table answers others too
+  std::uint64_t learn = 2000;                                ///< queries, at most
+  std::uint32_t most_query_threads = 0;                      ///< 0: the usable cores
+  std::string profile;                                       ///< of the device (MeasureProfile), as bounds for the model; empty: none
+};
+
+struct TuneReport {
+  std::vector<TunedEntry> entries;    ///< one for each k, as they were stored
+  std::vector<std::string> warnings;  ///< a device profile of another machine, a stale table that was replaced
+  std::string table;                  ///< path of the tuned table
+};
+
+/// Finds the fastest dials for each target by the model and measurement (index/tune/tuner.h), one query at a time in one thread, and stores
+/// them beside the index (index/tune/tuned_table.h) for Index::Choose; entries of other placements and other k stay.
+/// Errors: INVALID_ARGUMENT (no queries, another dimension or type, targets), those of Index::Open and of AtomicFile.
+absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress);
 
 /// What the header of an index file says. Errors as Index::Open.
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path);

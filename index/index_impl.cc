@@ -6,6 +6,7 @@
 #include "index/base/status_macros.h"
 #include "index/search/cache_fill.h"
 #include "index/search/choose_helpers.h"
+#include "index/tune_index.h"
 
 namespace hmann {
 
@@ -42,6 +43,12 @@ absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
 absl::Status IndexImpl::PlaceSketches(const Tier& fast, Progress& progress) {
   const IndexInfo& info = file_.info();
   if (info.codes.bits == 0) return absl::OkStatus();
+  const std::span<const float> mean = file_.sketch_mean();
+  HMANN_ASSIGN_OR_RETURN(Sketcher sketcher, Sketcher::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
+  sketcher_.emplace(std::move(sketcher));
+  placed_.sketcher = &*sketcher_;
+  placed_.sketch_bytes = info.codes.sketch_bytes;
+  if (info.codes.place == CodePlace::kEdge) return absl::OkStatus();
   const NodeId n = file_.layers().n(), n1 = file_.layers().n1();
   const std::span<const NodeId> seconds = file_.second_hubs();
   if (CellFault(n, n1, file_.cells()) >= 0 || std::any_of(seconds.begin(), seconds.end(), [n1](NodeId hub) { return hub >= n1; })) {
@@ -49,17 +56,12 @@ absl::Status IndexImpl::PlaceSketches(const Tier& fast, Progress& progress) {
         absl::StrCat(file_.file().path(), ": sections cells and second_hubs do not fit ", n, " nodes: see hmann verify"));
   }
   cells_ = Cells(n, n1, file_.cells(), seconds);
-  const std::span<const float> mean = file_.sketch_mean();
-  HMANN_ASSIGN_OR_RETURN(Sketcher sketcher, Sketcher::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
-  sketcher_.emplace(std::move(sketcher));
   for (const Section& section : file_.sections()) {
     if (section.kind != SectionKind::kSketches) continue;
     HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, fast, progress));
     placed_.sketches = region->data();
   }
-  placed_.sketcher = &*sketcher_;
   placed_.cells = &cells_;
-  placed_.sketch_bytes = info.codes.sketch_bytes;
   return absl::OkStatus();
 }
 
@@ -127,6 +129,11 @@ std::vector<Placement> IndexImpl::Placements() const {
                           stats.capacity_bytes});
   }
   return placements;
+}
+
+void IndexImpl::ReadTuned(const OpenOptions& options) {
+  placement_ = PlacementOf(options);
+  tuned_ = ReadTunedTable(file_.file().path(), info().content_hash, info().n);
 }
 
 void IndexImpl::Warm() const {

@@ -16,6 +16,7 @@
 #include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"
+#include "index/tune/tuned_table.h"
 
 namespace hmann {
 
@@ -33,6 +34,11 @@ class IndexImpl {
   std::vector<Placement> Placements() const;
   std::vector<std::string> Warnings() const;
   void Warm() const;
+
+  /// Reads the tuned table beside the file, if there is one; what is wrong with it is said by tuned().
+  void ReadTuned(const OpenOptions& options);
+  const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
+  const TunedPlacement& placement() const { return placement_; }
 
  private:
   struct PlacedSection {
@@ -54,6 +60,8 @@ class IndexImpl {
   Cells cells_;
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
+  absl::StatusOr<TunedTable> tuned_ = absl::NotFoundError("not read");
+  TunedPlacement placement_;
 };
 
 }  // namespace hmann

@@ -29,9 +29,10 @@ struct Answers {
 
 /// An index, and some of its vectors' neighbourhoods as queries.
 struct Made {
-  Made(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500) {
+  Made(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500, CodePlace codes = CodePlace::kHub) {
     BuildOptions options = SmallBuild(folder, dtype, metric, n, dim);
     options.promote = 0.1;
+    options.codes = codes;
     MustBuild(options);
     path = options.out;
     queries = *VectorFile::Open(options.base);
@@ -136,6 +137,31 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
         EXPECT_EQ(found.total.io_reads > 0, found.total.slow_reads > 0);
         EXPECT_EQ(found.total.io_bytes, found.total.io_reads * 4096);
       }
+    }
+  }
+}
+
+/// Records with the sketches of their links: here one to a block.
+TEST_P(EverySlowTier, GivesTheSameAnswersWithSketchesOfLinks) {
+  static const Made edges(DType::kU8, Metric::kL2, 640, 700, CodePlace::kEdge);
+  const std::string spec = GetParam().ends_with(":PATH") ? absl::StrCat(Spec(), "_edges") : Spec();
+  const auto dram = edges.Open("dram"), slow = edges.Open(spec);
+  const auto cached = edges.Open(spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024, .helper_threads = 1});
+  ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
+  for (SearchOptions options : std::vector<SearchOptions>{{.k = 10, .walk = Walk::kGated},
+                                                          {.k = 10, .ef_l1 = 4, .ef_l0 = 12, .walk = Walk::kGated, .cells = 0, .width = 1},
+                                                          {.k = 50, .ef_l0 = 50, .walk = Walk::kGated, .cells = 0, .width = 64},
+                                                          {.k = 10, .walk = Walk::kPool},
+                                                          {.k = 10, .walk = Walk::kBeams}}) {
+    SCOPED_TRACE(absl::StrCat(absl::string_view(Name(options.walk).data()), " width ", options.width));
+    if (options.walk == Walk::kGated && options.width == 0) options.width = 8;  // the default depends on the tier
+    const Answers expected = edges.Search(dram, options);
+    EXPECT_EQ(expected.total.sketches > 0, options.walk == Walk::kGated);
+    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+      options.prefetch = prefetch;
+      const Answers found = edges.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(found, expected));
+      ExpectSameWork(found, expected);
     }
   }
 }

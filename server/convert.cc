@@ -80,17 +80,28 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
 
-absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits) {
-  const auto above = [](const char* field, std::uint64_t most, std::uint64_t found) {
-    return BadField(field, absl::StrCat("expected at most ", most, ", found ", found));
-  };
+namespace {
+
+/// The dials of the tuned table, or an error that names the target's field.
+absl::StatusOr<TunedSetting> ReadTarget(const v1::SearchOptions& wire, const Index& index) {
+  const char* const field = wire.has_recall() ? "options.recall" : "options.latency_us";
+  if (wire.ef_l1() != 0 || wire.has_ef_l0() || wire.walk() != v1::WALK_UNSPECIFIED || wire.has_cells() || wire.has_width() ||
+      wire.has_stop() || wire.has_query_threads()) {
+    return BadField(field, "expected a target or dials, found both");
+  }
+  if (wire.has_recall() && !(wire.recall() > 0 && wire.recall() <= 1)) {
+    return BadField(field, absl::StrCat("expected a target in (0, 1], found ", wire.recall()));
+  }
+  if (wire.has_latency_us() && wire.latency_us() == 0) return BadField("options.latency_us", "expected at least 1, found 0");
+  absl::StatusOr<TunedSetting> tuned = index.Choose(wire.k(), {wire.recall(), static_cast<double>(wire.latency_us())});
+  if (tuned.ok()) return tuned;
+  if (absl::IsOutOfRange(tuned.status())) return BadField(field, tuned.status().message());
+  return NotTuned(tuned.status());
+}
+
+absl::StatusOr<SearchOptions> ReadDials(const v1::SearchOptions& wire) {
   SearchOptions options;
   options.k = wire.k();
-  if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
-  if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
-  if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
-  if (wire.query_threads() > limits.max_query_threads)
-    return above("options.query_threads", limits.max_query_threads, wire.query_threads());
   options.ef_l1 = wire.ef_l1();
   if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
   if (wire.has_query_threads()) options.query_threads = wire.query_threads();
@@ -99,20 +110,48 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
   if (wire.has_stop()) options.stop = wire.stop();
   switch (wire.walk()) {
     case v1::WALK_UNSPECIFIED:
-      break;
+      return options;
     case v1::WALK_BEAMS:
       options.walk = Walk::kBeams;
-      break;
+      return options;
     case v1::WALK_POOL:
       options.walk = Walk::kPool;
-      break;
+      return options;
     case v1::WALK_GATED:
       options.walk = Walk::kGated;
-      break;
+      return options;
     default:
       return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
   }
-  absl::StatusOr<SearchOptions> resolved = index.Resolve(options);
+}
+
+absl::Status CheckLimits(const v1::SearchOptions& wire, const RequestLimits& limits) {
+  const auto above = [](const char* field, std::uint64_t most, std::uint64_t found) {
+    return BadField(field, absl::StrCat("expected at most ", most, ", found ", found));
+  };
+  constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
+  if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
+  if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
+  if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
+  if (wire.query_threads() > limits.max_query_threads)
+    return above("options.query_threads", limits.max_query_threads, wire.query_threads());
+  if (wire.budget_us() > kMostUs) return above("options.budget_us", kMostUs, wire.budget_us());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits) {
+  HMANN_RETURN_IF_ERROR(CheckLimits(wire, limits));
+  RequestOptions options;
+  options.budget = std::chrono::microseconds(wire.budget_us());
+  if (wire.has_recall() || wire.has_latency_us()) {
+    HMANN_ASSIGN_OR_RETURN(options.predicted, ReadTarget(wire, index));
+    options.dials = options.predicted->options;
+  } else {
+    HMANN_ASSIGN_OR_RETURN(options.dials, ReadDials(wire));
+  }
+  absl::StatusOr<SearchOptions> resolved = index.Resolve(options.dials);
   if (absl::IsFailedPrecondition(resolved.status())) return BadField("options.walk", resolved.status().message());
   if (const absl::Status& status = resolved.status(); !status.ok()) {
     // The engine's message begins with its field: "k: expected ...".
@@ -121,7 +160,8 @@ absl::StatusOr<SearchOptions> ReadOptions(const v1::SearchOptions& wire, const I
     if (colon == absl::string_view::npos) return BadField("options", message);
     return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
   }
-  return resolved;
+  options.dials = *resolved;
+  return options;
 }
 
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) { return queries * k * kBytesPerId; }
@@ -197,6 +237,11 @@ void ToWire(const Counters& counters, v1::Counters* wire) {
   wire->set_cache_hits(counters.cache_hits);
   wire->set_expanded_l1(counters.expanded_l1);
   wire->set_expanded_l0(counters.expanded_l0);
+}
+
+void ToWire(const TunedSetting& predicted, v1::Prediction* wire) {
+  wire->set_recall(predicted.recall);
+  wire->set_mean_us(predicted.mean_us);
 }
 
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {

@@ -73,6 +73,12 @@ absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
   return status;
 }
 
+absl::Status NotTuned(const absl::Status& why) {
+  absl::Status status = absl::FailedPreconditionError(why.message());
+  AttachReason("NOT_TUNED", {{"code", absl::StatusCodeToString(why.code())}}, &status);
+  return status;
+}
+
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait"));
   AttachReason("QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, &status);

@@ -20,6 +20,8 @@ absl::Status IndexLoading(absl::string_view name);
 absl::Status ServerStopping();
 /// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be loaded.
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
+/// FAILED_PRECONDITION, ErrorInfo NOT_TUNED: a target was asked of an index that has no tuned table for it, or a stale one.
+absl::Status NotTuned(const absl::Status& why);
 /// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`, unlike a message over the limit.
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);
 /// The same with MEMORY_FULL: the requests under way and their replies take all that they may.

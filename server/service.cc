@@ -1,8 +1,11 @@
 #include "server/service.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,8 @@ struct ParsedQuery {
   ServedIndex* index = nullptr;
   QueryVectors vectors;
   SearchOptions options;
+  std::optional<TunedSetting> predicted;
+  std::chrono::nanoseconds budget{0};
   bool counters = false;
 
   /// Small enough for the thread that read it from the socket, which must not wait.
@@ -37,7 +42,10 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   ParsedQuery parsed;
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
   HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
-  HMANN_ASSIGN_OR_RETURN(parsed.options, ReadOptions(options, *index, limits));
+  HMANN_ASSIGN_OR_RETURN(RequestOptions request, ReadOptions(options, *index, limits));
+  parsed.options = request.dials;
+  parsed.predicted = std::move(request.predicted);
+  parsed.budget = request.budget;
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.options.k, limits));
   parsed.counters = options.counters();
@@ -60,11 +68,21 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   void OnDone() override { delete this; }
 
  protected:
+  /// `limits` with the request's budget, which ends before the call's deadline: the answer is still to be sent.
+  SearchLimits WithBudget(const SearchLimits& limits) const {
+    constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
+    SearchLimits bounded = limits;
+    if (parsed_.budget.count() == 0) return bounded;
+    const std::chrono::nanoseconds left = limits.deadline - Clock::now();
+    bounded.budget = std::max(kAtOnce, std::min(parsed_.budget, left - std::max(kLeastMargin, left / 20)));
+    return bounded;
+  }
+
   /// The answer to query `i`, valid until this thread's next.
   absl::StatusOr<const std::vector<Neighbour>*> Search(std::size_t i, absl::string_view field, Searcher& searcher,
                                                        const SearchLimits& limits, Counters* counters) {
     thread_local std::vector<Neighbour> answer;
-    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.options, &answer, counters, limits);
+    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.options, &answer, counters, WithBudget(limits));
     // The options were valid when the call was parsed, so it is the vector.
     if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
     if (!status.ok()) return status;
@@ -94,6 +112,8 @@ class SingleCall : public PooledCall {
       response_->mutable_distances()->AddAlreadyReserved(neighbour.distance);
     }
     ToWire(parsed_.options, response_->mutable_dials());
+    if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
+    response_->set_cut_short(searcher.cut_short());
     if (parsed_.counters) ToWire(counters, response_->mutable_counters());
     return absl::OkStatus();
   }
@@ -116,6 +136,8 @@ class BatchCall : public PooledCall {
     if (status.ok()) {
       CloseGaps();
       ToWire(parsed_.options, response_->mutable_dials());
+      if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
+      response_->set_cut_short(cut_short_.load());
       if (parsed_.counters) ToWire(counters_, response_->mutable_counters());
     }
     PooledCall::Complete(status);
@@ -126,7 +148,7 @@ class BatchCall : public PooledCall {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer,
                            Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
-    Keep(i, *answer);
+    Keep(i, *answer, searcher);
     Add(counters);
     return absl::OkStatus();
   }
@@ -138,18 +160,19 @@ class BatchCall : public PooledCall {
         end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.options,
         static_cast<std::uint32_t>(end - begin),
         [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
-          if (done.ok()) return Keep(begin + i, answer);
+          if (done.ok()) return Keep(begin + i, answer, searcher);
           first_error.Update(absl::IsInvalidArgument(done) ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message()) : done);
         },
-        parsed_.counters ? &counters : nullptr, limits);
+        parsed_.counters ? &counters : nullptr, WithBudget(limits));
     Add(counters);
     return status.ok() ? first_error : status;
   }
 
  private:
   /// Into the places of query `i`, which no other thread touches.
-  void Keep(std::size_t i, const std::vector<Neighbour>& answer) {
+  void Keep(std::size_t i, const std::vector<Neighbour>& answer, const Searcher& searcher) {
     std::call_once(sized_, [this] { MakeRoom(); });
+    cut_short_ += searcher.cut_short() ? 1 : 0;
     std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
     float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.options.k;
     for (std::size_t j = 0; j < answer.size(); ++j) {
@@ -193,6 +216,7 @@ class BatchCall : public PooledCall {
 
   v1::SearchBatchResponse* const response_;
   std::once_flag sized_;
+  std::atomic<std::uint32_t> cut_short_{0};
   std::mutex mutex_;
   Counters counters_;
 };

@@ -39,7 +39,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"index/format", {"index/graph", "index/sketch", "index/tiers"}},
     {"index/build", {"index/graph", "index/sketch", "datasets", "index/format"}},
     {"index/search", {"index/graph", "index/sketch", "index/tiers", "index/format"}},
-    {"index/tune", {"index/search"}},
+    {"index/tune", {"index/search", "index/build"}},
     {"index", {"index/build", "index/tune", "index/search", "index/format", "datasets"}},
     {"proto", {}},
     {"client", {"proto", "index/base"}},

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "datasets/vector_file.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -10,6 +11,7 @@
 #include "tools/flags.h"
 #include "tools/info_json.h"
 #include "tools/interrupt.h"
+#include "tools/plan_choice.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -17,8 +19,20 @@ namespace {
 
 struct Flags {
   BuildOptions build;
+  PlanPins pins;
   bool json = false;
 };
+
+/// With --fast-memory the planner chooses what no flag says. An imported graph keeps its own M, and gets as many promoted as fit.
+absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
+  BuildOptions& build = flags.build;
+  if (!build.fast_memory_bytes.has_value() || app.count("--bits") > 0 || app.count("--codes") > 0) return absl::OkStatus();
+  if (!build.from_hnswlib.empty() || !build.from_faiss.empty()) return absl::OkStatus();
+  if (app.count("--assign") > 0) flags.pins.assign = build.assign;
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(build.base, build.rows));
+  const PlanShape shape{base.n(), base.dim(), base.dtype(), build.metric, build.m, build.ef_construction, !build.labels.empty()};
+  return ChooseStructure(shape, flags.pins, &build);
+}
 
 nlohmann::ordered_json ToJson(const BuildReport& report) {
   nlohmann::ordered_json seconds;
@@ -74,7 +88,8 @@ void AddOptions(CLI::App& app, Flags* flags) {
   });
   AddParsed<std::uint64_t>(
       app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
-      "instead: as many as fit in so much fast memory, as 96GiB")
+      "instead: what the planner makes of so much fast memory, as 96GiB: promoted nodes, and bits and hubs of sketches; with --bits or "
+      "--codes, as many promoted as fit")
       ->excludes(promote);
   AddParsed<PromotionOrder>(
       app, "--promotion", ParsePromotionOrder, [build](PromotionOrder order) { build->promotion = order; },
@@ -83,11 +98,14 @@ void AddOptions(CLI::App& app, Flags* flags) {
          "--codes",
          [build](const std::string& place) {
            if (place == "none") build->bits = 0;
+           if (place == "edge") build->codes = CodePlace::kEdge;
          },
-         "sketches, for the gated walk: hub (default: centred on each node's nearest promoted one), none")
-      ->check(CLI::IsMember({"hub", "none"}));
+         "sketches, for the gated walk: hub (default: in fast memory, centred on each node's nearest promoted one), edge (of each link, "
+         "in the records of L0: no fast memory, several times the slow), none")
+      ->check(CLI::IsMember({"hub", "edge", "none"}));
   app.add_option("--bits", build->bits, "bits per dimension of a sketch")->check(CLI::Range(1, 4))->capture_default_str();
   app.add_option("--assign", build->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2))->capture_default_str();
+  AddPlanOptions(app, &flags->pins);
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
   app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");
@@ -101,7 +119,8 @@ void AddOptions(CLI::App& app, Flags* flags) {
 CommandAction SetupBuild(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   AddOptions(app, flags.get());
-  return [flags]() -> absl::Status {
+  return [flags, &app]() -> absl::Status {
+    HMANN_RETURN_IF_ERROR(ChooseForFastMemory(app, *flags));
     flags->build.cancelled = CancelOnInterrupt();
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(flags->build, progress));

@@ -11,6 +11,7 @@
 #include "tools/flags.h"
 #include "tools/info_json.h"
 #include "tools/interrupt.h"
+#include "tools/plan_choice.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -21,6 +22,8 @@ struct Flags {
   BuildOptions build;
   std::optional<PromotionOrder> promotion;
   std::optional<std::uint32_t> bits, assign;
+  std::string codes;
+  PlanPins pins;
   bool json = false;
 };
 
@@ -30,8 +33,16 @@ absl::Status Promote(Flags& flags) {
   if (build.out.empty()) build.out = build.from_index;
   if (!build.promote.has_value() && !build.fast_memory_bytes.has_value()) build.promote = before.promote;
   build.promotion = flags.promotion.value_or(before.promotion);
-  build.bits = flags.bits.value_or(before.codes.bits);
-  build.assign = flags.assign.value_or(std::max(before.codes.assign, 1u));
+  build.bits = flags.bits.value_or(before.codes.bits > 0 || flags.codes.empty() ? before.codes.bits : build.bits);
+  build.codes = before.codes.place;
+  if (flags.codes == "none") build.bits = 0;
+  if (!flags.codes.empty()) build.codes = flags.codes == "edge" ? CodePlace::kEdge : CodePlace::kHub;
+  build.assign = flags.assign.value_or(build.codes == CodePlace::kEdge ? 1 : std::max(before.codes.assign, 1u));
+  if (build.fast_memory_bytes.has_value() && !flags.bits.has_value() && flags.codes.empty() && build.codes == CodePlace::kHub) {
+    flags.pins.assign = flags.assign;
+    const PlanShape shape{before.n, before.dim, before.dtype, before.metric, before.m, before.ef_construction, before.user_labels};
+    HMANN_RETURN_IF_ERROR(ChooseStructure(shape, flags.pins, &build));
+  }
   build.cancelled = CancelOnInterrupt();
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(build, progress));
@@ -54,13 +65,15 @@ CommandAction SetupPromote(CLI::App& app) {
       app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")->check(CLI::Range(0.0, 1.0));
   AddParsed<std::uint64_t>(
       app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
-      "instead: as many as fit in so much fast memory, as 96GiB")
+      "instead: what the planner makes of so much fast memory, as 96GiB; with --bits or --codes, as many promoted as fit")
       ->excludes(promote);
   AddParsed<PromotionOrder>(
       app, "--promotion", ParsePromotionOrder, [flags](PromotionOrder order) { flags->promotion = order; },
       "who is promoted first, by: degree, in, out, random");
+  app.add_option("--codes", flags->codes, "sketches: hub, edge, none, as of `build`")->check(CLI::IsMember({"hub", "edge", "none"}));
   app.add_option("--bits", flags->bits, "bits per dimension of a sketch; 0: none")->check(CLI::Range(0, 4));
   app.add_option("--assign", flags->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2));
+  AddPlanOptions(app, &flags->pins);
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_flag("--json", flags->json, "what `info --json` says of the new index, as one JSON object on stdout");
   return [flags] { return Promote(*flags); };

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +39,14 @@ client::SearchOptions ToClient(const SearchOptions& options) {
   if (options.stop >= 0) out.stop = options.stop;
   out.query_threads = options.query_threads;
   out.counters = true;
+  return out;
+}
+
+client::SearchOptions ToClient(const QueryFlags& flags) {
+  client::SearchOptions out = ToClient(flags.search);
+  if (flags.target.recall > 0) out.recall = flags.target.recall;
+  if (flags.target.latency_us > 0) out.latency = std::chrono::microseconds(std::llround(flags.target.latency_us));
+  if (flags.budget.count() > 0) out.budget = std::chrono::ceil<std::chrono::microseconds>(flags.budget);
   return out;
 }
 
@@ -96,13 +106,15 @@ struct alignas(64) Connection {
   client::Client server;
   Counters counters;
   client::SearchOptions dials;
+  std::optional<client::Prediction> predicted;
+  std::uint64_t cut_short = 0;
   std::vector<std::byte> rows;
 };
 
 /// Queries [first, first + count) in one request; the answers end to end.
 absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first, std::uint64_t count, Connection* connection,
                     std::vector<Neighbour>* answer) {
-  const client::SearchOptions options = ToClient(flags.query.search);
+  const client::SearchOptions options = ToClient(flags.query);
   const client::CallOptions call{.deadline = flags.deadline};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -114,6 +126,8 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
     answer->clear();
     for (std::size_t j = 0; j < reply.ids.size(); ++j) answer->push_back({reply.ids[j], reply.distances[j]});
     connection->dials = reply.dials;
+    connection->predicted = reply.predicted;
+    connection->cut_short += reply.cut_short;
     if (reply.counters.has_value()) Add(*reply.counters, &connection->counters);
   };
   if (flags.batch == 1) {
@@ -165,8 +179,11 @@ absl::Status Query(const Flags& flags) {
   };
   HMANN_RETURN_IF_ERROR(RunQueries((queries.n() + batch - 1) / batch, answer_one, &run));
   run.counters.emplace();
+  if (flags.query.budget.count() > 0) run.cut_short.emplace(0);
   for (const Connection& connection : connections) {
     *run.counters += connection.counters;
+    if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
+    if (connection.predicted.has_value()) run.promise = {flags.query.target, connection.predicted->recall, connection.predicted->mean_us};
     if (connection.dials.k != 0 && !connection.rows.empty()) run.dials = FromClient(connection.dials);
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);
@@ -183,7 +200,10 @@ CommandAction SetupQuery(CLI::App& app) {
   app.add_option("--concurrency", flags->query.threads, "clients, each with one request under way (as --threads)")
       ->check(CLI::Range(1, 1024))
       ->excludes("--threads");
-  app.add_option("--batch", flags->batch, "queries per request")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--batch", flags->batch, "queries per request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->excludes("--budget");
   AddParsed<std::chrono::nanoseconds>(
       app, "--deadline", ParseDuration, [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
       "of a request, and for the server to be ready (default 10s)");

@@ -32,7 +32,21 @@ struct alignas(64) Worker {
   explicit Worker(const std::shared_ptr<const Index>& index) : searcher(index) {}
   Searcher searcher;
   Counters counters;
+  std::uint64_t cut_short = 0;
 };
+
+/// The user's dials, or those of the tuned table for his target.
+absl::Status ChooseDials(const Index& index, const QueryFlags& flags, QueryRun* run) {
+  SearchOptions dials = flags.search;
+  if (flags.target.recall > 0 || flags.target.latency_us > 0) {
+    HMANN_ASSIGN_OR_RETURN(const TunedSetting tuned, index.Choose(flags.search.k, flags.target));
+    dials = tuned.options;
+    dials.prefetch = flags.search.prefetch;
+    run->promise = {flags.target, tuned.recall, tuned.mean_us};
+  }
+  HMANN_ASSIGN_OR_RETURN(run->dials, index.Resolve(dials));
+  return absl::OkStatus();
+}
 
 absl::Status CheckShape(const VectorFile& queries, const IndexInfo& info) {
   if (queries.dim() == info.dim && queries.dtype() == info.dtype) return absl::OkStatus();
@@ -41,7 +55,7 @@ absl::Status CheckShape(const VectorFile& queries, const IndexInfo& info) {
 }
 
 /// Queries i, i + threads, ... of each thread, `in_flight` of them at once.
-absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers, QueryRun* run) {
+absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers, const SearchLimits& limits, QueryRun* run) {
   const std::uint64_t count = queries.n(), threads = workers.size();
   run->answers.assign(count, {});
   run->latency_ns.assign(count, 0);
@@ -62,8 +76,9 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
           const std::uint64_t query = thread + i * threads;
           run->latency_ns[query] = static_cast<std::uint64_t>((Clock::now() - begun[i]).count());
           run->answers[query].swap(answer);
+          workers[thread].cut_short += workers[thread].searcher.cut_short() ? 1 : 0;
         },
-        &workers[thread].counters);
+        &workers[thread].counters, limits);
     outcome[thread] = status.ok() ? first_error : status;
   };
   const auto start = Clock::now();
@@ -90,7 +105,7 @@ absl::Status Search(const Flags& flags) {
   QueryRun run;
   run.open_seconds = open_seconds;
   run.in_flight = flags.in_flight;
-  HMANN_ASSIGN_OR_RETURN(run.dials, index->Resolve(flags.query.search));
+  HMANN_RETURN_IF_ERROR(ChooseDials(*index, flags.query, &run));
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
@@ -101,17 +116,25 @@ absl::Status Search(const Flags& flags) {
     if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok()) run.first_answer_seconds = SecondsSince(start);
   }
   if (!flags.cold) index->Warm();
+  SearchLimits limits;
+  limits.budget = flags.query.budget;
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
     Worker& worker = workers[thread];
-    return worker.searcher.Search(queries.Row(i), run.dials, answer, &worker.counters);
+    const absl::Status status = worker.searcher.Search(queries.Row(i), run.dials, answer, &worker.counters, limits);
+    worker.cut_short += worker.searcher.cut_short() ? 1 : 0;
+    return status;
   };
   if (run.in_flight > 1) {
-    HMANN_RETURN_IF_ERROR(RunManyInFlight(queries, workers, &run));
+    HMANN_RETURN_IF_ERROR(RunManyInFlight(queries, workers, limits, &run));
   } else {
     HMANN_RETURN_IF_ERROR(RunQueries(queries.n(), answer_one, &run));
   }
   run.counters.emplace();
   for (const Worker& worker : workers) *run.counters += worker.counters;
+  if (limits.budget.count() > 0) {
+    run.cut_short.emplace(0);
+    for (const Worker& worker : workers) *run.cut_short += worker.cut_short;
+  }
   return Report(run, flags.query);
 }
 

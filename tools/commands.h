@@ -24,6 +24,9 @@ struct Command {
 CommandAction SetupData(CLI::App& app);
 CommandAction SetupBuild(CLI::App& app);
 CommandAction SetupPromote(CLI::App& app);
+CommandAction SetupProfile(CLI::App& app);
+CommandAction SetupPlan(CLI::App& app);
+CommandAction SetupTune(CLI::App& app);
 CommandAction SetupInfo(CLI::App& app);
 CommandAction SetupVerify(CLI::App& app);
 CommandAction SetupSearch(CLI::App& app);

@@ -1,6 +1,8 @@
+#include <chrono>
 #include <string>
 
 #include "datasets/answer_writer.h"
+#include "index/base/units.h"
 #include "tools/flags.h"
 #include "tools/query_report.h"
 
@@ -11,6 +13,19 @@ constexpr std::int64_t kMostNeighbours = 1u << 20;
 
 std::string CheckSuffix(const std::string& path) { return std::string(CheckAnswerSuffix(path).message()); }
 
+/// What takes the place of dials.
+void AddTargets(CLI::App& app, QueryFlags* flags) {
+  app.add_option("--recall", flags->target.recall, "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found")
+      ->check(CLI::Range(0.0, 1.0));
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--latency", ParseDuration,
+      [flags](std::chrono::nanoseconds latency) { flags->target.latency_us = std::chrono::duration<double, std::micro>(latency).count(); },
+      "mean time of a query to keep, as 800us, with the best recall that it allows: dials likewise");
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--budget", ParseDuration, [flags](std::chrono::nanoseconds budget) { flags->budget = budget; },
+      "time after which a query ends with the best that it has found");
+}
+
 }  // namespace
 
 void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
@@ -18,6 +33,7 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   app.add_option("--queries", flags->queries, "vector file of the index's type and dimension")->required();
   app.add_option("--rows,--limit", flags->rows, "first queries only (0: all)");
   app.add_option("--k", search->k, "neighbours per query")->check(CLI::Range(std::int64_t{1}, kMostNeighbours))->capture_default_str();
+  AddTargets(app, flags);
   app.add_option("--ef-l1", search->ef_l1, "beam width in L1 (default: one that suits k)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{kMaxEf}));
   app.add_option("--ef-l0", search->ef_l0, "width in L0; 0 answers from L1 (default: one that suits k)")
@@ -33,6 +49,9 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   AddParsed<Prefetch>(
       app, "--prefetch", ParsePrefetch, [search](Prefetch prefetch) { search->prefetch = prefetch; },
       "how early slow records are asked for: round (default), ahead, off, helper; answers are the same");
+  for (const char* dial : {"--ef-l1", "--ef-l0", "--walk", "--cells", "--width", "--stop"}) {
+    for (const char* target : {"--recall", "--latency"}) app.get_option(dial)->excludes(target);
+  }
   app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--query-threads", search->query_threads, "threads of one query in L0 (beams only)")
       ->check(CLI::Range(1, 64))

@@ -71,6 +71,15 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nloh
   return absl::OkStatus();
 }
 
+void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
+  if (run.cut_short.has_value()) (*figures)["cut_short"] = *run.cut_short;
+  if (!run.promise.has_value()) return;
+  if (run.promise->target.recall > 0) (*figures)["target_recall"] = run.promise->target.recall;
+  if (run.promise->target.latency_us > 0) (*figures)["target_latency_us"] = run.promise->target.latency_us;
+  (*figures)["predicted_recall"] = run.promise->recall;
+  (*figures)["predicted_us"] = Rounded(run.promise->mean_us);
+}
+
 void AddCounters(const Counters& sum, double queries, nlohmann::ordered_json* figures) {
   for (const CounterName& counter : CounterNames()) {
     (*figures)[std::string(counter.name)] = static_cast<double>(sum.*counter.value) / queries;
@@ -131,6 +140,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
     figures["width"] = run.dials.width;
     if (run.dials.stop >= 0) figures["stop"] = run.dials.stop;
   }
+  AddPromise(run, &figures);
   figures["simd"] = run.simd;
   if (run.in_flight > 1) figures["in_flight"] = run.in_flight;
   if (run.open_seconds > 0) figures["open_seconds"] = run.open_seconds;
@@ -143,7 +153,7 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_number_float())
-      text = absl::StrFormat(absl::StartsWith(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f", value.get<double>());
+      text = absl::StrFormat(absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f", value.get<double>());
     out << absl::StrFormat("  %-20s %s\n", name, text);
   }
 }

@@ -1,6 +1,7 @@
 /// What `hmann search` and `hmann query` share: their options, the loop that runs queries side by side, and the report on them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/search/options.h"
+#include "index/tune/target.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -22,19 +24,30 @@ struct QueryFlags {
   std::string groundtruth;  ///< optional
   std::string out;          ///< optional: .ibin, .gt or .jsonl
   SearchOptions search;
-  std::uint64_t rows = 0;  ///< first queries only; 0: all
-  int threads = 1;         ///< queries side by side
+  Target target;                       ///< instead of dials: what a tuned index is to reach
+  std::chrono::nanoseconds budget{0};  ///< of each query; 0: none
+  std::uint64_t rows = 0;              ///< first queries only; 0: all
+  int threads = 1;                     ///< queries side by side
   bool json = false;
 };
 
-/// Declares --queries --k --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on `app`; `flags` must outlive
-/// it. Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
+/// Declares --queries --k --recall --latency --budget --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on
+/// `app`; `flags` must outlive it. Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
 void AddQueryFlags(CLI::App& app, QueryFlags* flags);
+
+/// What the tuned table promised.
+struct Promise {
+  Target target;
+  double recall = 0;   ///< mean over the learning queries
+  double mean_us = 0;  ///< one query at a time, in the engine
+};
 
 /// The answers to a file of queries, and what they took.
 struct QueryRun {
-  SearchOptions dials;  ///< as resolved: what really ran
-  std::string simd;     ///< "avx512": who computed the distances (the server's, for `query`)
+  SearchOptions dials;                     ///< as resolved: what really ran
+  std::optional<Promise> promise;          ///< absent: the dials were the user's own
+  std::optional<std::uint64_t> cut_short;  ///< answers that a budget ended; absent: there was none
+  std::string simd;                        ///< "avx512": who computed the distances (the server's, for `query`)
   int threads = 1;
   std::vector<std::vector<Neighbour>> answers;  ///< per query, nearest first
   std::vector<std::uint64_t> latency_ns;        ///< per query

@@ -112,6 +112,8 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
   if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call); !status.ok()) return status;
   Answer answer{Copy(response.ids()), Copy(response.distances()), FromWire(response.dials()), {}};
   if (response.has_counters()) answer.counters = FromWire(response.counters());
+  if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  answer.cut_short = response.cut_short();
   return answer;
 }
 
@@ -129,6 +131,8 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
                      FromWire(response.dials()),
                      {}};
   if (response.has_counters()) answer.counters = FromWire(response.counters());
+  if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  answer.cut_short = response.cut_short();
   return answer;
 }
 

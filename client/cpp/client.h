@@ -45,6 +45,18 @@ struct SearchOptions {
   std::optional<std::uint32_t> cells = {}, width = {};  ///< of the gated walk; absent: a default
   std::optional<float> stop = {};
   bool counters = false;  ///< count the work
+
+  /// Instead of dials, on a tuned index: the mean recall to reach, in (0, 1], or the mean time of a query to keep.
+  std::optional<double> recall = {};
+  std::optional<std::chrono::microseconds> latency = {};
+  /// Of each query: then its answer is the best so far. Unlike the deadline, past which nothing arrives.
+  std::optional<std::chrono::microseconds> budget = {};
+};
+
+/// What the server's tuned table says of the dials that a target chose.
+struct Prediction {
+  double recall = 0;
+  double mean_us = 0;
 };
 
 /// Work of a query, or the sum over a batch; names as `hmann search --json` prints them.
@@ -61,6 +73,8 @@ struct Answer {
   std::vector<float> distances;
   SearchOptions dials;
   std::optional<Counters> counters;
+  std::optional<Prediction> predicted = {};
+  bool cut_short = false;  ///< by the budget: best so far, perhaps fewer than k
 };
 
 /// The answers one after the other: query i has counts[i] ids.
@@ -70,6 +84,8 @@ struct BatchAnswer {
   std::vector<std::uint32_t> counts;
   SearchOptions dials;
   std::optional<Counters> counters;
+  std::optional<Prediction> predicted = {};
+  std::uint32_t cut_short = 0;  ///< queries that the budget ended
 };
 
 struct Layer {

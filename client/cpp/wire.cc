@@ -106,6 +106,10 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   if (options.width.has_value()) wire->set_width(*options.width);
   if (options.stop.has_value()) wire->set_stop(*options.stop);
   wire->set_counters(options.counters);
+  if (options.recall.has_value()) wire->set_recall(*options.recall);
+  const auto whole = [](std::chrono::microseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)); };
+  if (options.latency.has_value()) wire->set_latency_us(whole(*options.latency));
+  if (options.budget.has_value()) wire->set_budget_us(whole(*options.budget));
 }
 
 SearchOptions FromWire(const v1::SearchOptions& wire) {

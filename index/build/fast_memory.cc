@@ -11,7 +11,9 @@ namespace {
 /// Beam, visited set and batch of one search at its widest ordinary setting (ef 400 on M = 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
 
-/// With sketches, a hub takes 12 bytes of Cells and an unpromoted node a quarter of one (index/graph/cells.h).
+}  // namespace
+
+// With sketches, a hub takes 12 bytes of Cells and an unpromoted node a quarter of one (index/graph/cells.h).
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
   const std::uint64_t others = shape.n - n1;
   const std::uint64_t cells = shape.sketch_bytes > 0 ? std::uint64_t{n1} * 12 + others / 4 : 0;
@@ -19,7 +21,12 @@ std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
          others * shape.sketch_bytes + cells;
 }
 
-}  // namespace
+std::uint64_t BuildBytes(const FastShape& shape, NodeId n1, std::uint64_t stride) {
+  const std::uint64_t links = std::uint64_t{8} * shape.m;  // 2M links of 4 bytes
+  const std::uint64_t ordering = shape.n * (2 * stride + 32);
+  const std::uint64_t linking = shape.n * (stride + links + 56 + shape.sketch_bytes) + n1 * (stride + links + links / 2);
+  return std::max(ordering, linking) + 64_MiB;
+}
 
 PayloadBytes PayloadOf(const Layers& layers, std::uint32_t row_bytes) {
   PayloadBytes bytes;

@@ -117,6 +117,33 @@ TEST(Hubs, SketchesAreThoseOfTheSketcher) {
   }
 }
 
+TEST(Hubs, SketchesOfLinksAreThoseOfTheSketcherAboutTheirRecord) {
+  const SampleFolder folder;
+  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct)}) {
+    BuildOptions options = SmallBuild(folder, dtype, metric, 900);
+    options.bits = 3;
+    options.codes = CodePlace::kEdge;
+    const Built index(options);
+    EXPECT_EQ(index.file.info().version, "1.2");
+    EXPECT_TRUE(index.file.cells().empty());
+    const RecordLayout& records = index.file.records();
+    const auto mean = index.file.sketch_mean();
+    const Kernels kernels = *ChooseKernels(dtype, metric, index.file.info().dim);
+    const Sketcher sketcher = *Sketcher::Make(kernels, 3, index.file.info().seed, {mean.begin(), mean.end()});
+    std::vector<std::byte> sketch(sketcher.sketch_bytes());
+    ASSERT_EQ(records.code_bytes, sketch.size());
+    Sketcher::Scratch scratch;
+    for (NodeId id = 0; id < index.n(); ++id) {
+      const std::byte* record = index.file.l0().data() + records.Offset(id);
+      const auto* links = reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
+      for (std::uint32_t l = 0; l < records.max_links && links[l] != kNoNode; ++l) {
+        sketcher.Encode(index.Row(links[l]), index.Row(id), sketch.data(), scratch);
+        ASSERT_EQ(std::memcmp(sketch.data(), record + records.LinksEnd(id) + l * sketch.size(), sketch.size()), 0) << id << " " << l;
+      }
+    }
+  }
+}
+
 TEST(Hubs, AnIndexWithoutSketchesHasNoCells) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 500);

@@ -25,6 +25,9 @@ absl::Status BuildOptions::Validate() const {
   }
   if (bits > 4) return absl::InvalidArgumentError(absl::StrCat("bits: expected 0 to 4, found ", bits));
   if (assign < 1 || assign > 2) return absl::InvalidArgumentError(absl::StrCat("assign: expected 1 or 2, found ", assign));
+  if (codes == CodePlace::kEdge && assign != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("assign: expected 1, since codes on edges have no hubs; found ", assign));
+  }
   if (threads < 0 || threads > 1024) return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
   return absl::OkStatus();
 }

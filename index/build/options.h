@@ -23,8 +23,9 @@ struct BuildOptions {
   std::optional<double> promote;                   ///< N_1 / N in (0, 1); default 0.16
   std::optional<std::uint64_t> fast_memory_bytes;  ///< instead: the largest N_1 that fits (section 7)
   PromotionOrder promotion = PromotionOrder::kDegree;
-  std::uint32_t bits = 2;    ///< per dimension of a sketch, 1 to 4; 0: no sketches
-  std::uint32_t assign = 1;  ///< hubs that a node is listed with, 1 or 2
+  std::uint32_t bits = 2;  ///< per dimension of a sketch, 1 to 4; 0: no sketches
+  CodePlace codes = CodePlace::kHub;
+  std::uint32_t assign = 1;  ///< with codes by hub: hubs that a node is listed with, 1 or 2
   int threads = 0;           ///< 0: UsableCores()
   std::uint64_t seed = 1;
   std::string labels;        ///< optional file of n u64, or .ivecs/.ibin with dim 1

@@ -80,10 +80,15 @@ class Pipeline {
   absl::Status EncodeSketches();
   /// Fast bytes of an unpromoted node.
   std::uint32_t SketchCost() const {
-    return options_.bits == 0 ? 0 : SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
+    if (options_.bits == 0 || options_.codes == CodePlace::kEdge) return 0;
+    return SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
   }
   void CheckSelfRecall();
   absl::Status Write();
+  /// Sketches as Write hands them over; `contents.row` must be set.
+  absl::Status AddCodes(IndexContents& contents);
+  /// Links of `id` in L0, as ids. From Write on.
+  void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
   Progress& progress_;
@@ -106,7 +111,9 @@ class Pipeline {
   StoredVectors fast_rows_;  ///< by id < n1
   std::unique_ptr<InsertionGraph> upper_;
   HubAssignment hubs_;
-  Sketches sketches_;  ///< bits 0: none
+  Sketches sketches_;                          ///< by hub; bits 0: none
+  std::optional<EdgeSketches> edge_sketches_;  ///< made while the index is written
+  std::vector<NodeId> id_of_node_;             ///< from Write on
 };
 
 absl::Status Pipeline::CheckOut() const {
@@ -147,12 +154,7 @@ absl::Status Pipeline::Load() {
 }
 
 absl::Status Pipeline::CheckMemory() const {
-  const std::uint64_t stride = RowStride(kernels_);
-  const std::uint64_t links = std::uint64_t{8} * m_;  // 2M links of 4 bytes
-  // Rows twice while they are put into the order of insertion; then rows, links, orders and degrees; then the upper layers beside them.
-  const std::uint64_t ordering = n_ * (2 * stride + 32);
-  const std::uint64_t linking = n_ * (stride + links + 56 + SketchCost()) + layers_.n1() * (stride + links + links / 2);
-  const std::uint64_t need = std::max(ordering, linking) + 64_MiB;
+  const std::uint64_t need = BuildBytes({n_, m_, kernels_.row_bytes, 0, SketchCost()}, layers_.n1(), RowStride(kernels_));
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
@@ -316,7 +318,7 @@ absl::Status Pipeline::MakeCells() {
 }
 
 absl::Status Pipeline::EncodeSketches() {
-  if (options_.bits == 0 || layers_.n1() < options_.assign) return absl::OkStatus();
+  if (options_.bits == 0 || options_.codes == CodePlace::kEdge || layers_.n1() < options_.assign) return absl::OkStatus();
   Begin("sketches", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.assign, SketchBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
@@ -350,10 +352,38 @@ void Pipeline::CheckSelfRecall() {
   End("self-recall");
 }
 
+void Pipeline::AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const {
+  const NodeId* nodes = bottom_->Links(0, node_of_id_[id]);
+  const std::size_t count = CountLinks(nodes, layers_.MaxDegree(0));
+  for (std::size_t i = 0; i < count; ++i) links.push_back(id_of_node_[nodes[i]]);
+}
+
+absl::Status Pipeline::AddCodes(IndexContents& contents) {
+  if (options_.bits > 0 && options_.codes == CodePlace::kEdge && layers_.n1() > 0) {
+    contents.codes = {options_.bits, 0, SketchBytes(kernels_.dim, options_.bits), CodePlace::kEdge};
+    EdgeSketches::Source source{n_, layers_.MaxDegree(0), contents.row,
+                                [this](NodeId id, std::vector<NodeId>& links) { AppendBottomLinks(id, links); }};
+    HMANN_ASSIGN_OR_RETURN(EdgeSketches made, EdgeSketches::Make(kernels_, contents.codes, seed_, std::move(source), pool_));
+    EdgeSketches& edges = edge_sketches_.emplace(std::move(made));
+    contents.sketch_mean = edges.mean();
+    contents.edge_codes = [&edges](NodeId id) { return edges.Of(id); };
+    return absl::OkStatus();
+  }
+  contents.codes = sketches_.codes;
+  if (contents.codes.bits == 0) return absl::OkStatus();
+  contents.cells = hubs_.cells;
+  contents.second_hubs = hubs_.second_hubs;
+  contents.sketch_mean = sketches_.mean;
+  contents.sketch = [this](NodeId id) {
+    return sketches_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * sketches_.codes.sketch_bytes;
+  };
+  return absl::OkStatus();
+}
+
 absl::Status Pipeline::Write() {
   Begin("write", n_, "records");
-  std::vector<NodeId> id_of_node(n_);
-  for (NodeId id = 0; id < n_; ++id) id_of_node[node_of_id_[id]] = id;
+  id_of_node_.resize(n_);
+  for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
   std::vector<NodeId> renamed;
   IndexContents contents;
   contents.dtype = kernels_.dtype;
@@ -370,9 +400,8 @@ absl::Status Pipeline::Write() {
       const NodeId* links = upper_->Links(layer - 1, id);
       return {links, CountLinks(links, layers_.MaxDegree(layer))};
     }
-    const NodeId* links = bottom_->Links(0, node_of_id_[id]);
-    renamed.assign(links, links + CountLinks(links, layers_.MaxDegree(0)));
-    for (NodeId& link : renamed) link = id_of_node[link];
+    renamed.clear();
+    AppendBottomLinks(id, renamed);
     return renamed;
   };
   contents.row = [&](NodeId id) { return rows_.Row(node_of_id_[id]); };
@@ -380,15 +409,7 @@ absl::Status Pipeline::Write() {
     const std::uint32_t row = row_of_[node_of_id_[id]];
     return user_labels_.empty() ? row : user_labels_[row];
   };
-  contents.codes = sketches_.codes;
-  if (contents.codes.bits > 0) {
-    contents.cells = hubs_.cells;
-    contents.second_hubs = hubs_.second_hubs;
-    contents.sketch_mean = sketches_.mean;
-    contents.sketch = [&](NodeId id) {
-      return sketches_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * contents.codes.sketch_bytes;
-    };
-  }
+  HMANN_RETURN_IF_ERROR(AddCodes(contents));
   HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, progress_, options_.cancelled));
   End("write");
   return absl::OkStatus();

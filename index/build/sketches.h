@@ -13,6 +13,7 @@
 #include "index/distance/distance.h"
 #include "index/format/info.h"
 #include "index/graph/cells.h"
+#include "index/sketch/sketch.h"
 
 namespace hmann {
 
@@ -23,11 +24,52 @@ struct Sketches {
   Buffer bytes;  ///< codes.sketch_bytes each, node n1 first
 };
 
-/// Encodes the nodes n1 .. n - 1 about their hubs, cell by cell in parallel. `row(id)`: stored vector of any node; the mean is that of a
-/// sample of at most 65536 of them, evenly spread (under cosine: normalised). The bytes do not depend on threads. Errors: INVALID_ARGUMENT
-/// (bits), RESOURCE_EXHAUSTED, CANCELLED.
+/// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine: normalised).
+std::vector<float> MeanOf(const Kernels& kernels, NodeId n, const std::function<const std::byte*(NodeId id)>& row);
+
+/// Encodes the nodes n1 .. n - 1 about their hubs, cell by cell in parallel. `row(id)`: stored vector of any node. The bytes do not depend
+/// on threads. Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, NodeId n, NodeId n1,
                                       std::span<const CellEntry> cells, const std::function<const std::byte*(NodeId id)>& row,
                                       ThreadPool& pool, const std::atomic<bool>* cancelled, Progress& progress);
+
+/// The sketches of links, each centred on the vector that it leaves from, a window of nodes at a time in parallel: those of a whole
+/// index are as large as its L0. The bytes depend on neither threads nor order.
+class EdgeSketches {
+ public:
+  /// Both are called from several threads at once. `append(id, links)`: appends the links of `id` in L0.
+  struct Source {
+    NodeId n = 0;
+    std::uint32_t max_links = 0;
+    std::function<const std::byte*(NodeId id)> row;
+    std::function<void(NodeId id, std::vector<NodeId>& links)> append;
+  };
+
+  /// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must outlive it.
+  static absl::StatusOr<EdgeSketches> Make(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, Source source,
+                                           ThreadPool& pool);
+
+  const std::vector<float>& mean() const { return mean_; }
+  /// codes.sketch_bytes for each link of `id`; valid until the next call. Fast where ids ascend.
+  const std::byte* Of(NodeId id);
+
+ private:
+  static constexpr NodeId kWindow = 4096;
+  struct Scratch {
+    Sketcher::Scratch sketcher;
+    std::vector<NodeId> links;
+  };
+
+  EdgeSketches(Sketcher sketcher, std::vector<float> mean, Source source, ThreadPool& pool, Buffer window);
+  void Encode(NodeId id, Scratch& scratch);
+
+  Sketcher sketcher_;
+  std::vector<float> mean_;
+  Source source_;
+  ThreadPool* pool_;
+  Buffer window_;  ///< max_links sketches for each of kWindow nodes
+  NodeId first_ = 0, last_ = 0;
+  std::vector<Scratch> scratch_;  ///< one per thread
+};
 
 }  // namespace hmann

@@ -16,6 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 using namespace header_offset;
 
+constexpr std::uint16_t kNewerMinor = kFormatMinor + 1;
+
 class Corruption : public ::testing::Test {
  protected:
   void SetUp() override { Make({}); }
@@ -130,10 +132,10 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
   };
   expect_unimplemented(OpenWith(kMajor, std::uint16_t{2}), "index format 2.0");
-  expect_unimplemented(OpenWith(kMinReader, std::uint16_t{2}), "this build reads up to 1.1");
+  expect_unimplemented(OpenWith(kMinReader, kNewerMinor), absl::StrCat("this build reads up to 1.", kFormatMinor).c_str());
   expect_unimplemented(OpenWith(kFeatures, std::uint64_t{1} << 40), "features 10000000000");
   expect_unimplemented(OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag))), "big-endian");
-  EXPECT_EQ(OpenWith(kMinor, std::uint16_t{2}), absl::OkStatus()) << "a minor version that asks for no newer reader";
+  EXPECT_EQ(OpenWith(kMinor, kNewerMinor), absl::OkStatus()) << "a minor version that asks for no newer reader";
 }
 
 TEST_F(Corruption, HostileMetadataIsRefused) {
@@ -211,7 +213,7 @@ TEST_F(Corruption, HostileSectionsAreRefused) {
 TEST_F(Corruption, ANewerMinorVersionMayAddSections) {
   std::vector<std::byte> bytes = good_;
   bytes.resize(bytes.size() + kBlockBytes);
-  Poke(std::span(bytes), kMinor, std::uint16_t{2});
+  Poke(std::span(bytes), kMinor, kNewerMinor);
   Poke(std::span(bytes), kFileBytes, std::uint64_t{bytes.size()});
   Poke(std::span(bytes), kSectionCount, std::uint32_t{7});
   Poke(std::span(bytes), kSections + 6 * sizeof(Section),
@@ -247,7 +249,7 @@ TEST_F(CodesCorruption, EveryPartOfTheFileIsCheckedByVerify) {
     std::vector<std::byte> bytes = good_;
     bytes[offset] ^= std::byte{0x01};
     ResealHeader(bytes);
-    EXPECT_EQ(Open(bytes).code(), offset < 124 ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << "header byte " << offset;
+    EXPECT_EQ(Open(bytes).code(), offset < 125 ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << "header byte " << offset;
   }
 }
 
@@ -260,6 +262,20 @@ TEST_F(CodesCorruption, CellsThatBreakTheirRulesAreFound) {
   EXPECT_THAT(VerifyWith(cells + 12, NodeId{200}), HasSubstr("cell 1"));
   EXPECT_THAT(VerifyWith(seconds + 40, NodeId{32}), HasSubstr("second hub: expected less than 32"));
   EXPECT_THAT(VerifyWith(mean + 4, std::numeric_limits<float>::infinity()), HasSubstr("mean: expected a finite number"));
+}
+
+TEST_F(CodesCorruption, SketchesOfLinksThatDoNotExistAreFound) {
+  // Seven nodes have six links each, and room for ten.
+  Make({.n = 7, .n1 = 2, .m = 5, .bits = 2, .place = CodePlace::kEdge});
+  for (const NodeId id : {NodeId{1}, NodeId{5}}) {
+    const std::uint64_t codes = L0(id) + records_.LinksEnd(id), last = L0(id) + records_.CodesEnd(id) - 1;
+    EXPECT_THAT(VerifyWith(codes + 6 * std::uint64_t{records_.code_bytes}, std::byte{1}), HasSubstr("after the sketches of a record"));
+    EXPECT_THAT(VerifyWith(last, std::byte{1}), HasSubstr("after the sketches of a record"));
+  }
+  EXPECT_THAT(VerifyWith(Place(SectionKind::kSketchMean), std::numeric_limits<float>::infinity()), HasSubstr("mean: expected a finite"));
+  constexpr std::size_t kCodePlace = 124;
+  EXPECT_EQ(OpenWith(kCodePlace, std::uint8_t{2}).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(OpenWith(kCodePlace, std::uint8_t{0}).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(Corruption, LinkListsThatBreakTheirRulesAreFound) {

@@ -72,6 +72,11 @@ void ExpectHolds(const IndexFile& file, RingIndex& index) {
     ASSERT_EQ(0, std::memcmp(row.data(), index.Row(id), row.size())) << id;
     ASSERT_EQ(number, index.Label(id)) << id;
     ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)), Padded(index.Links(0, id), records.max_links));
+    if (records.code_bytes == 0) continue;
+    const std::size_t used = index.Links(0, id).size() * records.code_bytes;
+    const auto codes = record.subspan(records.LinksEnd(id), records.CodesEnd(id) - records.LinksEnd(id));
+    ASSERT_EQ(0, std::memcmp(codes.data(), index.contents.edge_codes(id), used)) << id;
+    ASSERT_TRUE(std::all_of(codes.begin() + static_cast<std::ptrdiff_t>(used), codes.end(), [](std::byte b) { return b == std::byte{0}; }));
   }
 }
 
@@ -84,6 +89,8 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 500, .n1 = 499, .m = 16, .dim = 128, .metric = Metric::kL2, .user_labels = true},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
+      {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kEdge},
+      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 3, .place = CodePlace::kEdge},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);
@@ -199,10 +206,38 @@ TEST(Format, GoldenFileOfVersion1Point1) {
   EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGoldenOfCodes)) << "the writer's bytes changed";
 }
 
+/// The same of version 1.2, which added sketches of links; older readers must refuse it.
+TEST(Format, GoldenFileOfVersion1Point2) {
+  constexpr char kGoldenOfEdges[] = "index/format/golden/v1_2.hmann";
+  RingIndex index({.n = 100, .n1 = 20, .bits = 1, .place = CodePlace::kEdge});
+  const char* golden = std::getenv("HMANN_GOLDEN");
+  if (golden != nullptr && std::string_view(golden) == "overwrite") {
+    ASSERT_TRUE(Write(kGoldenOfEdges, index).ok());
+  }
+  const auto file = IndexFile::Open(kGoldenOfEdges);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectHolds(*file, index);
+  EXPECT_EQ(Verify(kGoldenOfEdges), absl::OkStatus());
+  EXPECT_EQ(file->info().version, "1.2");
+  EXPECT_EQ(file->info().codes, index.contents.codes);
+  EXPECT_TRUE(file->cells().empty() && file->sketches().empty() && file->second_hubs().empty());
+  EXPECT_TRUE(std::equal(file->sketch_mean().begin(), file->sketch_mean().end(), index.contents.sketch_mean.begin()));
+  const auto line =
+      std::find_if(file->info().bytes.begin(), file->info().bytes.end(), [](const auto& l) { return l.name == "edge_codes"; });
+  ASSERT_NE(line, file->info().bytes.end());
+  EXPECT_EQ(line->tier, "slow");
+  EXPECT_EQ(line->bytes, 100u * 8 * SketchBytes(20, 1));
+  const std::vector<std::byte> bytes = ReadBytes(kGoldenOfEdges);
+  EXPECT_EQ(As<std::uint16_t>(std::span(bytes).subspan(12, 2))[0], 2) << "min_reader_minor";
+  TemporaryPath path(::testing::TempDir(), "golden_edges");
+  ASSERT_TRUE(Write(path, index).ok());
+  EXPECT_TRUE(ReadBytes(path) == bytes) << "the writer's bytes changed";
+}
+
 TEST(Format, CodesThatContradictThemselvesAreRefused) {
   TemporaryPath path(::testing::TempDir(), "wrong_codes");
-  const auto refused = [&](const std::function<void(IndexContents&)>& change) {
-    RingIndex index({.bits = 3, .assign = 2});
+  const auto refused = [&](const std::function<void(IndexContents&)>& change, CodePlace place = CodePlace::kHub) {
+    RingIndex index({.bits = 3, .assign = 2, .place = place});
     change(index.contents);
     EXPECT_EQ(Write(path, index).status().code(), absl::StatusCode::kInvalidArgument);
   };
@@ -214,6 +249,13 @@ TEST(Format, CodesThatContradictThemselvesAreRefused) {
   refused([](IndexContents& c) { c.cells[3].hub = c.cells[2].hub; });
   refused([](IndexContents& c) { c.second_hubs.pop_back(); });
   refused([](IndexContents& c) { c.sketch_mean.pop_back(); });
+  refused([](IndexContents& c) { c.codes.place = CodePlace::kEdge; });
+  refused([](IndexContents& c) { c.codes.place = static_cast<CodePlace>(2); });
+  refused([](IndexContents& c) { c.codes.assign = 1; }, CodePlace::kEdge);
+  refused([](IndexContents& c) { c.codes.sketch_bytes -= 1; }, CodePlace::kEdge);
+  refused([](IndexContents& c) { c.cells = {{0, 32}}; }, CodePlace::kEdge);
+  refused([](IndexContents& c) { c.edge_codes = nullptr; }, CodePlace::kEdge);
+  refused([](IndexContents& c) { c.sketch_mean.pop_back(); }, CodePlace::kEdge);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

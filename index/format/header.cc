@@ -41,7 +41,8 @@ struct HeaderBytes {
   std::uint32_t section_count;
   std::uint8_t code_bits, code_assign;
   std::uint16_t sketch_bytes;
-  std::uint32_t cell_count, reserved_3;
+  std::uint32_t cell_count;
+  std::uint8_t code_place, reserved_3[3];
   LayerEntry layers[kMaxLayers];
   std::byte reserved_4[256];
   Section sections[kMaxSections];
@@ -112,7 +113,7 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.promotion = static_cast<PromotionOrder>(raw.promotion);
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
-  header.codes = {raw.code_bits, raw.code_assign, raw.sketch_bytes};
+  header.codes = {raw.code_bits, raw.code_assign, raw.sketch_bytes, static_cast<CodePlace>(raw.code_place)};
   header.cell_count = raw.cell_count;
   header.minor = raw.format_minor;
   header.file_bytes = raw.file_bytes;
@@ -199,7 +200,10 @@ std::string Name(const Section& section) {
   return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
 }
 
-RecordLayout Header::Records() const { return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes); }
+RecordLayout Header::Records() const {
+  const std::uint32_t code_bytes = codes.place == CodePlace::kEdge ? codes.sketch_bytes : 0;
+  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes, code_bytes);
+}
 
 absl::Status CheckMetadata(const Header& header) {
   const auto wrong = [](const char* field, const auto& expected, const auto& found) {
@@ -211,9 +215,13 @@ absl::Status CheckMetadata(const Header& header) {
   if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
   if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
+  const bool by_hub = header.codes.bits > 0 && header.codes.place == CodePlace::kHub;
   if (header.codes != CodeInfo()) {
+    if (header.codes.place > CodePlace::kEdge) return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
     if (header.codes.bits < 1 || header.codes.bits > 4) return wrong("code_bits", "1 to 4", header.codes.bits);
-    if (header.codes.assign < 1 || header.codes.assign > 2) return wrong("code_assign", "1 or 2", header.codes.assign);
+    if (by_hub ? header.codes.assign < 1 || header.codes.assign > 2 : header.codes.assign != 0) {
+      return wrong("code_assign", by_hub ? "1 or 2" : "0", header.codes.assign);
+    }
     const std::uint32_t bytes = SketchBytes(header.dim, header.codes.bits);
     if (header.codes.sketch_bytes != bytes) return wrong("sketch_bytes", bytes, header.codes.sketch_bytes);
   }
@@ -224,10 +232,9 @@ absl::Status CheckMetadata(const Header& header) {
   if (layers.m < 2 || layers.m > kMaxM) return wrong("m", absl::StrCat("2 to ", kMaxM), layers.m);
   if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes) return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
   const NodeId n1 = layers.n1();
-  const bool has_codes = header.codes.bits > 0;
-  if (has_codes && n1 <= header.codes.assign - 1) return wrong("n1", "a hub for each assignment", n1);
-  if (has_codes ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
-    return wrong("cell_count", has_codes ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
+  if (by_hub && n1 <= header.codes.assign - 1) return wrong("n1", "a hub for each assignment", n1);
+  if (by_hub ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
+    return wrong("cell_count", by_hub ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
   }
   if (header.mean_degree.size() != layers.nodes.size()) return wrong("mean_degree", "one per layer", header.mean_degree.size());
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
@@ -252,13 +259,12 @@ std::vector<Section> PlanSections(const Header& header) {
   }
   add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
   add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
-  if (header.codes.bits > 0) {
-    const std::uint64_t others = layers.n() - layers.n1();
-    add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
-    if (header.codes.assign == 2) add(SectionKind::kSecondHubs, 0, others * sizeof(NodeId));
-    add(SectionKind::kSketchMean, 0, header.dim * sizeof(float));
-    add(SectionKind::kSketches, 0, others * header.codes.sketch_bytes);
-  }
+  const bool has_codes = header.codes.bits > 0, by_hub = has_codes && header.codes.place == CodePlace::kHub;
+  const std::uint64_t others = layers.n() - layers.n1();
+  if (by_hub) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
+  if (header.codes.assign == 2) add(SectionKind::kSecondHubs, 0, others * sizeof(NodeId));
+  if (has_codes) add(SectionKind::kSketchMean, 0, header.dim * sizeof(float));
+  if (by_hub) add(SectionKind::kSketches, 0, others * header.codes.sketch_bytes);
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
   return sections;
 }
@@ -269,6 +275,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
   raw.format_minor = header.minor;
+  if (header.codes.place == CodePlace::kEdge) raw.min_reader_minor = 2;
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;
@@ -290,6 +297,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.code_assign = static_cast<std::uint8_t>(header.codes.assign);
   raw.sketch_bytes = static_cast<std::uint16_t>(header.codes.sketch_bytes);
   raw.cell_count = header.cell_count;
+  raw.code_place = static_cast<std::uint8_t>(header.codes.place);
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
     raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer), header.mean_degree[layer]};
   }

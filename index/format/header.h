@@ -19,7 +19,7 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 1;
-constexpr std::uint16_t kFormatMinor = 1;
+constexpr std::uint16_t kFormatMinor = 2;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -66,7 +66,7 @@ struct Header {
   std::uint32_t label_bytes = 4;
   CodeInfo codes;
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the hub of some node
-  std::uint16_t minor = 0;       ///< a file without sketches is one of 1.0
+  std::uint16_t minor = 0;       ///< a file without sketches is one of 1.0, with one of each node of 1.1
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;

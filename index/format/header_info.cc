@@ -24,7 +24,11 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
       {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
       {"header", "file", kHeaderBytes, 0},
   };
-  if (header.codes.bits > 0) {
+  if (header.codes.bits > 0 && header.codes.place == CodePlace::kEdge) {
+    const std::uint64_t codes = n * layers.MaxDegree(0) * header.codes.sketch_bytes;
+    const std::uint64_t formula = n * layers.MaxDegree(0) * SketchBytes(header.dim, header.codes.bits);
+    lines.insert(lines.end() - 1, {{"edge_codes", "slow", codes, formula}, {"sketch_mean", "fast", header.dim * sizeof(float), 0}});
+  } else if (header.codes.bits > 0) {
     const std::uint64_t sketches = (n - n1) * header.codes.sketch_bytes;
     const std::uint64_t formula = (n - n1) * SketchBytes(header.dim, header.codes.bits);
     const std::uint64_t hubs = header.cell_count * sizeof(CellEntry) + (header.codes.assign == 2 ? (n - n1) * sizeof(NodeId) : 0);

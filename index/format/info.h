@@ -17,11 +17,19 @@ absl::StatusOr<PromotionOrder> ParsePromotionOrder(std::string_view name);
 /// Bytes of a node's sketch: the code, its dimensions rounded up to a multiple of 8, and two factors in 4 bytes.
 constexpr std::uint32_t SketchBytes(std::uint32_t dim, std::uint32_t bits) { return (dim + 7) / 8 * bits + 4; }
 
-/// The sketches of an index: codes centred on each node's hub, and cells by hub.
+/// Where sketches lie, and what they are centred on.
+enum class CodePlace : std::uint8_t {
+  kHub = 0,   ///< one of each unpromoted node, in fast memory, centred on its nearest promoted node
+  kEdge = 1,  ///< one of each link of L0, beside the links in the record, centred on the record's own vector
+};
+std::string_view Name(CodePlace place);  ///< "hub", "edge"
+
+/// The sketches of an index.
 struct CodeInfo {
   std::uint32_t bits = 0;          ///< per dimension, 1 to 4; 0: the index has no sketches and no cells
-  std::uint32_t assign = 0;        ///< hubs that a node is listed with: 1 or 2
-  std::uint32_t sketch_bytes = 0;  ///< code and factors of one node
+  std::uint32_t assign = 0;        ///< hubs that a node is listed with: 1 or 2; 0 with kEdge
+  std::uint32_t sketch_bytes = 0;  ///< code and factors of one node, or of one link
+  CodePlace place = CodePlace::kHub;
   friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
 };
 

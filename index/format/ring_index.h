@@ -26,7 +26,8 @@ struct RingIndex {
     DType dtype = DType::kU8;
     Metric metric = Metric::kCosine;
     bool user_labels = false;
-    std::uint32_t bits = 0, assign = 1;  ///< of sketches, whose bytes are made by arithmetic too
+    std::uint32_t bits = 0, assign = 1;  ///< of sketches, whose bytes are made by arithmetic too; assign: of those by hub
+    CodePlace place = CodePlace::kHub;
   };
 
   explicit RingIndex(Shape s) : shape(s) {
@@ -45,11 +46,20 @@ struct RingIndex {
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
     if (s.bits == 0) return;
+    for (std::uint32_t c = 0; c < s.dim; ++c) contents.sketch_mean.push_back(0.5f * static_cast<float>(c));
+    if (s.place == CodePlace::kEdge) {
+      contents.codes = {s.bits, 0, SketchBytes(s.dim, s.bits), s.place};
+      contents.edge_codes = [this](NodeId id) {
+        sketch.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.sketch_bytes);
+        for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(id * 5 + i);
+        return sketch.data();
+      };
+      return;
+    }
     contents.codes = {s.bits, s.assign, SketchBytes(s.dim, s.bits)};
     for (NodeId cell = 0; cell < s.n1 / 2; ++cell)
       contents.cells.push_back({(5 * cell + 1) % s.n1, s.n1 + cell * ((s.n - s.n1) / (s.n1 / 2))});
     for (NodeId id = s.n1; id < s.n && s.assign == 2; ++id) contents.second_hubs.push_back(id * 7 % s.n1);
-    for (std::uint32_t c = 0; c < s.dim; ++c) contents.sketch_mean.push_back(0.5f * static_cast<float>(c));
     contents.sketch = [this](NodeId id) {
       sketch.resize(contents.codes.sketch_bytes);
       for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(id * 3 + i);

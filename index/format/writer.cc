@@ -1,5 +1,6 @@
 #include "index/format/writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -31,6 +32,15 @@ class NodeEncoder {
     std::memset(place + links.size_bytes(), 0xff, (most - links.size()) * sizeof(NodeId));
     link_count_[layer] += links.size();
     return absl::OkStatus();
+  }
+
+  /// The sketches of the links of `id`, of which PutLinks(0, id, links) was called before; the rest is zeros.
+  void PutEdgeCodes(NodeId id, const std::byte* links, std::byte* place) {
+    const auto* list = reinterpret_cast<const NodeId*>(links);
+    const std::uint32_t most = contents_.layers.MaxDegree(0), one = contents_.codes.sketch_bytes;
+    const auto count = static_cast<std::size_t>(std::find(list, list + most, kNoNode) - list);
+    if (count > 0) std::memcpy(place, contents_.edge_codes(id), count * one);
+    std::memset(place + count * one, 0, (most - count) * one);
   }
 
   absl::Status PutLabel(NodeId id, std::byte* place) {
@@ -126,6 +136,7 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
     std::vector<std::byte>& record = full ? full_record : link_record;
     HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, record.data() + layout.LinksOffset(id)));
+    if (layout.code_bytes > 0) nodes.PutEdgeCodes(id, record.data() + layout.LinksOffset(id), record.data() + layout.LinksEnd(id));
     if (full) {
       std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
       HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, record.data() + layout.label_offset));
@@ -161,12 +172,14 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
 
 absl::Status CheckCodes(const IndexContents& contents) {
   if (contents.codes.bits == 0) return absl::OkStatus();
+  if (contents.sketch_mean.size() != contents.dim) return absl::InvalidArgumentError("codes: expected a mean for each dimension");
+  if (contents.codes.place == CodePlace::kEdge) {
+    return contents.edge_codes ? absl::OkStatus() : absl::InvalidArgumentError("codes: expected sketches of the links");
+  }
   const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
   const std::size_t seconds = contents.codes.assign == 2 ? n - n1 : 0;
   if (CellFault(n, n1, contents.cells) >= 0) return absl::InvalidArgumentError("cells: expected ranges that ascend and a hub each");
-  if (contents.second_hubs.size() != seconds || contents.sketch_mean.size() != contents.dim) {
-    return absl::InvalidArgumentError("codes: expected a second hub for each node, and a mean for each dimension");
-  }
+  if (contents.second_hubs.size() != seconds) return absl::InvalidArgumentError("codes: expected a second hub for each node");
   return absl::OkStatus();
 }
 
@@ -186,7 +199,7 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   header.seed = contents.seed;
   header.label_bytes = contents.user_labels ? 8 : 4;
   header.codes = contents.codes;
-  header.minor = contents.codes.bits > 0 ? 1 : 0;
+  header.minor = contents.codes.bits == 0 ? 0 : contents.codes.place == CodePlace::kHub ? 1 : 2;
   header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));

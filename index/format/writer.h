@@ -16,7 +16,8 @@
 namespace hmann {
 
 /// What a finished build hands over. The callbacks are called from one thread, in id order within a section: links(layer, id) once for
-/// every layer and node, row(id) and label(id) once for every node; what they return stays valid until the next call of the same callback.
+/// every layer and node, row(id), label(id) and edge_codes(id) once for every node; what they return stays valid until the next call of the
+/// same callback.
 struct IndexContents {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
@@ -33,10 +34,12 @@ struct IndexContents {
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
   CodeInfo codes;                                     ///< bits = 0: none of the following is asked for
-  std::vector<CellEntry> cells;                       ///< see Cells
+  std::vector<CellEntry> cells;                       ///< see Cells; this, the next and `sketch` with codes.place kHub
   std::vector<NodeId> second_hubs;                    ///< with codes.assign = 2: of node n1 + i
   std::vector<float> sketch_mean;                     ///< dim
   std::function<const std::byte*(NodeId id)> sketch;  ///< codes.sketch_bytes bytes of an unpromoted node
+  /// With codes.place kEdge: codes.sketch_bytes bytes for each link that links(0, id) gives, in their order.
+  std::function<const std::byte*(NodeId id)> edge_codes;
 };
 
 /// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone.

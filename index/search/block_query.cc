@@ -70,7 +70,9 @@ void BlockQuery::Start(std::size_t which, const void* query, const SearchOptions
   which_ = which;
   options_ = resolved;
   limits_ = &limits;
-  stop_.emplace(limits);
+  cut_ = StopCheck::CutOf(limits);
+  cut_short_ = false;
+  stop_.emplace(limits, cut_);
   phase_ = Phase::kWalks;
   absl::Status status = EncodeRow(index_.kernels, query, query_.data());
   if (status.ok()) status = stop_->Now();
@@ -81,7 +83,9 @@ void BlockQuery::Start(std::size_t which, const void* query, const SearchOptions
     scratch_.beam.Reset(static_cast<std::uint32_t>(options_.ef_l0));
   }
   if (!status.ok()) return Finish(std::move(status));
-  OpenWalks();
+  if (!stop_->spent()) return OpenWalks();
+  phase_ = Phase::kRest;
+  CutShort();
 }
 
 void BlockQuery::OpenWalks() {
@@ -259,7 +263,10 @@ void BlockQuery::Advance(Lane& lane) {
       return;
     }
     Absorb(lane);
-    if (absl::Status status = stop_->Step(); !status.ok()) return Finish(std::move(status));
+    if (absl::Status status = cut_ == StopCheck::TimePoint::max() ? stop_->Step() : stop_->Look(); !status.ok()) {
+      return Finish(std::move(status));
+    }
+    if (stop_->spent() && CutShort()) return;
   }
 }
 
@@ -305,14 +312,51 @@ void BlockQuery::HandleDone(const BlockDone& done) {
   entry.state = State::kHere;
   OfferToCache(entry, reader_->Frame(first_frame_ + e));
   const std::uint32_t generation = generation_;
-  for (std::uint32_t waiters = std::exchange(entry.waiters, 0); waiters != 0 && generation == generation_ && busy();
-       waiters &= waiters - 1) {
+  const bool cut_short = cut_short_;
+  for (std::uint32_t waiters = std::exchange(entry.waiters, 0);
+       waiters != 0 && generation == generation_ && cut_short == cut_short_ && busy(); waiters &= waiters - 1) {
     Lane& lane = lanes_[static_cast<std::size_t>(std::countr_zero(waiters))];
     if (--lane.pending == 0) Advance(lane);
   }
 }
 
 void BlockQuery::Fail(const absl::Status& status) { Finish(status); }
+
+bool BlockQuery::IsHere(NodeId id) const {
+  const std::uint32_t e = units_.Find(UnitOf(index_, id));
+  return e != IdMap::kAbsent && entries_[e].state == State::kHere;
+}
+
+void BlockQuery::Release(Lane& lane) {
+  const auto bit = 1u << (&lane - lanes_.data());
+  for (std::uint32_t i = 0; i < lane.asked; ++i) {
+    --entries_[lane.entries[i]].pins;
+    entries_[lane.entries[i]].waiters &= ~bit;
+  }
+  lane.asked = lane.pending = 0;
+  lane.waited = false;
+}
+
+bool BlockQuery::CutShort() {
+  if (phase_ != Phase::kWalks && phase_ != Phase::kRest) return false;
+  const bool walks = phase_ == Phase::kWalks;
+  const Beam& found = gated() ? gated_.results() : walks && beams_ > 0 ? results_ : scratch_.beam;
+  Beam kept;
+  kept.Reset(options_.k);
+  // A label lies in its record: what would have to be read again for it is left out.
+  const auto keep = [&](const Beam& from, std::uint32_t i) {
+    if (from.id(i) < index_.n1() || IsHere(from.id(i))) kept.InsertUnique(from.key(i), from.id(i));
+  };
+  for (std::uint32_t i = 0; i < found.size(); ++i) keep(found, i);
+  for (std::uint32_t i = walks ? next_beam_ : beams_; i < beams_; ++i) keep(scratch_.beam, i);
+  if (kept.size() == 0) return false;
+  for (Lane& lane : lanes_) Release(lane);
+  TakeResults(kept, options_.k, scratch_.beam);
+  cut_short_ = true;
+  phase_ = Phase::kRest;
+  NextPhase();
+  return true;
+}
 
 void BlockQuery::Finish(absl::Status status) {
   status_ = std::move(status);

@@ -44,6 +44,11 @@ class BlockQuery {
   /// Searches the upper layers, then goes on as far as it gets without waiting. `limits` must outlive the query.
   void Start(std::size_t which, const void* query, const SearchOptions& resolved, const SearchLimits& limits);
   void HandleDone(const BlockDone& done);
+  /// When the query is to end with what it has: CutShort ends it so, with what has been read, and reads no more. False: that is nothing.
+  StopCheck::TimePoint cut() const { return cut_; }
+  bool CutShort();
+  /// Of the answer.
+  bool cut_short() const { return cut_short_; }
   /// Ends a query that is busy.
   void Fail(const absl::Status& status);
 
@@ -103,6 +108,9 @@ class BlockQuery {
   void Advance(Lane& lane);
   /// False: the lane has nothing more to do.
   bool NextWalk(Lane& lane);
+  /// The lane wants nothing any more.
+  void Release(Lane& lane);
+  bool IsHere(NodeId id) const;
   void NextPhase();
   void Finish(absl::Status status);
 
@@ -123,6 +131,8 @@ class BlockQuery {
   SearchOptions options_;
   const SearchLimits* limits_ = nullptr;
   std::optional<StopCheck> stop_;
+  StopCheck::TimePoint cut_;
+  bool cut_short_ = false;
   Phase phase_ = Phase::kIdle;
   absl::Status status_;
   LayerScratch scratch_;  ///< of the upper layers and the pool; holds the answer in the end

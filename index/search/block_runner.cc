@@ -39,6 +39,9 @@ absl::Status BlockRunner::WaitForReads(const SearchLimits& limits, Clock::time_p
   const auto now = Clock::now();
   auto until = std::min(limits.deadline, *last_progress + kStallLimit);
   if (limits.cancelled != nullptr) until = std::min(until, now + kBetweenLooks);
+  for (const auto& slot : slots_) {
+    if (slot->busy() && slot->cut() > now) until = std::min(until, slot->cut());
+  }
   done_.clear();
   HMANN_RETURN_IF_ERROR(reader_->Wait(until, &done_));
   if (!done_.empty()) {
@@ -72,6 +75,7 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
     if (!slot.finished()) return;
     std::size_t which = 0;
     const absl::Status status = slot.TakeAnswer(&which, &answer, counters);
+    cut_short_ = slot.cut_short();
     ++finished;
     done(which, status, answer);
   };
@@ -88,6 +92,11 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
     if (finished == n) break;
     if (std::any_of(slots.begin(), slots.end(), [](const auto& slot) { return slot->finished(); })) continue;
     status.Update(WaitForReads(limits, &last_progress));
+    if (limits.budget.count() > 0) {
+      for (const auto& slot : slots) {
+        if (slot->busy() && Clock::now() >= slot->cut()) slot->CutShort();
+      }
+    }
     if (status.ok()) continue;
     // The device, the ring or the time: no query can go on.
     for (const auto& slot : slots) {

@@ -30,6 +30,9 @@ class BlockRunner {
                           const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
                           const SearchLimits& limits);
 
+  /// See hmann::Searcher::cut_short.
+  bool cut_short() const { return cut_short_; }
+
  private:
   /// A device that answers nothing for this long is called stalled.
   static constexpr std::chrono::seconds kStallLimit{30};
@@ -42,6 +45,7 @@ class BlockRunner {
   std::unique_ptr<BlockQueue> queue_;
   std::vector<std::unique_ptr<BlockQuery>> slots_;
   std::vector<BlockDone> done_;
+  bool cut_short_ = false;
 };
 
 }  // namespace hmann

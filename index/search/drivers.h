@@ -17,14 +17,29 @@ namespace hmann {
 /// Tells a driver when to give up. Looks at the clock only every few calls.
 class StopCheck {
  public:
-  explicit StopCheck(const SearchLimits& limits)
-      : limits_(limits), idle_(limits.cancelled == nullptr && limits.deadline == std::chrono::steady_clock::time_point::max()) {}
+  using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Call once per step; OK means go on. Errors: DEADLINE_EXCEEDED, CANCELLED.
+  /// `cut`: when the query is to end with what it has.
+  explicit StopCheck(const SearchLimits& limits, TimePoint cut = TimePoint::max())
+      : limits_(limits), cut_(cut), idle_(limits.cancelled == nullptr && limits.deadline == TimePoint::max() && cut == TimePoint::max()) {}
+
+  /// When a query that begins now is to end with what it has.
+  static TimePoint CutOf(const SearchLimits& limits) {
+    return limits.budget.count() > 0 ? std::chrono::steady_clock::now() + limits.budget : TimePoint::max();
+  }
+
+  /// Call once per step; OK means go on, unless the budget is spent. Errors: DEADLINE_EXCEEDED, CANCELLED.
   absl::Status Step() {
     if (idle_ || ++calls_ % 16 != 0) return absl::OkStatus();
+    return Look();
+  }
+
+  /// Step that looks at the clock at once.
+  absl::Status Look() {
+    if (cut_ != TimePoint::max() && std::chrono::steady_clock::now() >= cut_) spent_ = true;
     return Now();
   }
+  bool spent() const { return spent_; }
 
   absl::Status Now() const {
     if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("search cancelled");
@@ -35,7 +50,9 @@ class StopCheck {
 
  private:
   const SearchLimits& limits_;
+  TimePoint cut_;
   bool idle_;
+  bool spent_ = false;
   std::uint32_t calls_ = 0;
 };
 
@@ -70,7 +87,7 @@ absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, Access& access, R
 }
 
 /// Interleaving driver: advances several walks of one thread in turn, so that each one's fetches are under way while the others compute.
-/// At most kWalksInFlight walks.
+/// At most kWalksInFlight walks. Returns early when the budget is spent.
 template <typename Walk, typename Access>
 absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, Access& access, RecordPointers& records, StopCheck& stop) {
   const std::size_t most = index.records.max_links;
@@ -90,7 +107,7 @@ absl::Status DriveInterleaved(std::span<Walk> walks, const PlacedIndex& index, A
       AskForWanted(walk, access, slots(i), i * most);
       busy = true;
     }
-    if (absl::Status status = stop.Step(); !status.ok()) return status;
+    if (absl::Status status = stop.Step(); !status.ok() || stop.spent()) return status;
   }
   return absl::OkStatus();
 }

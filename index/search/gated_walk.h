@@ -50,6 +50,10 @@ class HubDistances {
 /// members of the nearest `cells` hubs are scored, from sequential sketches. A node is not read once estimate - stop * error is above the
 /// kth exact distance. ef_l0 = 0: no walk along links; the members of cells alone are candidates, and what `stop` leaves of them is read.
 /// Answers are ordered by exact distances only.
+///
+/// Sketches are those of the nodes, by hub and in fast memory, or those of the links of a record, centred on the record's own vector and
+/// read with it. The latter know no cells and no `stop`; a node that several records link to is estimated from each until an estimate of
+/// it enters the pool, and keeps that one.
 template <typename WalkCounterType>
 class GatedWalk {
  public:
@@ -80,7 +84,7 @@ class GatedWalk {
     window_ = follows_links_ ? static_cast<std::uint32_t>(options.ef_l0) : std::max(kCandidates, 4 * k_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links_ ? found.Reopen(window_) : found.Reset(window_);
-    ScoreCells();
+    if (index.cells != nullptr) ScoreCells();
     NextRound();
   }
 
@@ -94,7 +98,11 @@ class GatedWalk {
 
   void Absorb(std::span<const std::byte* const> records) {
     ScoreRead(records);
-    if (follows_links_) ScoreNeighbours(records);
+    if (index_->cells == nullptr) {
+      ScoreLinks(records);
+    } else if (follows_links_) {
+      ScoreNeighbours(records);
+    }
     NextRound();
   }
 
@@ -256,17 +264,51 @@ class GatedWalk {
     RowBatch& batch = scratch_->batch;
     batch.Reserve(std::max<std::size_t>(wanted_.size(), index_->records.max_links * width_));
     batch.size = 0;
-    read_keys_.clear();
+    read_.clear();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       if (wanted_[i] < index_->n1()) continue;
       batch.Add(wanted_[i], records[i] + index_->records.row_offset);
-      read_keys_.push_back(wanted_keys_[i]);
+      read_.push_back(i);
     }
     batch.Score(index_->kernels, query_);
     if constexpr (WalkCounterType::kCounts) counters_->total.distances_slow += batch.size;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
-      scratch_->beam.Rekey(read_keys_[i], batch.ids[i], batch.keys[i]);
+      DistanceKey& key = wanted_keys_[read_[i]];
+      scratch_->beam.Rekey(key, batch.ids[i], batch.keys[i]);
+      key = batch.keys[i];
+    }
+  }
+
+  /// The neighbours of what was read and is now known exactly: by the sketches in its records, or exactly if they are promoted.
+  void ScoreLinks(std::span<const std::byte* const> records) {
+    RowBatch& batch = scratch_->batch;
+    const NodeId n = index_->layers.n(), n1 = index_->n1();
+    const std::size_t most = index_->records.max_links;
+    batch.size = 0;
+    Reserve(most);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      const NodeId* links = index_->Links(wanted_[i], records[i]);
+      const std::byte* sketches = records[i] + index_->records.LinksEnd(wanted_[i]);
+      const auto degree = static_cast<std::size_t>(std::find_if(links, links + most, [n](NodeId link) { return link >= n; }) - links);
+      sketch_query_.EstimateCell(sketches, degree, index_->kernels.ToDistance(wanted_keys_[i]), estimates_.data(), nullptr);
+      if constexpr (WalkCounterType::kCounts) counters_->total.sketches += degree;
+      const float bound = BoundDistance();
+      for (std::size_t l = 0; l < degree; ++l) {
+        if (links[l] >= n1) {
+          if (estimates_[l] <= bound) Offer(estimates_[l], links[l], false);
+        } else if (scratch_->visited.Insert(links[l])) {
+          const std::byte* row = index_->FastRow(links[l]);
+          PrefetchLines(row, PrefetchBytes(index_->kernels));
+          batch.Add(links[l], row);
+        }
+      }
+    }
+    batch.Score(index_->kernels, query_);
+    if constexpr (WalkCounterType::kCounts) counters_->total.distances_fast += batch.size;
+    for (std::uint32_t i = 0; i < batch.size; ++i) {
+      results_.Insert(batch.keys[i], batch.ids[i]);
+      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
     }
   }
 
@@ -321,7 +363,8 @@ class GatedWalk {
   HubDistances hubs_;
   Beam results_;
   std::vector<NodeId> wanted_;
-  std::vector<DistanceKey> wanted_keys_, read_keys_;
+  std::vector<DistanceKey> wanted_keys_;  ///< as the pool has them: exact once they are read
+  std::vector<std::size_t> read_;         ///< which of wanted_ were not exact before
   std::vector<NodeId> cell_hubs_;
   std::vector<Met> met_;
   std::vector<std::uint32_t> new_places_;

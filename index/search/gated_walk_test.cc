@@ -38,6 +38,7 @@ class ReferenceGated {
       const auto [begin, end] = placed_.cells->MembersOf(hub);
       for (NodeId id = begin; id < end; ++id) OfferOfCell(id);
     }
+    by_edge_ = placed_.cells == nullptr;
     const std::set<NodeId> scored(hubs.begin(), hubs.end());
     for (const NodeId hub : hubs) {
       for (const NodeId id : placed_.cells->GuestsOf(hub)) {
@@ -97,6 +98,10 @@ class ReferenceGated {
       results_.insert(exact);
     }
     if (options_.ef_l0 == 0) return true;
+    if (by_edge_) {
+      FollowEdges(wanted);
+      return true;
+    }
     std::vector<NodeId> promoted, others;
     for (const Entry& entry : wanted) {
       for (const NodeId link : reference_.links(0, entry.second)) {
@@ -111,6 +116,33 @@ class ReferenceGated {
     return true;
   }
 
+  /// Estimates centred on where a link leaves from; one that enters the pool stays, one that does not may come again from elsewhere.
+  void FollowEdges(const std::vector<Entry>& wanted) {
+    std::vector<NodeId> promoted;
+    for (const Entry& entry : wanted) {
+      for (const NodeId link : reference_.links(0, entry.second)) {
+        if (met_.count(link) > 0) continue;
+        if (link < placed_.n1()) {
+          promoted.push_back(link);
+          met_.insert(link);
+          continue;
+        }
+        const std::vector<std::byte> code = index_.EdgeSketch(entry.second, link);
+        const std::byte* sketch = code.data();
+        const float from = placed_.kernels.ToDistance(Exact(entry.second));
+        float estimate;
+        estimator_.Estimate(&sketch, &from, 1, &estimate, nullptr);
+        const Entry offered(placed_.kernels.ToKey(estimate), link);
+        Keep(offered);
+        if (pool_.count(offered) > 0) met_.insert(link);
+      }
+    }
+    for (const NodeId id : promoted) {
+      results_.insert({Exact(id), id});
+      Keep({Exact(id), id});
+    }
+  }
+
   const RandomIndex& index_;
   const PlacedIndex& placed_;
   const ReferenceIndex reference_;
@@ -118,6 +150,7 @@ class ReferenceGated {
   const SearchOptions options_;
   SketchQuery estimator_;
   std::size_t window_ = 0;
+  bool by_edge_ = false;
   std::set<Entry> pool_, results_;
   std::set<NodeId> met_, done_;
 };
@@ -185,9 +218,52 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
   }
 }
 
+TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
+  std::uint64_t query = 0;
+  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
+                                      std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+    for (const std::uint32_t bits : {1u, 2u, 3u, 4u}) {
+      for (const NodeId n1 : {1u, 50u}) {
+        const RandomIndex index({.n = 400,
+                                 .n1 = n1,
+                                 .m = 4,
+                                 .dim = 9,
+                                 .dtype = dtype,
+                                 .metric = metric,
+                                 .seed = bits,
+                                 .bits = bits,
+                                 .place = CodePlace::kEdge});
+        for (const std::int64_t ef_l0 : {1, 10, 60, 400}) {
+          for (const std::uint32_t width : {1u, 3u, 8u, 64u}) {
+            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " bits ", bits,
+                                      ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
+            ExpectReference(index, query++, {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = Walk::kGated, .width = width});
+            if (testing::Test::HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GatedWalk, SketchesOfLinksHaveNoCells) {
+  const RandomIndex index({.bits = 2, .place = CodePlace::kEdge});
+  QueryRunner runner(index.placed());
+  std::vector<Neighbour> nearest;
+  for (const SearchOptions& options : {SearchOptions{.walk = Walk::kGated, .cells = 1}, SearchOptions{.walk = Walk::kGated, .stop = 1},
+                                       SearchOptions{.ef_l0 = 0, .walk = Walk::kGated}}) {
+    const absl::Status status = runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sketches by hub"));
+  }
+  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {}).ok());
+}
+
 TEST(GatedWalk, WithEveryDialOpenItIsExact) {
-  for (const std::uint32_t bits : {1u, 2u, 3u, 4u}) {
-    const RandomIndex index({.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits});
+  for (std::uint32_t shape = 0; shape < 8; ++shape) {
+    const std::uint32_t bits = shape % 4 + 1;
+    const RandomIndex index(
+        {.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits, .place = shape < 4 ? CodePlace::kHub : CodePlace::kEdge});
     QueryRunner runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
@@ -216,7 +292,8 @@ TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
 
 TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed, .bits = 2, .assign = 2});
+    const CodePlace place = seed % 2 == 0 ? CodePlace::kEdge : CodePlace::kHub;
+    RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed, .bits = 2, .assign = 2, .place = place});
     std::uint64_t counter = 0;
     index.Damage([&](std::byte* bytes, std::size_t size) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
@@ -225,7 +302,8 @@ TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
     QueryRunner runner(index.placed());
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
-      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = 5};
+      if (place == CodePlace::kEdge && ef_l0 == 0) continue;
+      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = place == CodePlace::kEdge ? 0 : 5};
       ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
       EXPECT_LE(nearest.size(), 20u);
     }

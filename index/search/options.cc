@@ -65,7 +65,7 @@ namespace {
 void ResolveGated(const SearchContext& context, SearchOptions& options) {
   const auto n1 = static_cast<std::int64_t>(context.n1);
   // A device answers a round as late as an instruction a thousand cells: there cells take the place of the way through the graph.
-  if (options.cells < 0) options.cells = context.block_tier ? std::max<std::int64_t>(128, 4 * options.k) : 0;
+  if (options.cells < 0) options.cells = context.block_tier && context.has_cells ? std::max<std::int64_t>(128, 4 * options.k) : 0;
   options.cells = std::min(options.cells, n1);
   if (options.ef_l1 == 0) options.ef_l1 = std::max<std::uint32_t>({16, options.k, static_cast<std::uint32_t>(options.cells / 2)});
   if (options.ef_l0 < 0)
@@ -109,8 +109,14 @@ void SearchOptions::ResolveUngated(const SearchContext& context) {
 }
 
 absl::Status SearchOptions::CheckWalk(const SearchContext& context) const {
-  if (walk != Walk::kGated || context.has_sketches) return absl::OkStatus();
-  return absl::FailedPreconditionError("walk: gated needs an index with sketches, and this one has none: build it with --codes hub");
+  if (walk != Walk::kGated) return absl::OkStatus();
+  if (!context.has_sketches) {
+    return absl::FailedPreconditionError(
+        "walk: gated needs an index with sketches, and this one has none: build it with --codes hub or --codes edge");
+  }
+  if (context.has_cells || (cells == 0 && stop < 0 && ef_l0 > 0)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "cells, stop and ef_l0 = 0 need sketches by hub, and this index has those of links: build it with --codes hub");
 }
 
 std::span<const CounterName> CounterNames() {

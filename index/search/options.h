@@ -33,6 +33,7 @@ constexpr std::uint32_t kMaxWidth = 64;
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0;
   bool has_sketches = false;
+  bool has_cells = false;   ///< sketches are by hub, not by link
   bool block_tier = false;  ///< L0 is read from a device
   bool far = false;         ///< L0 is farther than DRAM
 };
@@ -64,6 +65,8 @@ struct SearchOptions {
 struct SearchLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
+  /// Of each query, from its start: then the best so far is the answer (Searcher::cut_short). 0: as long as it takes.
+  std::chrono::nanoseconds budget{0};
 };
 
 /// Work of one query; names as in the JSON that `hmann search` prints.

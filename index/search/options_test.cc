@@ -16,7 +16,8 @@ TEST(SearchOptions, WalksAreNamed) {
 TEST(SearchOptions, DefaultsAreFilledIn) {
   for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool, Walk::kGated}) {
     for (const std::uint32_t k : {1u, 10u, 1000u, 100000u}) {
-      const SearchOptions resolved = SearchOptions{.k = k, .walk = walk}.Resolved({.n = 1000000, .n1 = 160000, .has_sketches = true});
+      const SearchOptions resolved =
+          SearchOptions{.k = k, .walk = walk}.Resolved({.n = 1000000, .n1 = 160000, .has_sketches = true, .has_cells = true});
       EXPECT_NE(resolved.walk, Walk::kDefault);
       EXPECT_GT(resolved.ef_l1, 0u);
       EXPECT_GT(resolved.ef_l0, 0) << "defaults search L0";

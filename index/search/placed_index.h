@@ -28,9 +28,9 @@ struct PlacedIndex {
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
   const Sketcher* sketcher = nullptr;   ///< nullptr: the index has no sketches
-  const std::byte* sketches = nullptr;  ///< (n - n1) x sketch_bytes, in fast memory
+  const std::byte* sketches = nullptr;  ///< (n - n1) x sketch_bytes, in fast memory; nullptr: those of links, in the records
   std::uint32_t sketch_bytes = 0;
-  const Cells* cells = nullptr;
+  const Cells* cells = nullptr;         ///< nullptr where `sketches` is
   RecordLayout records;                 ///< of L0
   const std::byte* l0 = nullptr;        ///< L0's records on an addressable tier; else nullptr, and
   const Region* blocks = nullptr;       ///< the region of a block tier that holds them
@@ -41,7 +41,7 @@ struct PlacedIndex {
   std::uint64_t migration_bytes = 0;    ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
-  SearchContext Context() const { return {layers.n(), n1(), sketcher != nullptr, blocks != nullptr, far}; }
+  SearchContext Context() const { return {layers.n(), n1(), sketcher != nullptr, cells != nullptr, blocks != nullptr, far}; }
   const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   /// Of the longest record: that of an unpromoted node.
@@ -60,7 +60,7 @@ struct PlacedIndex {
       case RecordPart::kRow:
         return {records.row_offset, records.row_bytes};
       case RecordPart::kRowAndLinks:
-        return {0, records.LinksOffset(id) + records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
+        return {0, records.CodesEnd(id)};
       default:
         return {records.label_offset, label_bytes};
     }

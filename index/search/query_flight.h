@@ -35,6 +35,7 @@ class QueryFlight {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, query, query_.data()); !status.ok()) return status;
     options_ = &options;
+    cut_short_ = false;
     Clear(counters_);
     access.Begin(options.prefetch);
     if (index_.n1() > 0) {
@@ -51,6 +52,16 @@ class QueryFlight {
   /// L1 is searched, and what follows are the beams, which are their caller's: it calls BeamsDone with what they found in beam().
   bool AtBeams() const { return phase_ == Phase::kBeams; }
   void BeamsDone(Access& access) { OpenRest(access); }
+  /// Ends the search with what it has found, as soon as that is something; labels are still read.
+  void CutShort(Access& access) {
+    if (phase_ == Phase::kLabels || phase_ == Phase::kDone || (phase_ == Phase::kUpper && !upper_.InL1())) return;
+    if (phase_ == Phase::kGated) TakeResults(gated_.results(), options_->k, scratch_.beam);
+    if (scratch_.beam.size() == 0) return;
+    cut_short_ = true;
+    OpenLabels(access);
+  }
+  /// Of the answer.
+  bool cut_short() const { return cut_short_; }
   /// Gives the query up.
   void Drop() { phase_ = Phase::kDone; }
 
@@ -172,6 +183,7 @@ class QueryFlight {
   RecordPointers records_;
   std::vector<Neighbour> answer_;
   std::size_t labelled_ = 0;
+  bool cut_short_ = false;
   Phase phase_ = Phase::kDone;
 };
 

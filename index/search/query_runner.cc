@@ -10,6 +10,8 @@ namespace hmann {
 namespace {
 
 constexpr std::uint32_t kMostInFlight = 256;
+/// Steps of each query between looks at its budget.
+constexpr std::uint32_t kTurnsBetweenCuts = 16;
 
 void Add(const NullWalkCounters&, NullWalkCounters&) {}
 void Add(const WalkCounters& part, WalkCounters& counters) {
@@ -24,13 +26,17 @@ absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, 
                                   const SearchOptions& options, StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const {
   Clear(part.counters);
   part.results.Reset(options.k);
-  while (first < last) {
+  while (first < last && !stop.spent()) {
     const std::size_t beams = std::min(kWalksInFlight, last - first);
     for (std::size_t i = 0; i < beams; ++i, ++first) {
       OpenBeamWalk(index_, flight.query(), options, flight.beam(), static_cast<std::uint32_t>(first), part.scratch[i], part.results,
                    part.counters, part.walks[i]);
     }
     HMANN_RETURN_IF_ERROR(DriveInterleaved(std::span(part.walks, beams), index_, access, part.records, stop));
+  }
+  for (; first < last; ++first) {
+    const auto place = static_cast<std::uint32_t>(first);
+    part.results.InsertUnique(flight.beam().key(place), flight.beam().id(place));
   }
   return absl::OkStatus();
 }
@@ -46,7 +52,7 @@ absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLim
     threads_ = std::make_unique<ThreadPool>(static_cast<int>(threads));
   }
   const auto run_part = [&](std::size_t number) {
-    StopCheck stop(limits);
+    StopCheck stop(limits, seat.cut);
     BeamsPart<WalkCounterType>& part = state.parts[number];
     Access* own = &seat.access;
     if constexpr (Access::kManaged) {
@@ -78,6 +84,15 @@ absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLim
   return absl::OkStatus();
 }
 
+template <typename WalkCounterType, typename Access>
+void QueryRunner::CutShort(State<WalkCounterType, Access>& state, std::size_t seats) {
+  const auto now = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < seats; ++i) {
+    Seat<WalkCounterType, Access>& seat = *state.seats[i];
+    if (!seat.flight.Done() && now >= seat.cut) seat.flight.CutShort(seat.access);
+  }
+}
+
 template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
 absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const SearchOptions& options,
                                   std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits) {
@@ -89,6 +104,7 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
   // Queries that cannot even begin are answered at once.
   const auto begin = [&](Seat<WalkCounterType, Access>& seat) {
     for (; next < n; ++next) {
+      seat.cut = StopCheck::CutOf(limits);
       const absl::Status opened = seat.flight.Open(query(next), options, seat.access);
       if (opened.ok()) {
         seat.which = next++;
@@ -108,16 +124,19 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
       if constexpr (Access::kManaged) seat.access.AddCounts(counted.total);
       *counters += counted.total;
     }
+    cut_short_ = seat.flight.cut_short();
     done(seat.which, absl::OkStatus(), state.answer);
   };
   for (std::size_t i = 0; i < seats && status.ok(); ++i) begin(*state.seats[i]);
-  while (busy > 0 && status.ok()) {
+  for (std::uint32_t turn = 1; busy > 0 && status.ok(); ++turn) {
+    if (limits.budget.count() > 0 && turn % kTurnsBetweenCuts == 0) CutShort(state, seats);
     for (std::size_t i = 0; i < seats && status.ok(); ++i) {
       Seat<WalkCounterType, Access>& seat = *state.seats[i];
       if (!seat.flight.Done()) {
         if (seat.flight.AtBeams()) {
           status = RunBeams(options, limits, state, seat);
-          if (status.ok()) seat.flight.BeamsDone(seat.access);
+          if (status.ok() && std::chrono::steady_clock::now() >= seat.cut) seat.flight.CutShort(seat.access);
+          if (status.ok() && seat.flight.AtBeams()) seat.flight.BeamsDone(seat.access);
         } else {
           seat.flight.Step(seat.access);
           status = stop.Step();

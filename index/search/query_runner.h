@@ -35,6 +35,9 @@ class QueryRunner {
                           const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
                           const SearchLimits& limits);
 
+  /// See hmann::Searcher::cut_short.
+  bool cut_short() const { return cut_short_; }
+
  private:
   /// A query on its way, with its own way to the records.
   template <typename WalkCounterType, typename Access>
@@ -43,6 +46,7 @@ class QueryRunner {
     QueryFlight<WalkCounterType, Access> flight;
     Access access;
     std::size_t which = 0;  ///< number of its query
+    StopCheck::TimePoint cut;
   };
   /// One query thread's part of `--walk beams`: the beams that are in flight, each with the scratch of its own that makes it independent
   /// of the others, and what all beams of the thread have found and counted.
@@ -72,7 +76,11 @@ class QueryRunner {
   template <typename WalkCounterType, typename Access>
   absl::Status RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType, Access>& state,
                         Seat<WalkCounterType, Access>& seat);
-  /// The beams of candidates [first, last) of what L1 found for `flight`, kWalksInFlight at a time.
+  /// Cuts the flights short whose budget is spent.
+  template <typename WalkCounterType, typename Access>
+  static void CutShort(State<WalkCounterType, Access>& state, std::size_t seats);
+  /// The beams of candidates [first, last) of what L1 found for `flight`, kWalksInFlight at a time; once the budget is spent, what is left
+  /// of the candidates themselves.
   template <typename WalkCounterType, typename Access>
   absl::Status RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const SearchOptions& options,
                        StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const;
@@ -84,6 +92,7 @@ class QueryRunner {
   State<NullWalkCounters, ManagedAccess> managed_;
   State<WalkCounters, ManagedAccess> counting_managed_;
   VisitedSet read_;
+  bool cut_short_ = false;
 };
 
 }  // namespace hmann

@@ -35,6 +35,7 @@ struct RandomShape {
   bool l1_in_pieces = false;  ///< L1 without links: a search of it ends where it began
   std::uint32_t bits = 0;     ///< of sketches; 0: none. Cells are ranges of ids with any hub: estimates are then poor, and still unbiased
   std::uint32_t assign = 1;
+  CodePlace place = CodePlace::kHub;
 };
 
 /// Components are small whole numbers (but for f32), so that equal distances are common. In every layer node i is linked to its
@@ -55,6 +56,14 @@ class RandomIndex {
   const PlacedIndex& placed() const { return placed_; }
   std::uint64_t Label(NodeId id) const { return shape_.user_labels ? labels_[id] * std::uint64_t{10'000'000'019} : labels_[id]; }
   const std::byte* Row(NodeId id) const { return rows_.data() + std::size_t{id} * placed_.kernels.row_bytes; }
+
+  /// The sketch of a link, as its record has it.
+  std::vector<std::byte> EdgeSketch(NodeId from, NodeId to) const {
+    Sketcher::Scratch scratch;
+    std::vector<std::byte> sketch(sketcher_->sketch_bytes());
+    sketcher_->Encode(Row(to), Row(from), sketch.data(), scratch);
+    return sketch;
+  }
 
   /// Query number i: dim components as a user gives them.
   std::vector<std::byte> Query(std::uint64_t i) const { return Vector(1'000'000 + i); }
@@ -139,6 +148,19 @@ class RandomIndex {
     contents.codes = {shape_.bits, shape_.assign, SketchBytes(shape_.dim, shape_.bits)};
     contents.sketch_mean.assign(shape_.dim, 0.25f);
     sketcher_.emplace(*Sketcher::Make(placed_.kernels, shape_.bits, shape_.seed, contents.sketch_mean));
+    if (shape_.place == CodePlace::kEdge) {
+      contents.codes.assign = 0;
+      contents.codes.place = CodePlace::kEdge;
+      contents.edge_codes = [this](NodeId id) {
+        sketch_.clear();
+        for (const NodeId link : links_[0][id]) {
+          const std::vector<std::byte> sketch = EdgeSketch(id, link);
+          sketch_.insert(sketch_.end(), sketch.begin(), sketch.end());
+        }
+        return sketch_.data();
+      };
+      return;
+    }
     const std::vector<std::uint32_t> hubs = RandomPermutation(shape_.n1, shape_.seed + 8);
     std::uint64_t counter = 0;
     for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < hubs.size();) {
@@ -177,8 +199,9 @@ class RandomIndex {
     if (layers_.n1() > 0) placed_.fast_labels = file_.fast_labels().data();
     if (shape_.bits == 0) return;
     placed_.sketcher = &*sketcher_;
-    placed_.sketches = file_.sketches().data();
     placed_.sketch_bytes = file_.info().codes.sketch_bytes;
+    if (shape_.place == CodePlace::kEdge) return;
+    placed_.sketches = file_.sketches().data();
     placed_.cells = &cells_;
   }
 

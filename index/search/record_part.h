@@ -4,7 +4,7 @@
 
 namespace hmann {
 
-/// What a walk reads of a record at a step.
+/// What a walk reads of a record at a step. kRowAndLinks: with the sketches of the links, where records have them.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks };
 
 /// Bytes of a record, from its start.

@@ -48,6 +48,8 @@ class UpperWalk {
   }
 
   bool Done() const { return stage_ == Stage::kDone; }
+  /// Whether scratch.beam holds what L1 has found so far.
+  bool InL1() const { return stage_ == Stage::kGather || stage_ == Stage::kScore; }
 
   void Step() {
     const LayerView& view = index_->upper[layer_ - 1];
@@ -113,7 +115,7 @@ class UpperWalk {
   Stage stage_ = Stage::kDone;
 };
 
-/// The whole of it. Errors: those of `stop`.
+/// The whole of it, or what L1 has found when the budget is spent. Errors: those of `stop`.
 template <typename WalkCounterType, typename Ahead>
 absl::Status SearchUpperLayers(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
                                WalkCounterType& counters, Ahead& ahead, StopCheck& stop) {
@@ -122,6 +124,7 @@ absl::Status SearchUpperLayers(const PlacedIndex& index, const std::byte* query,
   while (!walk.Done()) {
     walk.Step();
     HMANN_RETURN_IF_ERROR(stop.Step());
+    if (stop.spent() && walk.InL1()) break;
   }
   return absl::OkStatus();
 }

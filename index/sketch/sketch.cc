@@ -86,31 +86,37 @@ Sketcher::Sketcher(const Kernels& kernels, const SketchKernels* sketch_kernels, 
       mean_(std::move(mean)),
       code_size_(MeasureCodes(padded_dim(), bits)) {}
 
-void Sketcher::Encode(const std::byte* row, const std::byte* hub, std::byte* sketch, Scratch& scratch) const {
+void Sketcher::SetHub(const std::byte* hub, Scratch& scratch) const {
   const std::uint32_t dim = padded_dim();
-  scratch.a.resize(dim), scratch.b.resize(dim), scratch.magnitudes.resize(dim), scratch.levels.resize(dim);
-  float *a = scratch.a.data(), *b = scratch.b.data();
+  scratch.hub.resize(dim), scratch.rotated_hub.resize(dim);
+  Decode(kernels_, hub, dim, scratch.hub.data());
+  for (std::uint32_t i = 0; i < dim; ++i) scratch.rotated_hub[i] = scratch.hub[i] - mean_[i];
+  rotation_.Apply(scratch.rotated_hub.data());
+}
+
+void Sketcher::Encode(const std::byte* row, std::byte* sketch, Scratch& scratch) const {
+  const std::uint32_t dim = padded_dim();
+  scratch.residual.resize(dim), scratch.magnitudes.resize(dim), scratch.levels.resize(dim);
+  float* a = scratch.residual.data();
+  const float* hub = scratch.hub.data();
   Decode(kernels_, row, dim, a);
-  Decode(kernels_, hub, dim, b);
-  for (std::uint32_t i = 0; i < dim; ++i) a[i] -= b[i];
+  for (std::uint32_t i = 0; i < dim; ++i) a[i] -= hub[i];
   const double squared_rho = Dot(a, a, dim);
   if (!(squared_rho >= FLT_MIN)) {
     std::memset(sketch, 0, sketch_bytes());
     return;
   }
   const bool is_l2 = kernels_.metric == Metric::kL2;
-  const double constant = is_l2 ? squared_rho : -Dot(a, b, dim);
+  const double constant = is_l2 ? squared_rho : -Dot(a, hub, dim);
   const double rho = std::sqrt(squared_rho);
   const auto inverse_rho = static_cast<float>(1 / rho);
   for (std::uint32_t i = 0; i < dim; ++i) a[i] *= inverse_rho;
-  for (std::uint32_t i = 0; i < dim; ++i) b[i] -= mean_[i];
   rotation_.Apply(a);
-  rotation_.Apply(b);
 
   const Quantised code = Quantise(a, dim, bits_, scratch.magnitudes.data(), scratch.levels.data());
   const float factor = ToFloat((is_l2 ? 2 : 1) * rho / static_cast<double>(code.dot));
   const auto rounded = static_cast<double>(UnpackFactors(PackFactors({0, factor})).b);
-  const double of_hub = static_cast<double>(DotWithLevels(b, scratch.levels.data(), dim, bits_));
+  const double of_hub = static_cast<double>(DotWithLevels(scratch.rotated_hub.data(), scratch.levels.data(), dim, bits_));
   const std::uint32_t factors = PackFactors({ToFloat(constant + rounded * of_hub), factor});
   std::memcpy(sketch, &factors, kFactorBytes);
   PackLevels(scratch.levels.data(), dim, bits_, sketch + kFactorBytes);

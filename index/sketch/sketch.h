@@ -34,11 +34,18 @@ class Sketcher {
 
   /// Scratch of Encode; one per thread.
   struct Scratch {
-    std::vector<float> a, b, magnitudes;
+    std::vector<float> hub, rotated_hub, residual, magnitudes;
     std::vector<std::uint8_t> levels;
   };
-  /// Writes sketch_bytes() bytes. `row`, `hub`: stored rows. A row equal to its hub gets a sketch of zeros.
-  void Encode(const std::byte* row, const std::byte* hub, std::byte* sketch, Scratch& scratch) const;
+  /// What the following Encodes with this scratch are centred on: a stored row.
+  void SetHub(const std::byte* hub, Scratch& scratch) const;
+  /// Writes sketch_bytes() bytes. `row`: a stored row; one equal to the hub gets a sketch of zeros.
+  void Encode(const std::byte* row, std::byte* sketch, Scratch& scratch) const;
+  /// Both.
+  void Encode(const std::byte* row, const std::byte* hub, std::byte* sketch, Scratch& scratch) const {
+    SetHub(hub, scratch);
+    Encode(row, sketch, scratch);
+  }
 
  private:
   friend class SketchQuery;

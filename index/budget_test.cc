@@ -1,0 +1,175 @@
+/// A time budget: whatever ends a search, what comes back is an answer, and says so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
+#include "index/build/build_samples.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kQueries = 12;
+constexpr std::chrono::nanoseconds kNothing{1}, kPlenty = std::chrono::hours(1);
+
+struct Made {
+  Made() {
+    BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 1500, 24);
+    options.promote = 0.1;
+    MustBuild(options);
+    path = options.out;
+    queries = *VectorFile::Open(options.base);
+  }
+  SampleFolder folder;
+  std::string path;
+  VectorFile queries;
+};
+
+struct Answered {
+  std::vector<std::vector<Neighbour>> nearest = std::vector<std::vector<Neighbour>>(kQueries);
+  std::size_t cut_short = 0;
+};
+
+const std::vector<SearchOptions>& EveryWalk() {
+  static const std::vector<SearchOptions> dials = {
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kPool},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = Walk::kBeams},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kGated, .cells = 0, .width = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = Walk::kGated, .cells = 30, .width = 2},
+      {.k = 10, .ef_l1 = 20, .ef_l0 = 0},
+      {.k = 400, .ef_l1 = 4, .ef_l0 = 0, .walk = Walk::kPool},  // more than L1 holds: the rest is walked
+  };
+  return dials;
+}
+
+class Searches : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { made_ = new Made; }
+  static void TearDownTestSuite() { delete made_; }
+
+  static std::shared_ptr<const Index> Open(const std::string& slow) {
+    OpenOptions options;
+    options.slow = slow;
+    return *Index::Open(made_->path, options);
+  }
+
+  static Answered Search(Searcher& searcher, const SearchOptions& options, std::chrono::nanoseconds budget, std::uint32_t in_flight) {
+    SearchLimits limits;
+    limits.budget = budget;
+    Answered answered;
+    const absl::Status status = searcher.SearchMany(
+        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, options, in_flight,
+        [&](std::size_t i, const absl::Status& outcome, std::vector<Neighbour>& answer) {
+          EXPECT_TRUE(outcome.ok()) << outcome;
+          answered.nearest[i] = answer;
+          answered.cut_short += searcher.cut_short() ? 1 : 0;
+        },
+        nullptr, limits);
+    EXPECT_TRUE(status.ok()) << status;
+    return answered;
+  }
+
+  static void ExpectSame(const Answered& found, const Answered& expected) {
+    for (std::size_t query = 0; query < kQueries; ++query) {
+      ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
+      for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
+        ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label);
+      }
+    }
+  }
+
+  /// One to k neighbours, nearest first, each once, with the distance that it has.
+  static void ExpectAnAnswer(const std::vector<Neighbour>& answer, std::uint64_t query, std::uint32_t k) {
+    ASSERT_GE(answer.size(), 1u);
+    ASSERT_LE(answer.size(), k);
+    std::map<std::uint64_t, float> seen;
+    float before = 0;
+    for (const Neighbour& neighbour : answer) {
+      EXPECT_TRUE(seen.emplace(neighbour.label, neighbour.distance).second) << "twice";
+      EXPECT_GE(neighbour.distance, before);
+      before = neighbour.distance;
+      float exact = 0;
+      for (std::size_t i = 0; i < 24; ++i) {
+        const float gap =
+            static_cast<float>(made_->queries.Row(query * 37)[i]) - static_cast<float>(made_->queries.Row(neighbour.label)[i]);
+        exact += gap * gap;
+      }
+      EXPECT_EQ(neighbour.distance, exact);
+    }
+  }
+
+  static inline Made* made_ = nullptr;
+};
+
+class Budget : public Searches, public ::testing::WithParamInterface<std::string> {};
+using StalledDevice = Searches;
+
+TEST_P(Budget, PlentyChangesNothing) {
+  const auto index = Open(GetParam());
+  Searcher searcher(index);
+  for (const SearchOptions& options : EveryWalk()) {
+    for (const std::uint32_t in_flight : {1u, 4u}) {
+      const Answered free = Search(searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered bounded = Search(searcher, options, kPlenty, in_flight);
+      EXPECT_EQ(free.cut_short, 0u);
+      EXPECT_EQ(bounded.cut_short, 0u);
+      ExpectSame(bounded, free);
+    }
+  }
+}
+
+TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
+  const auto index = Open(GetParam());
+  Searcher searcher(index);
+  for (const SearchOptions& options : EveryWalk()) {
+    for (const std::uint32_t in_flight : {1u, 4u}) {
+      const Answered before = Search(searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered cut = Search(searcher, options, kNothing, in_flight);
+      for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(cut.nearest[query], query, options.k);
+      // On memory a walk of a few steps may be over before the clock is looked at.
+      if (options.ef_l0 > 0) {
+        EXPECT_EQ(cut.cut_short, kQueries) << Name(options.walk);
+      }
+      ExpectSame(Search(searcher, options, std::chrono::nanoseconds(0), in_flight), before);
+    }
+  }
+}
+
+TEST_P(Budget, AnyLengthGivesAnAnswer) {
+  const auto index = Open(GetParam());
+  Searcher searcher(index);
+  for (const SearchOptions& options : EveryWalk()) {
+    for (std::int64_t us = 1; us <= 4096; us *= 2) {
+      const Answered answered = Search(searcher, options, std::chrono::microseconds(us), 3);
+      for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, Budget, ::testing::Values("dram", "mapped", "emulated:lat=300ns", "nvme", "delay:200us+nvme"),
+                         [](const auto& tier) {
+                           std::string name = tier.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
+
+/// A device that answers no more: the budget ends what waits for it.
+TEST_F(StalledDevice, EndsWithTheBestSoFar) {
+  for (const SearchOptions& options : EveryWalk()) {
+    if (options.ef_l0 == 0) continue;
+    Searcher searcher(Open("stall:after=10+nvme"));
+    const Answered answered = Search(searcher, options, std::chrono::milliseconds(20), 1);
+    for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
+    EXPECT_GE(answered.cut_short, kQueries - 1) << Name(options.walk);
+  }
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,138 @@
+// What the sketches' estimates are worth on real vectors, through an index as people build it: for 1 to 4 bits a dimension, bias, spread
+// and tails of the members of each query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and checks it for other
+// data.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/vector_file.h"
+#include "index/hmann.h"
+#include "index/index_impl.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kQueries = 300;
+constexpr std::uint32_t kHubs = 16, kMembers = 32;
+constexpr double kTailsAt[] = {1, 1.9, 3};
+
+struct Tally {
+  std::vector<double> bias_of_query;  ///< mean of (estimate - exact) / exact
+  double squares = 0, count = 0;
+  double above[3] = {}, below[3] = {};
+
+  void Add(double estimate, double exact, double error) {
+    const double relative = (estimate - exact) / exact;
+    bias_of_query.back() += relative;
+    squares += relative * relative;
+    ++count;
+    for (int i = 0; i < 3; ++i) {
+      above[i] += estimate - exact > kTailsAt[i] * error ? 1 : 0;
+      below[i] += exact - estimate > kTailsAt[i] * error ? 1 : 0;
+    }
+  }
+  double Bias() const {
+    double sum = 0;
+    for (const double bias : bias_of_query) sum += bias;
+    return sum / static_cast<double>(bias_of_query.size());
+  }
+  /// Of Bias, taking queries as independent and what is met within one as not.
+  double StandardError() const {
+    double sum = 0;
+    for (const double bias : bias_of_query) sum += (bias - Bias()) * (bias - Bias());
+    const auto n = static_cast<double>(bias_of_query.size());
+    return std::sqrt(sum / (n - 1) / n);
+  }
+};
+
+Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries) {
+  Tally tally;
+  std::vector<std::byte> query(index.kernels.row_bytes);
+  SketchQuery sketch_query;
+  std::vector<std::pair<float, NodeId>> hubs(index.n1());
+  for (std::uint64_t q = 0; q < std::min(kQueries, queries.n()); ++q) {
+    EXPECT_TRUE(EncodeRow(index.kernels, queries.Row(q), query.data()).ok());
+    sketch_query.Prepare(*index.sketcher, query.data());
+    const auto distance_to = [&](const std::byte* row) {
+      return index.kernels.ToDistance(index.kernels.one(query.data(), row, index.kernels.dim));
+    };
+    for (NodeId hub = 0; hub < index.n1(); ++hub) hubs[hub] = {distance_to(index.FastRow(hub)), hub};
+    const std::size_t nearest = std::min<std::size_t>(kHubs, hubs.size());
+    std::partial_sort(hubs.begin(), hubs.begin() + static_cast<std::ptrdiff_t>(nearest), hubs.end());
+    tally.bias_of_query.push_back(0);
+    const double before = tally.count;
+    for (std::size_t h = 0; h < nearest; ++h) {
+      const auto [hub_distance, hub] = hubs[h];
+      const auto [begin, end] = index.cells->MembersOf(hub);
+      for (NodeId id = begin; id < std::min(end, begin + kMembers); ++id) {
+        const float exact = distance_to(index.Record(id) + index.records.row_offset);
+        if (exact <= 0) continue;
+        const std::byte* sketch = index.Sketch(id);
+        const float gap = sketch_query.SquaredGap(index.FastRow(hub), hub_distance);
+        float estimate, error;
+        sketch_query.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
+        tally.Add(estimate, exact, error);
+      }
+    }
+    tally.bias_of_query.back() /= std::max(1.0, tally.count - before);
+  }
+  return tally;
+}
+
+TEST(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
+  const char* asked = std::getenv("HMANN_ESTIMATOR");
+  const std::string files = asked != nullptr ? asked : "datasets/sample/base.u8bin,datasets/sample/query.u8bin";
+  const std::size_t comma = files.find(',');
+  ASSERT_NE(comma, std::string::npos) << "HMANN_ESTIMATOR: expected BASE,QUERIES, found " << files;
+  const absl::StatusOr<VectorFile> queries = VectorFile::Open(files.substr(comma + 1));
+  ASSERT_TRUE(queries.ok()) << queries.status();
+  const std::string built = absl::StrCat(testing::TempDir(), "estimator_", ::getpid(), ".hmann");
+  std::cout << "bits  bias % of the distance (standard error)  deviation %  beyond 1 / 1.9 / 3 errors above, below %\n";
+  double last_deviation = 1e9;
+  for (std::uint32_t bits = 1; bits <= 4; ++bits) {
+    SCOPED_TRACE(absl::StrCat(bits, " bits"));
+    BuildOptions build;
+    if (bits == 1) {
+      build.base = files.substr(0, comma);
+    } else {
+      build.from_index = built;
+    }
+    build.out = built;
+    build.promote = 0.1;
+    build.bits = bits;
+    Progress quiet(Progress::Show::kNever);
+    const absl::StatusOr<BuildReport> report = Build(build, quiet);
+    ASSERT_TRUE(report.ok()) << report.status();
+    const auto index = Index::Open(built);
+    ASSERT_TRUE(index.ok()) << index.status();
+    const Tally tally = EstimateAroundQueries((*index)->impl().placed(), *queries);
+    const double deviation = std::sqrt(tally.squares / tally.count);
+    const auto share = [&](const double(&beyond)[3]) {
+      return absl::StrFormat("%.1f / %.2f / %.3f", 100 * beyond[0] / tally.count, 100 * beyond[1] / tally.count,
+                             100 * beyond[2] / tally.count);
+    };
+    std::cout << absl::StrFormat("%4u  %+.3f (%.3f)  %.2f  ", bits, 100 * tally.Bias(), 100 * tally.StandardError(), 100 * deviation)
+              << share(tally.above) << ", " << share(tally.below) << "\n";
+    // The rotation is one draw for all queries, which the standard error over queries does not see: a tenth of the deviation is allowed.
+    EXPECT_LT(std::abs(tally.Bias()), 3 * tally.StandardError() + 0.1 * deviation);
+    EXPECT_LT(deviation, 0.65 * last_deviation) << "a bit more must pay";
+    last_deviation = deviation;
+    constexpr double kGaussian[] = {0.159, 0.029, 0.0014};
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_LT(tally.above[i] / tally.count, 1.25 * kGaussian[i] + 0.002) << "beyond " << kTailsAt[i] << " errors";
+      EXPECT_LT(tally.below[i] / tally.count, 1.25 * kGaussian[i] + 0.002) << "beyond " << kTailsAt[i] << " errors";
+    }
+  }
+  std::filesystem::remove(built);
+}
+
+}  // namespace
+}  // namespace hmann

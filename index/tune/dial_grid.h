@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "index/search/options.h"
+#include "index/tune/surface.h"
+
+namespace hmann {
+
+/// What a grid of settings is for.
+struct DialGridOptions {
+  std::uint32_t k = 10;
+  SearchContext context;
+  std::uint32_t most_query_threads = 1;  ///< for `beams`: 1, 2, 4, ... up to this
+};
+
+/// Settings of all dials that are worth a look on such an index: every walk that it can run, each dial in geometric steps (the one that
+/// recall hangs on in steps of 1.25 or 1.5). Resolved, distinct, in a fixed order; about 950 on an index with sketches.
+std::vector<SearchOptions> DialGrid(const DialGridOptions& options);
+
+/// Settings of one family differ by degrees: their work and recall lie on one smooth surface. 0 to kDialFamilies - 1.
+constexpr std::size_t kDialFamilies = 6;
+std::size_t DialFamily(const SearchOptions& resolved);
+
+/// A setting as a point of its family: the logarithms (base 2) of its dials; `stop` in half units. Without query_threads, which change the
+/// time alone.
+Surface::Point DialPoint(const SearchOptions& resolved);
+
+/// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 width 8 stop 1.5".
+std::string DescribeDials(const SearchOptions& resolved);
+
+/// `most` settings of the family that cover it: each the farthest from those before it, beginning with the one nearest to the middle.
+/// Indices into `grid`.
+std::vector<std::size_t> CoverFamily(const std::vector<SearchOptions>& grid, std::size_t family, std::size_t most);
+
+}  // namespace hmann

@@ -1,0 +1,168 @@
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "index/base/cpu.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/tune/probes.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kLeastBytes = 8_MiB;
+
+/// Ticks of all cores since the machine started, and those of this process.
+struct CpuTime {
+  double total = 0, steal = 0, busy = 0, own = 0;
+};
+
+CpuTime ReadCpuTime() {
+  CpuTime time;
+  std::string cpu;
+  if (std::ifstream stat("/proc/stat"); !std::getline(stat, cpu)) return time;
+  // cpu  user nice system idle iowait irq softirq steal guest guest_nice; the guests are part of user and nice.
+  const std::vector<absl::string_view> fields = absl::StrSplit(cpu, ' ', absl::SkipEmpty());
+  for (std::size_t i = 1; i < std::min<std::size_t>(fields.size(), 9); ++i) {
+    double ticks = 0;
+    if (!absl::SimpleAtod(fields[i], &ticks)) continue;
+    time.total += ticks;
+    if (i == 8) time.steal = ticks;
+    if (i <= 3 || i == 6 || i == 7) time.busy += ticks;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& value) { return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) / 1e6; };
+  time.own = (seconds(usage.ru_utime) + seconds(usage.ru_stime)) * static_cast<double>(sysconf(_SC_CLK_TCK));
+  return time;
+}
+
+void NoteNoise(const CpuTime& before, const CpuTime& after, const Probes& probes, int repeats, MeasurementNoise& noise) {
+  std::vector<double> spreads;
+  for (const Figure& figure : probes.figures()) spreads.push_back(figure.spread);
+  noise.repeats = repeats;
+  noise.median_spread = FigureOf(spreads).median;
+  noise.worst_spread = *std::max_element(spreads.begin(), spreads.end());
+  const double total = after.total - before.total;
+  if (total <= 0) return;
+  noise.steal_share = std::max(0.0, (after.steal - before.steal) / total);
+  noise.busy_share = std::max(0.0, (after.busy - before.busy - (after.own - before.own)) / total);
+}
+
+/// A file with the bytes of the load chain, where a tier needs a file; removed at the end.
+class ScratchFile {
+ public:
+  ScratchFile() = default;
+  ScratchFile(const ScratchFile&) = delete;
+  ~ScratchFile() {
+    if (!path_.empty()) std::remove(path_.c_str());
+  }
+
+  /// Makes it in the folder of `beside`.
+  absl::Status Write(const std::string& beside, const Buffer& bytes) {
+    const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
+    const std::string path = (folder / absl::StrCat(".hmann-profile.", getpid())).string();
+    HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+    HMANN_RETURN_IF_ERROR(file.Append(bytes.data(), bytes.size()));
+    path_ = path;
+    return file.Commit();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct TierName {
+  std::string kind, path;  ///< "nvme", "/mnt/x"
+};
+
+TierName Split(const std::string& tier) {
+  const std::size_t colon = tier.find(':');
+  return {tier.substr(0, colon), colon == std::string::npos ? "" : tier.substr(colon + 1)};
+}
+
+/// Everything that must live until the probes have run.
+struct Measured {
+  Buffer chain;
+  std::vector<std::unique_ptr<ScratchFile>> files;
+  DeviceProfile profile;
+  Probes probes;
+};
+
+absl::StatusOr<std::string> FileFor(const std::string& tier, const std::string& beside, Measured& measured) {
+  if (beside.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", tier, " is measured on a file: give an index, or a path beside which one may be made"));
+  }
+  measured.files.push_back(std::make_unique<ScratchFile>());
+  HMANN_RETURN_IF_ERROR(measured.files.back()->Write(beside, measured.chain));
+  return measured.files.back()->path();
+}
+
+absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured, Progress& progress) {
+  const TierName name = Split(tier);
+  const std::string& beside = name.path.empty() ? options.scratch : name.path;
+  if (name.kind == "nvme") {
+    std::string path = options.index;
+    if (path.empty() || !name.path.empty()) {
+      HMANN_ASSIGN_OR_RETURN(path, FileFor(tier, beside, measured));
+    }
+    return AddBlockProbes(tier, path, measured.profile.blocks.emplace_back(), measured.probes);
+  }
+  MemoryProfile& memory = measured.profile.memory.emplace_back();
+  std::string made = tier;
+  if (name.kind == "mapped" || name.kind == "dax") {
+    // Not PATH itself: it may hold an index's L0. A folder can be shared, a device cannot.
+    struct stat found {};
+    if (stat(beside.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode))) {
+      return absl::UnimplementedError(absl::StrCat("tier ", tier, ": a whole device is not measured, since that would overwrite it"));
+    }
+    HMANN_ASSIGN_OR_RETURN(const std::string path, FileFor(tier, beside, measured));
+    made = absl::StrCat(name.kind, ":", path);
+  }
+  HMANN_RETURN_IF_ERROR(AddMemoryProbes(made, measured.chain, memory, measured.probes, progress));
+  memory.tier = tier;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Progress& progress) {
+  HMANN_RETURN_IF_ERROR(options.Validate());
+  const auto start = Probes::Clock::now();
+  Measured measured;
+  measured.profile.machine = ThisMachine();
+  const std::uint64_t bytes = std::max<std::uint64_t>(kLeastBytes, std::min(options.memory_bytes, UsableMemoryBytes() / 8 / 2_MiB * 2_MiB));
+  HMANN_ASSIGN_OR_RETURN(measured.chain, MakeLoadChain(bytes));
+
+  std::vector<std::string> tiers = {"dram"};
+  for (const std::string& tier : options.tiers) {
+    if (std::find(tiers.begin(), tiers.end(), tier) == tiers.end()) tiers.push_back(tier);
+  }
+  // Probes keep pointers to the figures: no vector may move.
+  measured.profile.memory.reserve(tiers.size());
+  measured.profile.blocks.reserve(tiers.size());
+  for (const std::string& tier : tiers) HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
+  std::vector<ProfileOptions::Shape> shapes = options.shapes;
+  if (shapes.empty()) shapes = {{DType::kU8, 128}, {DType::kF32, 96}, {DType::kI8, 100}, {DType::kU8, 784}};
+  HMANN_RETURN_IF_ERROR(AddKernelProbes(shapes, measured.profile, measured.probes));
+  AddWakeProbe(measured.profile.thread_wake_us, measured.probes);
+
+  const CpuTime before = ReadCpuTime();
+  HMANN_RETURN_IF_ERROR(measured.probes.Run(options.repeats, options.budget, progress));
+  NoteNoise(before, ReadCpuTime(), measured.probes, options.repeats, measured.profile.noise);
+  measured.profile.seconds = std::chrono::duration<double>(Probes::Clock::now() - start).count();
+  return std::move(measured.profile);
+}
+
+}  // namespace hmann

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/distance/distance.h"
+#include "index/format/info.h"
+#include "index/graph/types.h"
+#include "index/tune/planner.h"
+#include "index/tune/profile.h"
+
+namespace hmann {
+
+/// What is to be placed.
+struct PlanShape {
+  std::uint64_t n = 0;
+  std::uint32_t dim = 0;
+  DType dtype = DType::kU8;
+  Metric metric = Metric::kL2;
+  std::uint32_t m = 16, ef_construction = 100;
+  bool user_labels = false;
+
+  /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
+  absl::Status Validate() const;
+};
+
+/// How an index is made: what its bytes and its work follow from.
+struct PlanStructure {
+  NodeId n1 = 0;
+  std::uint32_t bits = 0, assign = 1;
+  CodePlace codes = CodePlace::kHub;
+};
+
+/// Means of a query at recall@10 of about 0.95, with the walk that search takes by default.
+struct AccessCounts {
+  double distances_fast = 0, sketches = 0;
+  double slow_reads = 0;  ///< records, of any tier that L0 may lie on
+  double rounds = 0;      ///< dependent steps in which they are read
+};
+
+/// What is known of an index of n vectors before it is made. From the prototype's counts on 1M SIFT vectors and the disk runs of the
+/// README; over the share of promoted nodes as its reads went from 10 to 16 %, over n by its logarithm. Counts of 1 and 3 bits with cells
+/// lie between measured ones.
+AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure);
+
+/// The share of slow reads that a cache answers which holds the records with the most links to them. Promoted nodes, being those of highest
+/// degree, come first: of them a walk reads links alone, and seldom.
+struct CacheCurve {
+  double promoted = 0.03;  ///< with all promoted nodes' records cached, and no other
+  /// (share of the other nodes, share of the reads), ascending. As measured on 1M SIFT vectors, pool, 16 % promoted.
+  std::vector<std::pair<double, double>> others = {{0.05, 0.1}, {0.167, 0.29}, {0.405, 0.58}, {1, 1}};
+
+  /// `cached`: share of all nodes; `promote`: N_1 / N.
+  double Hits(double cached, double promote) const;
+};
+
+/// What a sample of queries on an index says, where there is one: factors on DefaultCounts.
+struct CountScale {
+  double distances_fast = 1, sketches = 1, slow_reads = 1, rounds = 1;
+  CacheCurve cache;
+};
+
+struct PlanRequest {
+  PlanShape shape;
+  std::uint64_t fast_bytes = 0, middle_bytes = 0;
+  std::string slow = "nvme";      ///< tier of L0, of unlimited size, as MakeTier takes it
+  std::string middle = "numa:1";  ///< addressable; used only where middle_bytes > 0
+  DeviceProfile profile;
+  CountScale scale;
+  int threads = 1;  ///< that search at once: their scratch comes off the fast memory
+  /// Pinned by the user.
+  std::optional<double> promote;
+  std::optional<std::uint32_t> bits, assign;
+  /// The structure is that of a finished index; only where it lies is chosen.
+  std::optional<PlanStructure> finished;
+  bool edge_codes = false;  ///< codes inside the record are a choice too
+};
+
+/// Bytes of something and where it shall lie.
+struct PlacedBytes {
+  std::string structure, tier;
+  std::uint64_t bytes = 0;
+};
+
+/// Where an index of this structure lies, and what that costs. Index::Open can do all of it: upper layers, promoted vectors and sketches
+/// together on one tier (`--fast`), L0 as a whole on one (`--slow`), and copies of L0's records of highest degree in fast memory (`--cache
+/// static --cache-size`).
+struct PlacementPlan {
+  PlanStructure structure;
+  std::string fast_tier, l0_tier;
+  std::uint64_t cache_bytes = 0;      ///< of copies, their index not included
+  double cached_share = 0;            ///< of all records
+  std::uint64_t migration_bytes = 0;  ///< of each searching thread, where L0 is on a block tier
+  std::vector<PlacedBytes> bytes;
+  std::uint64_t reserve_bytes = 0;  ///< of fast memory: migration space and scratch
+  TierBytes used;                   ///< with the reserve, structures in whole pages
+  std::uint64_t file_bytes = 0;
+  AccessCounts counts;
+  double cache_hits = 0;  ///< of counts.slow_reads
+  double predicted_us = 0;
+  KnapsackWork work;
+  int replans = 0;  ///< times that the limit was lowered by 2 % because more was taken than planned
+};
+
+/// The plan of least predicted time that fits, of all promotion rates (in steps of 2 %), bits, assignments and places. Exact over these;
+/// the more memory is given, the less time is predicted. Pure. Errors: INVALID_ARGUMENT (shape; a slow tier that the profile does not
+/// know), RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
+absl::StatusOr<PlacementPlan> PlanPlacement(const PlanRequest& request);
+
+/// Plans, asks `high_water` for the fast bytes that the plan really takes, and while that is more than there is plans anew with 0.98 of the
+/// limit before (as AutoTM does: Hildebrand's dissertation, ch. 3). Errors: those of PlanPlacement and of high_water.
+absl::StatusOr<PlacementPlan> PlanAgainst(const PlanRequest& request,
+                                          const std::function<absl::StatusOr<std::uint64_t>(const PlacementPlan&)>& high_water);
+
+/// What a rule of thumb comes to with the same fast memory, beside the plan.
+enum class HandRule {
+  kUpperLayersFirst,  ///< the paper's: as many promoted nodes as fit, no sketches, nothing of L0
+  kFirstTouch,        ///< HNSW's own upper layers (1 / M), then pages of L0 in the order of use, which says little of how often
+};
+absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule rule);
+
+/// Fast bytes of structures (without reserve, cache and rounding to pages) and all bytes of the index file.
+std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure);
+absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure);
+
+/// L0 as it would be written.
+struct PlannedRecords {
+  std::uint64_t l0_bytes = 0;
+  std::uint32_t record_bytes = 0;  ///< of the longest: those of unpromoted nodes
+};
+absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure);
+
+struct BuildEstimate {
+  std::uint64_t memory_bytes = 0;  ///< at its highest
+  std::uint64_t file_bytes = 0;
+  double seconds = 0;
+};
+/// Time: distances of an insertion grow with log n and ef_construction, at the machine's time for one in memory.
+absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure, const DeviceProfile& profile,
+                                            int threads);
+
+/// Figures of a machine as the design's sources have them, for a plan without a profile: DRAM, and a disk.
+DeviceProfile DefaultProfile();
+
+}  // namespace hmann

@@ -1,0 +1,263 @@
+#include "index/tune/placement_choices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "index/base/units.h"
+#include "index/build/fast_memory.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+
+PlanRequest Request(std::uint64_t n, std::uint64_t fast_bytes, const std::string& slow = "nvme") {
+  PlanRequest request;
+  request.shape = {n, 128, DType::kU8, Metric::kL2, 16, 100, false};
+  request.fast_bytes = fast_bytes;
+  request.slow = slow;
+  request.profile = DefaultProfile();
+  request.threads = 2;
+  return request;
+}
+
+PlacementPlan MustPlan(const PlanRequest& request) {
+  const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : PlacementPlan{};
+}
+
+std::uint64_t BytesOf(const PlacementPlan& plan, const std::string& tier) {
+  std::uint64_t bytes = 0;
+  for (const PlacedBytes& line : plan.bytes) bytes += line.tier == tier ? line.bytes : 0;
+  return bytes;
+}
+
+// The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 % promoted, hub implicit in its cell. Labels are
+// lines of their own there.
+TEST(StructureFastBytes, AreWithinThreePercentOfTheDesignsTable) {
+  constexpr double kBillion = 1e9;
+  const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
+  const double labels = 0.1 * 4;
+  const auto per_vector = [&](std::uint32_t bits, std::uint32_t assign, double promote) {
+    return static_cast<double>(StructureFastBytes(shape, {static_cast<NodeId>(promote * kBillion), bits, assign, CodePlace::kHub})) /
+           kBillion;
+  };
+  EXPECT_NEAR(per_vector(0, 1, 0.1) - labels, 26.0, 0.03 * 26.0);
+  EXPECT_NEAR(per_vector(0, 1, 0.16) - 1.6 * labels, 41.6, 0.03 * 41.6);
+  const double expected[2][4] = {{44.4, 58.8, 0, 87.6}, {48.0, 62.4, 0, 91.2}};
+  for (std::uint32_t assign = 1; assign <= 2; ++assign) {
+    for (const std::uint32_t bits : {1u, 2u, 4u}) {
+      const double table = expected[assign - 1][bits - 1];
+      EXPECT_NEAR(per_vector(bits, assign, 0.1) - labels, table, 0.03 * table) << bits << " bits, assign " << assign;
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(StructureFastBytes(shape, {100000000, 2, 1, CodePlace::kEdge})) / kBillion - labels, 26.0, 0.03 * 26.0);
+}
+
+TEST(PlanPlacement, ABillionVectorsFitNinetySixGiB) {
+  for (const char* slow : {"nvme", "emulated:lat=300ns"}) {
+    const PlacementPlan plan = MustPlan(Request(1000000000, 96_GiB, slow));
+    EXPECT_LE(plan.used.fast, 96_GiB) << slow;
+    EXPECT_GT(plan.structure.bits, 0u) << "sketches are worth their bytes on " << slow;
+    EXPECT_EQ(plan.l0_tier, slow);
+    EXPECT_GT(plan.structure.n1, 0u);
+  }
+}
+
+TEST(PlanPlacement, LinesAreTheFormulas) {
+  for (const std::uint32_t bits : {0u, 2u}) {
+    PlanRequest request = Request(1000000, 200_MiB);
+    request.bits = bits;
+    const PlacementPlan plan = MustPlan(request);
+    EXPECT_EQ(plan.structure.bits, bits);
+    const std::uint64_t structures = StructureFastBytes(request.shape, plan.structure);
+    std::uint64_t lines = 0;
+    for (const PlacedBytes& line : plan.bytes) {
+      if (line.tier == "dram" && line.structure != "cache of l0" && line.structure != "cache's index" &&
+          line.structure != "migration and scratch") {
+        lines += line.bytes;
+      }
+    }
+    EXPECT_EQ(lines, structures);
+    EXPECT_GE(plan.used.fast, BytesOf(plan, "dram"));
+    EXPECT_LE(plan.used.fast, request.fast_bytes);
+    EXPECT_EQ(plan.reserve_bytes, ReservedFastBytes(request.fast_bytes, request.threads));
+  }
+}
+
+TEST(PlanPlacement, NeverGetsWorseAsMemoryGrows) {
+  for (const char* slow : {"nvme", "emulated:lat=300ns", "emulated:optane"}) {
+    double before = INFINITY;
+    for (std::uint64_t mib = 8; mib < 700; mib += mib < 60 ? 3 : 37) {
+      PlanRequest request = Request(1000000, mib << 20, slow);
+      const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
+      if (!plan.ok()) {
+        EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
+        EXPECT_EQ(before, INFINITY) << "more memory still fits: " << mib;
+        continue;
+      }
+      EXPECT_LE(plan->predicted_us, before) << slow << ", " << mib << " MiB";
+      EXPECT_LE(plan->used.fast, request.fast_bytes);
+      before = plan->predicted_us;
+    }
+    EXPECT_LT(before, INFINITY);
+  }
+}
+
+TEST(PlanPlacement, NeverWorseThanRulesOfThumb) {
+  for (const char* slow : {"nvme", "emulated:lat=300ns"}) {
+    for (const std::uint64_t mib : {18u, 35u, 70u, 140u}) {  // 5, 10, 20, 40 % of 350 MiB
+      const PlanRequest request = Request(1000000, mib << 20, slow);
+      const PlacementPlan plan = MustPlan(request);
+      for (const HandRule rule : {HandRule::kUpperLayersFirst, HandRule::kFirstTouch}) {
+        const absl::StatusOr<PlacementPlan> by_hand = PlanByHand(request, rule);
+        ASSERT_TRUE(by_hand.ok()) << by_hand.status();
+        // Rates go in steps of 2 %.
+        EXPECT_LE(plan.predicted_us, 1.01 * by_hand->predicted_us) << slow << ", " << mib << " MiB, rule " << static_cast<int>(rule);
+        EXPECT_GT(by_hand->predicted_us, 0);
+      }
+    }
+  }
+}
+
+TEST(PlanPlacement, AllInFastMemoryWhereItFits) {
+  const PlacementPlan plan = MustPlan(Request(100000, 1_GiB));
+  EXPECT_EQ(plan.l0_tier, "dram");
+  EXPECT_EQ(plan.cache_bytes, 0u) << "nothing to copy";
+  EXPECT_EQ(plan.migration_bytes, 0u);
+}
+
+TEST(PlanPlacement, TheMiddleTierTakesL0WhereItFits) {
+  PlanRequest request = Request(1000000, 100_MiB);
+  const double without = MustPlan(request).predicted_us;
+  request.middle = "emulated:lat=200ns";
+  request.middle_bytes = 1_GiB;
+  const PlacementPlan with = MustPlan(request);
+  EXPECT_EQ(with.l0_tier, request.middle);
+  EXPECT_EQ(with.migration_bytes, 0u);
+  EXPECT_LT(with.predicted_us, without);
+  EXPECT_GE(with.used.middle, BytesOf(with, request.middle));
+  EXPECT_LE(with.used.middle, request.middle_bytes);
+  request.middle_bytes = 100_MiB;
+  EXPECT_LE(MustPlan(request).predicted_us, without) << "too small for L0, but never a harm";
+}
+
+TEST(PlanPlacement, KeepsWhatIsPinned) {
+  PlanRequest request = Request(1000000, 150_MiB);
+  request.promote = 0.07;
+  request.bits = 3;
+  request.assign = 2;
+  PlacementPlan plan = MustPlan(request);
+  EXPECT_EQ(plan.structure.n1, 70000u);
+  EXPECT_EQ(plan.structure.bits, 3u);
+  EXPECT_EQ(plan.structure.assign, 2u);
+  request.finished = PlanStructure{50000, 1, 1, CodePlace::kHub};
+  plan = MustPlan(request);
+  EXPECT_EQ(plan.structure.n1, 50000u);
+  EXPECT_EQ(plan.structure.bits, 1u);
+}
+
+TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, 1_KiB, 900_KiB}) {
+    PlanRequest request = Request(1000000, bytes);
+    const absl::Status status = PlanPlacement(request).status();
+    ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << bytes;
+    const std::string message(status.message());
+    const std::size_t at = message.find("need ");
+    ASSERT_NE(at, std::string::npos) << message;
+    ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 5, message.find(' ', at + 5) - at - 5), &request.fast_bytes)) << message;
+    EXPECT_TRUE(PlanPlacement(request).ok()) << message;
+    request.fast_bytes -= 8_KiB;
+    EXPECT_FALSE(PlanPlacement(request).ok()) << "nearly the smallest: " << message;
+  }
+}
+
+TEST(PlanPlacement, WorkOfARealInstanceIsSmall) {
+  PlanRequest request = Request(1000000000, 96_GiB);
+  request.edge_codes = true;
+  request.middle = "emulated:lat=200ns";
+  request.middle_bytes = 256_GiB;
+  EXPECT_LT(MustPlan(request).work.states, 2000000u);
+}
+
+TEST(PlanPlacement, BadRequestsAreNamed) {
+  PlanRequest request = Request(1000000, 100_MiB, "numa:3");
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("only of dram, nvme"));
+  request = Request(1, 100_MiB);
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("rows"));
+  request = Request(1000, 100_MiB, "dram");
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("slow"));
+  request = Request(1000, 100_MiB);
+  request.profile = {};
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("knows nothing of tier dram"));
+  request.profile = DefaultProfile();
+  request.profile.distances.clear();
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("--shapes 128xu8"));
+  request = Request(1000, 100_MiB);
+  request.middle = "nvme";
+  request.middle_bytes = 1_GiB;
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("not addressable"));
+}
+
+TEST(PlanAgainst, PlansAnewWithTwoPercentLessUntilItFits) {
+  const PlanRequest request = Request(1000000, 100_MiB);
+  int asked = 0;
+  const auto plan = PlanAgainst(request, [&](const PlacementPlan& one) -> absl::StatusOr<std::uint64_t> {
+    ++asked;
+    return one.used.fast + 6_MiB;  // an allocator that takes more than the plan says
+  });
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(plan->used.fast + 6_MiB, request.fast_bytes);
+  EXPECT_EQ(plan->replans, asked - 1);
+  EXPECT_GE(plan->replans, 1);
+  EXPECT_LE(plan->replans, 4);
+  const auto never = PlanAgainst(request, [](const PlacementPlan&) -> absl::StatusOr<std::uint64_t> { return 1_GiB; });
+  EXPECT_EQ(never.status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CacheCurve, GrowsFromNothingToAll) {
+  const CacheCurve curve;
+  EXPECT_EQ(curve.Hits(0, 0.16), 0);
+  EXPECT_DOUBLE_EQ(curve.Hits(1, 0.16), 1);
+  double before = 0;
+  for (double cached = 0.01; cached <= 1; cached += 0.01) {
+    EXPECT_GE(curve.Hits(cached, 0.16), before);
+    before = curve.Hits(cached, 0.16);
+  }
+  EXPECT_LT(curve.Hits(0.16, 0.16), 0.05) << "promoted nodes' records are seldom read";
+}
+
+TEST(DefaultCounts, GoTheRightWay) {
+  const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t assign = 1, bool block = true) {
+    return DefaultCounts(block, 1000000, {n1, bits, assign, CodePlace::kHub}).slow_reads;
+  };
+  EXPECT_GT(reads(100000, 0), reads(160000, 0));
+  EXPECT_NEAR(reads(100000, 0), 619, 1);
+  EXPECT_NEAR(reads(160000, 0), 535, 1);
+  for (std::uint32_t bits = 0; bits < 4; ++bits) EXPECT_GT(reads(100000, bits), reads(100000, bits + 1)) << bits;
+  EXPECT_GT(reads(100000, 2, 1), reads(100000, 2, 2));
+  EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false)) << "without cells nobody asks for a second hub";
+  const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1, CodePlace::kHub});
+  EXPECT_LE(tiny.slow_reads, 10);
+  EXPECT_LE(tiny.distances_fast, 1);
+}
+
+TEST(EstimateBuild, GrowsAsNLogN) {
+  const PlanShape small{1000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
+  PlanShape large = small;
+  large.n = 64000000;
+  const DeviceProfile profile = DefaultProfile();
+  const auto first = EstimateBuild(small, {100000, 2, 1, CodePlace::kHub}, profile, 2);
+  const auto second = EstimateBuild(large, {6400000, 2, 1, CodePlace::kHub}, profile, 2);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NEAR(second->seconds / first->seconds, 64 * std::log2(64e6) / std::log2(1e6), 0.1);
+  EXPECT_GT(first->memory_bytes, 1000000u * (128 + 128));
+  EXPECT_NEAR(static_cast<double>(second->file_bytes) / static_cast<double>(first->file_bytes), 64, 0.5);
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,92 @@
+/// An index that is arithmetic: work, recall and time of a setting in closed form, with queries of different hardness and a clock that is a
+/// little off. For tests of the tuner.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "index/base/random.h"
+#include "index/tune/tuner.h"
+
+namespace hmann {
+
+struct SyntheticIndex {
+  double noise = 0.02;  ///< of a round's mean time, relative
+  double slow_touch_ns = 60;
+  double best_recall = 1;  ///< no setting exceeds it
+  std::uint64_t queries = 2000;
+  mutable std::uint64_t runs = 0;
+
+  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_sketches = true, .has_cells = true}; }
+
+  static double Logit(const SearchOptions& dials) {
+    const auto ef_l0 = static_cast<double>(dials.ef_l0);
+    double reach = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
+    if (dials.walk == Walk::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
+    if (dials.walk == Walk::kGated) {
+      reach = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.cells)) + 0.1 * std::log(dials.ef_l1);
+      if (dials.stop >= 0) reach += 0.8 * std::log(dials.stop / 2) + 0.4;
+    }
+    return 1.5 * reach - 3;
+  }
+
+  static Counters Work(const SearchOptions& dials) {
+    const auto ef_l0 = static_cast<double>(dials.ef_l0), ef_l1 = static_cast<double>(dials.ef_l1);
+    double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, sketches = 0, rounds = ef_l0 + 5;
+    if (dials.walk == Walk::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
+    if (dials.walk == Walk::kGated) {
+      sketches = 20 * ef_l0 + 8 * static_cast<double>(dials.cells);
+      slow = (ef_l0 + 4) * (dials.stop >= 0 ? std::min(1.0, dials.stop / 2.5) : 1) + 2;
+      rounds = slow / dials.width + 1;
+    }
+    Counters counters;
+    counters.distances_fast = static_cast<std::uint64_t>(std::lround(1000 * fast));
+    counters.distances_slow = static_cast<std::uint64_t>(std::lround(1000 * slow));
+    counters.slow_touches = counters.distances_slow;
+    counters.slow_reads = counters.distances_slow;
+    counters.slow_bytes = 256 * counters.slow_reads;
+    counters.sketches = static_cast<std::uint64_t>(std::lround(1000 * sketches));
+    counters.rounds = static_cast<std::uint64_t>(std::lround(1000 * rounds));
+    counters.expanded_l1 = static_cast<std::uint64_t>(std::lround(1000 * (ef_l1 + 4)));
+    counters.expanded_l0 = static_cast<std::uint64_t>(std::lround(1000 * ef_l0));
+    return counters;
+  }
+
+  /// Without noise.
+  double MeanUs(const SearchOptions& dials) const {
+    const Counters work = Work(dials);
+    const double share = dials.walk == Walk::kBeams ? 1.0 / dials.query_threads : 1;
+    const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
+                      share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.slow_touches) +
+                      6e-3 * static_cast<double>(work.sketches) + share * 100e-3 * static_cast<double>(work.rounds) +
+                      (dials.query_threads > 1 ? 9000 : 0);
+    return ns / 1000;
+  }
+
+  double RecallOf(const SearchOptions& dials, std::uint64_t query) const {
+    const double hardness = 3 * (RandomUnit(11, query) - 0.5);
+    return best_recall / (1 + std::exp(-Logit(dials) - hardness));
+  }
+
+  double MeanRecall(const SearchOptions& dials) const {
+    double sum = 0;
+    for (std::uint64_t query = 0; query < queries; ++query) sum += RecallOf(dials, query) / static_cast<double>(queries);
+    return sum;
+  }
+
+  Measure AsMeasure() const {
+    return [this](const SearchOptions& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+      Sample sample;
+      for (std::uint64_t i = 0; i < count; ++i) sample.recalls.push_back(static_cast<float>(RecallOf(dials, (first + i) % queries)));
+      sample.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
+      sample.p95_us = 1.4 * sample.mean_us;
+      sample.p99_us = 2 * sample.mean_us;
+      sample.counters = Work(dials);
+      sample.counted = 1000;
+      return sample;
+    };
+  }
+};
+
+}  // namespace hmann

@@ -1,0 +1,122 @@
+// Targets and budgets over the wire: the tuned table chooses, the reply says what was chosen, and what cannot be has a name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/check.h"
+#include "index/tune/tuned_table.h"
+#include "server/fixture.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// The sample, tuned as the test wants it.
+class TargetTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    path_ = new std::string(absl::StrCat(testing::TempDir(), "target_", ::getpid(), ".hmann"));
+    std::filesystem::copy_file(SampleIndex(), *path_, std::filesystem::copy_options::overwrite_existing);
+    TunedEntry entry{
+        .placement = {"dram", "mapped", "none"}, .k = 10, .queries = 100, .origin = "test", .cpu = "", .simd = "", .settings = {}};
+    for (const std::int64_t ef_l0 : {20, 80, 320}) {
+      TunedSetting setting;
+      setting.options = {.k = 10, .ef_l1 = 4, .ef_l0 = ef_l0, .walk = Walk::kPool};
+      setting.recall = 1 - 1.0 / static_cast<double>(ef_l0);
+      setting.recall_low = setting.recall - 0.001;
+      setting.mean_us = static_cast<double>(ef_l0);
+      entry.settings.push_back(setting);
+    }
+    TunedTable table{.content_hash = ReadInfo(*path_)->content_hash, .entries = {}};
+    table.Put(entry);
+    HMANN_CHECK(WriteTunedTable(*path_, table).ok());
+    served_ = new Served(LoopbackOptions({{"tuned", *path_}, {"untuned", SampleIndex()}}));
+  }
+  static void TearDownTestSuite() {
+    delete served_;
+    std::filesystem::remove(*path_);
+    std::filesystem::remove(TunedPath(*path_));
+    delete path_;
+  }
+
+  static absl::StatusOr<client::Answer> Search(const client::SearchOptions& options, const std::string& index = "tuned") {
+    return served_->client->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), options);
+  }
+
+  static inline std::string* path_ = nullptr;
+  static inline Served* served_ = nullptr;
+};
+
+TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
+  const auto answer = Search({.recall = 0.98});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->dials.ef_l0, 80u);
+  EXPECT_EQ(answer->dials.walk, client::Walk::kPool);
+  ASSERT_TRUE(answer->predicted.has_value());
+  EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.9875);
+  EXPECT_DOUBLE_EQ(answer->predicted->mean_us, 80);
+  EXPECT_FALSE(answer->cut_short);
+  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = client::Walk::kPool});
+  EXPECT_EQ(answer->ids, by_hand->ids);
+  EXPECT_FALSE(by_hand->predicted.has_value());
+}
+
+TEST_F(TargetTest, ALatencyChoosesTheBestRecallThatKeepsIt) {
+  EXPECT_EQ(Search({.latency = 100us})->dials.ef_l0, 80u);
+  EXPECT_EQ(Search({.latency = 1ms})->dials.ef_l0, 320u);
+  const auto batch = served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->dials.ef_l0, 20u);
+  EXPECT_DOUBLE_EQ(batch->predicted->mean_us, 20);
+}
+
+TEST_F(TargetTest, WhatCannotBeIsNamed) {
+  const auto expect = [](const client::SearchOptions& options, const std::string& field, const std::string& words) {
+    const absl::Status status = Search(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("field " + field));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  };
+  expect({.recall = 0.9999}, "options.recall", "cannot be met");
+  expect({.recall = 0.9999}, "options.recall", "the best is recall 0.9969");
+  expect({.latency = 1us}, "options.latency_us", "cannot be met");
+  expect({.recall = 1.5}, "options.recall", "(0, 1]");
+  expect({.latency = 0us}, "options.latency_us", "at least 1");
+  expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both");
+  expect({.budget = 2h}, "options.budget_us", "at most");
+}
+
+TEST_F(TargetTest, AnIndexThatIsNotTunedForItIsAPrecondition) {
+  for (const auto& [index, k] : {std::pair("untuned", 10u), std::pair("tuned", 7u)}) {
+    const absl::Status status = Search({.k = k, .recall = 0.9}, index).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_EQ(Reason(status), "NOT_TUNED");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("hmann tune"));
+  }
+}
+
+TEST_F(TargetTest, ABudgetCutsALongSearchShortAndSaysSo) {
+  client::SearchOptions slow = SlowDials();
+  slow.budget = 100us;
+  const auto cut = Search(slow);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_TRUE(cut->cut_short);
+  EXPECT_GE(cut->ids.size(), 1u);
+  EXPECT_TRUE(std::is_sorted(cut->distances.begin(), cut->distances.end()));
+  const auto batch = served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 5)), slow);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->cut_short, 5u);
+  EXPECT_EQ(batch->counts.size(), 5u);
+  const auto free = Search({.budget = 10min});
+  ASSERT_TRUE(free.ok()) << free.status();
+  EXPECT_FALSE(free->cut_short);
+  EXPECT_EQ(free->ids.size(), 10u);
+}
+
+}  // namespace
+}  // namespace hmann

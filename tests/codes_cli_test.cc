@@ -1,0 +1,45 @@
+// `--codes` as a user meets it: from build to info, verify and search, and from one place to the other with promote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+using nlohmann::json;
+
+const char kBase[] = "datasets/sample/base.u8bin";
+const char kQueries[] = "datasets/sample/query.u8bin";
+
+Outcome Hmann(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HmannProgram());
+  return RunProgram(arguments);
+}
+
+void Succeeds(const Outcome& ran) { ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err; }
+
+TEST(Codes, OfLinksAreBuiltSearchedAndReplaced) {
+  const TestFolder folder("edges");
+  const std::string index = folder / "a.hmann";
+  Succeeds(Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "8", "--promote", "0.1", "--codes", "edge"}));
+  const auto info = [&] { return json::parse(Hmann({"info", index, "--json"}).out); };
+  EXPECT_EQ(info()["bytes"]["edge_codes"]["bytes"], 2000 * 16 * (128 / 4 + 4));
+  EXPECT_FALSE(info()["bytes"].contains("sketches"));
+  Succeeds(Hmann({"verify", index}));
+  const Outcome searched = Hmann({"search", index, "--queries", kQueries, "--limit", "10", "--walk", "gated", "--ef-l0", "30", "--json"});
+  Succeeds(searched);
+  EXPECT_GT(json::parse(searched.out)["sketches"], 0);
+  EXPECT_EQ(Hmann({"search", index, "--queries", kQueries, "--limit", "10", "--walk", "gated", "--cells", "3"}).exit_code, 1);
+  Succeeds(Hmann({"promote", index, "--codes", "hub", "--bits", "1"}));
+  EXPECT_FALSE(info()["bytes"].contains("edge_codes"));
+  EXPECT_TRUE(info()["bytes"].contains("sketches"));
+  Succeeds(Hmann({"promote", index, "--codes", "none"}));
+  EXPECT_FALSE(info()["bytes"].contains("sketches"));
+  Succeeds(Hmann({"promote", index, "--codes", "edge", "--promote", "0.02"}));
+  EXPECT_EQ(info()["bytes"]["edge_codes"]["bytes"], 2000 * 16 * (128 / 4 + 4));
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,139 @@
+// `hmann profile` and `hmann plan`, and what `build` and `promote` make of --fast-memory: the real binary on the sample.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const char kBase[] = "datasets/sample/base.u8bin";
+const char kQueries[] = "datasets/sample/query.u8bin";
+
+Outcome Hmann(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HmannProgram());
+  return RunProgram(arguments);
+}
+
+json MustPrint(const std::vector<std::string>& arguments) {
+  const Outcome ran = Hmann(arguments);
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  return ran.exit_code == 0 ? json::parse(ran.out) : json::object();
+}
+
+const std::vector<std::string> kBillion = {"plan", "--rows", "1000000000", "--dim", "128", "--dtype", "u8"};
+
+std::vector<std::string> With(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Plan, ABillionVectorsFitNinetySixGiB) {
+  const json plan = MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--explain", "--json"}));
+  EXPECT_LE(plan["fast_bytes"], std::uint64_t{96} << 30);
+  EXPECT_GT(plan["bits"], 0);
+  EXPECT_GT(plan["file_bytes"], std::uint64_t{200} << 30);
+  std::uint64_t fast = 0;
+  for (const json& line : plan["structures"]) fast += line["tier"] == "dram" ? line["bytes"].get<std::uint64_t>() : 0;
+  EXPECT_LE(fast, plan["fast_bytes"]);
+  EXPECT_GT(fast, 0.99 * plan["fast_bytes"].get<double>()) << "whole pages are little";
+  EXPECT_EQ(plan["explain"].size(), 6u);
+  for (const json& line : plan["explain"]) {
+    if (line["upper_layers_first_us"].is_null()) continue;
+    EXPECT_LE(line["predicted_us"], 1.01 * line["upper_layers_first_us"].get<double>()) << line;
+  }
+  const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
+  EXPECT_THAT(told.out, IsEmpty());
+  EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("one more GiB of fast memory"), HasSubstr("first touch")));
+}
+
+TEST(Plan, BuildMakesWhatThePlanSays) {
+  const TestFolder folder("plan_build");
+  const std::string index = folder / "a.hmann";
+  const json plan = MustPrint({"plan", "--base", kBase, "--fast-memory", "3MiB", "--json"});
+  const json built = MustPrint({"build", "--base", kBase, "--out", index, "--fast-memory", "3MiB", "--json"});
+  EXPECT_EQ(built["layers"][1]["nodes"], plan["promoted"]);
+  EXPECT_NEAR(plan["file_bytes"].get<double>() / static_cast<double>(std::filesystem::file_size(index)), 1, 0.01);
+  EXPECT_EQ(built["bytes"].contains("sketches"), plan["bits"] > 0);
+
+  const json as_is = MustPrint({"plan", index, "--as-is", "--fast-memory", "3MiB", "--json"});
+  EXPECT_EQ(as_is["promoted"], plan["promoted"]);
+  EXPECT_EQ(as_is["bits"], plan["bits"]);
+
+  const std::string promoted = folder / "b.hmann";
+  const Outcome ran = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--assign", "1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("planned for 3.0 MiB"));
+  const Outcome pinned = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--bits", "1"});
+  EXPECT_EQ(pinned.exit_code, 0) << pinned.err;
+  EXPECT_THAT(pinned.err, testing::Not(HasSubstr("planned for")));
+}
+
+TEST(Plan, AnIndexTellsItsWork) {
+  const TestFolder folder("plan_index");
+  const std::string index = folder / "a.hmann";
+  EXPECT_EQ(Hmann({"build", "--base", kBase, "--rows", "4000", "--out", index}).exit_code, 0);
+  const json plan = MustPrint({"plan", index, "--queries", kQueries, "--fast-memory", "2MiB", "--slow", "emulated:lat=300ns", "--json"});
+  EXPECT_EQ(plan["n"], 4000);
+  EXPECT_GT(plan["slow_reads"], 0);
+  EXPECT_EQ(plan["migration_bytes"], 0) << "for devices";
+}
+
+TEST(Plan, WhatCannotBeIsNamed) {
+  const auto fails = [](const std::vector<std::string>& arguments, const std::string& word) {
+    const Outcome ran = Hmann(arguments);
+    EXPECT_EQ(ran.exit_code, 1) << ran.err;
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.err, HasSubstr(word));
+  };
+  fails(With(kBillion, {"--fast-memory", "4KiB"}), "is too small");
+  fails(With(kBillion, {"--fast-memory", "96GiB", "--slow", "numa:5"}), "hmann profile --slow numa:5");
+  fails({"plan", "--fast-memory", "1GiB"}, "expected an index, or --base, or --rows");
+  fails({"plan", "absent.hmann", "--fast-memory", "1GiB"}, "absent.hmann");
+  fails({"build", "--base", kBase, "--out", "never.hmann", "--fast-memory", "4KiB"}, "is too small");
+  EXPECT_EQ(Hmann(kBillion).exit_code, 2) << "--fast-memory is required";
+  EXPECT_EQ(Hmann({"profile"}).exit_code, 2);
+}
+
+TEST(Profile, IsWrittenReadAndKnownAsAnothers) {
+  const TestFolder folder("profile_cli");
+  const std::string file = folder / "device.json";
+  const Outcome ran = Hmann({"profile", "--out", file, "--slow", "nvme", "--budget", "200ms", "--shapes", "128xu8"});
+  if (ran.err.find("O_DIRECT") != std::string::npos && ran.exit_code == 1) GTEST_SKIP() << ran.err;
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, IsEmpty());
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("dependent load"), HasSubstr("repeats in"), HasSubstr("stolen")));
+  EXPECT_THAT(folder.Files(), testing::ElementsAre("device.json")) << "what was read at random is gone";
+  std::ifstream in(file);
+  json profile = json::parse(in);
+  EXPECT_GT(profile["memory"][0]["dependent_load"][0]["dependent_load_ns"]["median"], 0);
+  EXPECT_GT(profile["blocks"][0]["depths"][0]["read_us"]["median"], 0);
+
+  const auto plan = With(kBillion, {"--fast-memory", "96GiB", "--profile", file});
+  Outcome planned = Hmann(plan);
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.err, testing::Not(HasSubstr("warning")));
+  profile["machine"]["cores"] = 1000;
+  std::ofstream(file) << profile;
+  planned = Hmann(plan);
+  EXPECT_EQ(planned.exit_code, 0);
+  EXPECT_THAT(planned.err, HasSubstr("of another machine (1000 usable cores, here"));
+  std::ofstream(file, std::ios::trunc).close();
+  planned = Hmann(plan);
+  EXPECT_EQ(planned.exit_code, 1);
+  EXPECT_THAT(planned.err, AllOf(HasSubstr(file), HasSubstr("found 0 bytes")));
+}
+
+}  // namespace
+}  // namespace hmann

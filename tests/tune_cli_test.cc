@@ -1,0 +1,105 @@
+// `hmann tune`, and targets of `hmann search`: the real binary on the sample.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const char kQueries[] = "datasets/sample/query.u8bin";
+const char kTruth[] = "datasets/sample/query.gt100";
+
+Outcome Hmann(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), HmannProgram());
+  return RunProgram(arguments);
+}
+
+class TuneCommand : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new std::string(absl::StrCat(testing::TempDir(), "/tune_cli_", ::getpid()));
+    std::filesystem::create_directories(*folder_);
+    const Outcome built =
+        Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", Index(), "--rows", "3000", "--m", "8", "--promote", "0.1"});
+    ASSERT_EQ(built.exit_code, 0) << built.err;
+    const Outcome tuned = Hmann(
+        {"tune", Index(), "--queries", kQueries, "--recall", "0.9,0.999", "--latency", "1ms", "--learn", "100", "--json", "--settings"});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    report_ = new json(json::parse(tuned.out));
+  }
+  static void TearDownTestSuite() {
+    std::filesystem::remove_all(*folder_);
+    delete folder_;
+    delete report_;
+  }
+  static std::string Index() { return *folder_ + "/i.hmann"; }
+  static Outcome Search(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"search", Index(), "--queries", kQueries};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Hmann(arguments);
+  }
+
+  static inline std::string* folder_ = nullptr;
+  static inline json* report_ = nullptr;
+};
+
+TEST_F(TuneCommand, ReportsEverySettingAndWhatBecameOfIt) {
+  const json& tuned = (*report_)["tuned"][0];
+  EXPECT_EQ((*report_)["table"], Index() + ".tuned");
+  EXPECT_EQ(tuned["k"], 10);
+  EXPECT_EQ(tuned["learning_queries"], 100);
+  EXPECT_EQ(tuned["settings"].size(), tuned["grid"]);
+  std::size_t run = 0;
+  for (const json& setting : tuned["settings"]) run += setting["fate"] != "dropped" ? 1 : 0;
+  EXPECT_EQ(tuned["run"], run);
+  EXPECT_LE(run, tuned["grid"].get<std::size_t>() / 5);
+  ASSERT_EQ(tuned["choices"].size(), 3u);
+  EXPECT_EQ(tuned["choices"][0]["met"], true);
+  EXPECT_EQ(tuned["choices"][1]["met"], false) << "a hundred queries cannot prove a recall of 0.999";
+}
+
+TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
+  const Outcome ran = Search({"--recall", "0.9", "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const json found = json::parse(ran.out), &choice = (*report_)["tuned"][0]["choices"][0];
+  EXPECT_EQ(found["walk"], choice["walk"]);
+  EXPECT_EQ(found["target_recall"], 0.9);
+  EXPECT_GE(found["predicted_recall"], 0.9);
+  EXPECT_GT(found["predicted_us"], 0);
+  EXPECT_EQ(Search({"--latency", "1s"}).exit_code, 0);
+}
+
+TEST_F(TuneCommand, ABudgetIsCounted) {
+  const Outcome ran = Search({"--walk", "pool", "--ef-l0", "3000", "--budget", "1us", "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["cut_short"], 200);
+}
+
+TEST_F(TuneCommand, WhatCannotBeIsNamed) {
+  const auto expect = [](const Outcome& ran, int code, const std::string& words) {
+    EXPECT_EQ(ran.exit_code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  };
+  expect(Search({"--latency", "1ns"}), 1, "latency 0.001us cannot be met");
+  expect(Search({"--recall", "0.9", "--k", "3"}), 1, "not tuned for fast dram, slow mapped, cache none, k 3");
+  expect(Search({"--recall", "0.9", "--ef-l0", "3"}), 2, "--recall");
+  expect(Search({"--recall", "1.5"}), 2, "--recall");
+  expect(Hmann({"tune", Index(), "--latency", "soon"}), 2, "--latency");
+  expect(Hmann({"tune", Index(), "--groundtruth", kTruth}), 2, "--queries");
+  expect(Hmann({"tune", Index(), "--queries", kQueries, "--groundtruth", kQueries}), 1, kQueries);
+  std::ofstream(Index() + ".tuned") << "{}";
+  expect(Search({"--recall", "0.9"}), 1, "format: expected a text, found nothing");
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,111 @@
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/distance/distance.h"
+#include "index/tune/probes.h"
+#include "index/tune/profile.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  ProfileOptions options;
+  std::vector<std::string> shapes;
+  std::string out;
+};
+
+/// The figure with the digits that its spread allows, and a mark where it means little.
+std::string Show(const Figure& figure) { return absl::StrCat(Rounded(figure), figure.noisy() ? " (noisy)" : ""); }
+
+void PrintMemory(const MemoryProfile& memory) {
+  std::cerr << "tier " << memory.tier << '\n';
+  for (const PageLatency& page : memory.dependent_load) {
+    std::cerr << absl::StrFormat("  dependent load, pages %-9s %s ns\n", page.page, Show(page.dependent_load_ns));
+  }
+  std::cerr << "  ns a line, by loads in flight    ";
+  for (const LoadsInFlight& point : memory.in_flight) std::cerr << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
+  std::cerr << absl::StrFormat("\n  reading from end to end          %s GB/s\n", Show(memory.bandwidth_gb_per_s));
+}
+
+void PrintBlocks(const BlockProfile& block) {
+  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in " << FormatSize(block.file_bytes) << '\n';
+  for (const BlockDepth& point : block.depths) {
+    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %s reads/s\n", point.depth, Show(point.read_us), Show(point.reads_per_s));
+  }
+}
+
+void PrintForTheEye(const DeviceProfile& profile) {
+  const MachineIdentity& machine = profile.machine;
+  std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model, machine.cores, FormatSize(machine.memory_bytes),
+                               machine.simd);
+  for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
+  for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
+  std::cerr << "distances, rows in the CPU's first cache\n";
+  for (const DistanceProfile& one : profile.distances) {
+    std::cerr << absl::StrFormat("  %4d-d %-4s %s ns\n", one.dim, std::string(Name(one.dtype)), Show(one.ns_per_distance));
+  }
+  std::cerr << "estimates from sketches in cache: of a cell, gathered; and once a query\n";
+  for (const SketchProfile& one : profile.sketches) {
+    std::cerr << absl::StrFormat("  %4d-d %d bit  %s ns, %s ns; %s ns\n", one.dim, one.bits, Show(one.ns_per_estimate_cell),
+                                 Show(one.ns_per_estimate_gathered), Show(one.ns_per_query));
+  }
+  std::cerr << "waking a thread   " << Show(profile.thread_wake_us) << " us\n";
+  const MeasurementNoise& noise = profile.noise;
+  std::cerr << absl::StrFormat(
+      "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f %% of the CPU time stolen by other "
+      "virtual "
+      "machines, %.0f %% used by other programs\n",
+      noise.repeats, FormatDuration(profile.seconds), 100 * noise.median_spread, 100 * noise.worst_spread, 100 * noise.steal_share,
+      100 * noise.busy_share);
+  if (noise.steal_share > 0.02 || noise.busy_share > 0.1 || noise.median_spread > 0.1) {
+    std::cerr << "This machine was not quiet: measure again, and compare figures of one file only.\n";
+  }
+}
+
+absl::StatusOr<ProfileOptions::Shape> ParseShape(std::string_view text) {
+  const std::vector<std::string> parts = absl::StrSplit(absl::string_view(text.data(), text.size()), 'x');
+  ProfileOptions::Shape shape;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &shape.dim)) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a shape as 128xu8, found '", parts[0], "'"));
+  }
+  HMANN_ASSIGN_OR_RETURN(shape.dtype, ParseDType(parts[1]));
+  return shape;
+}
+
+absl::Status Measure(Flags& flags) {
+  flags.options.scratch = flags.out;
+  for (const std::string& text : flags.shapes) {
+    HMANN_ASSIGN_OR_RETURN(flags.options.shapes.emplace_back(), ParseShape(text));
+  }
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureProfile(flags.options, progress));
+  HMANN_RETURN_IF_ERROR(WriteProfile(profile, flags.out));
+  PrintForTheEye(profile);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+CommandAction SetupProfile(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
+  app.add_option("--slow", flags->options.tiers,
+                 "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, nvme, nvme:PATH, mapped, dax:PATH")
+      ->delimiter(' ');
+  app.add_option("--index", flags->options.index, "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
+  app.add_option("--shapes", flags->shapes, "dimension and type of vectors to time kernels for, as 128xu8")->delimiter(',');
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--budget", ParseDuration,
+      [flags](std::chrono::nanoseconds time) { flags->options.budget = std::chrono::duration_cast<std::chrono::milliseconds>(time); },
+      "time to measure for (default 4s); filling memory comes on top");
+  return [flags] { return Measure(*flags); };
+}
+
+}  // namespace hmann

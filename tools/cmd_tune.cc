@@ -1,0 +1,247 @@
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/tune_index.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/open_flags.h"
+#include "tools/print.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  TuneOptions tune;
+  std::vector<std::string> slow;
+  std::vector<double> recalls = {0.9, 0.95, 0.99};
+  std::vector<std::string> latencies;
+  TuningCheckWish check;
+  bool settings = false;
+  bool json = false;
+};
+
+double Rounded(double value, double digits) { return std::round(value * std::pow(10, digits)) / std::pow(10, digits); }
+
+const char* Name(Fate fate) {
+  constexpr const char* kNames[] = {"dropped", "seed", "kept", "finalist"};
+  return kNames[static_cast<std::size_t>(fate)];
+}
+
+Json ToJson(const Target& target) {
+  Json json;
+  if (target.recall > 0) json["recall"] = target.recall;
+  if (target.latency_us > 0) json["latency_us"] = target.latency_us;
+  return json;
+}
+
+Json ToJson(const SearchOptions& dials) {
+  Json json = {{"walk", std::string(Name(dials.walk))}, {"ef_l1", dials.ef_l1}, {"ef_l0", dials.ef_l0}};
+  if (dials.walk == Walk::kGated) {
+    json["cells"] = dials.cells;
+    json["width"] = dials.width;
+    json["stop"] = dials.stop;
+  }
+  json["query_threads"] = dials.query_threads;
+  return json;
+}
+
+Json ToJson(const TriedSetting& tried) {
+  Json json = ToJson(tried.options);
+  json["fate"] = Name(tried.fate);
+  json["predicted_us"] = Rounded(tried.predicted.mean_us, 2);
+  json["predicted_recall"] = Rounded(tried.predicted.recall, 5);
+  if (tried.measured.queries == 0) return json;
+  json["mean_us"] = Rounded(tried.measured.mean_us, 2);
+  json["recall"] = Rounded(tried.measured.recall, 5);
+  if (tried.fate == Fate::kFinalist) json["recall_low"] = Rounded(tried.recall_low, 5);
+  return json;
+}
+
+Json ToJson(const ModelError& error) {
+  return {{"median", Rounded(error.median, 4)}, {"p95", Rounded(error.p95, 4)}, {"worst", Rounded(error.worst, 4)}};
+}
+
+Json ToJson(const TuningCheck& check, const Tuned& tuned) {
+  Json json = {{"held_out", check.held_out},
+               {"model_error", ToJson(check.work_model)},
+               {"drift", Rounded(check.drift, 4)},
+               {"model_error_less_drift", ToJson(check.work_model_less_drift)},
+               {"paper_model_error", ToJson(check.paper_model)},
+               {"same_again", Rounded(check.same_again, 4)},
+               {"pruned", Rounded(check.pruned, 4)}};
+  json["choices"] = Json::array();
+  for (const ChoiceCheck& choice : check.choices) {
+    Json one = {{"target", ToJson(choice.choice.target)},
+                {"chosen", ToJson(tuned.settings[choice.choice.setting].options)},
+                {"test_recall", Rounded(choice.test_recall, 5)},
+                {"test_mean_us", Rounded(choice.test_mean_us, 2)}};
+    if (choice.best_exists) {
+      one["best"] = ToJson(tuned.settings[choice.best].options);
+      one["best_recall"] = Rounded(choice.best_recall, 5);
+      one["best_mean_us"] = Rounded(choice.best_mean_us, 2);
+      one["best_was_run"] = choice.best_was_run;
+      one["regret"] = Rounded(choice.regret, 4);
+    }
+    json["choices"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json ToJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settings) {
+  const Tuned& tuned = of_k.tuned;
+  std::size_t run = 0;
+  for (const TriedSetting& tried : tuned.settings) run += tried.measured.queries > 0 ? 1 : 0;
+  Json json = {{"k", of_k.k},
+               {"fast", entry.placement.fast},
+               {"slow", entry.placement.slow},
+               {"cache", entry.placement.cache},
+               {"seconds", Rounded(of_k.seconds, 2)},
+               {"learning_queries", entry.queries},
+               {"origin", entry.origin},
+               {"grid", tuned.settings.size()},
+               {"run", run}};
+  json["choices"] = Json::array();
+  for (const Choice& choice : tuned.choices) {
+    Json one = {{"target", ToJson(choice.target)}, {"met", choice.met}};
+    one.update(ToJson(tuned.settings[choice.setting]));
+    json["choices"].push_back(std::move(one));
+  }
+  json["front"] = Json::array();
+  for (const std::size_t i : tuned.front) json["front"].push_back(ToJson(tuned.settings[i]));
+  if (settings) {
+    json["settings"] = Json::array();
+    for (std::size_t i = 0; i < tuned.settings.size(); ++i) {
+      Json one = ToJson(tuned.settings[i]);
+      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].options), 2);
+      if (of_k.check.has_value()) one["test_mean_us"] = Rounded(of_k.check->measured[i].mean_us, 2);
+      json["settings"].push_back(std::move(one));
+    }
+  }
+  if (of_k.check.has_value()) json["check"] = ToJson(*of_k.check, tuned);
+  return json;
+}
+
+std::string Describe(const Target& target) {
+  if (target.recall > 0) return absl::StrFormat("recall %g", target.recall);
+  return absl::StrFormat("latency %g us", target.latency_us);
+}
+
+void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
+  const auto line = [](const char* what, const ModelError& error) {
+    std::cerr << absl::StrFormat("    %-38s %5.1f %% (median) %5.1f %% (95 of 100) %5.1f %% (worst)\n", what, 100 * error.median,
+                                 100 * error.p95, 100 * error.worst);
+  };
+  std::cerr << absl::StrFormat("  check: %.1f %% of the grid was never run; mean times of these %d settings, predicted, are off by\n",
+                               100 * check.pruned, check.held_out);
+  line("the model", check.work_model);
+  line("the model, less the machine's drift", check.work_model_less_drift);
+  line("the paper's Eq 3.1", check.paper_model);
+  std::cerr << absl::StrFormat("    drift of the machine since tuning %+.1f %%; a setting against itself %.1f %% (median)\n",
+                               100 * check.drift, 100 * check.same_again);
+  for (const ChoiceCheck& choice : check.choices) {
+    std::cerr << absl::StrFormat("    %-18s on test queries: recall %.4f, %.1f us", Describe(choice.choice.target), choice.test_recall,
+                                 choice.test_mean_us);
+    if (choice.best_exists) {
+      std::cerr << absl::StrFormat("; best of the whole grid: %s, recall %.4f, %.1f us%s; regret %.2f %%",
+                                   DescribeDials(tuned.settings[choice.best].options), choice.best_recall, choice.best_mean_us,
+                                   choice.best_was_run ? "" : " (never run)", 100 * choice.regret);
+    }
+    std::cerr << '\n';
+  }
+}
+
+void Print(const TuningRun::OfK& of_k, const TunedEntry& entry) {
+  const Tuned& tuned = of_k.tuned;
+  std::cerr << absl::StrFormat("k %d, fast %s, slow %s, cache %s: %d settings, %d on the front, %s\n", of_k.k, entry.placement.fast,
+                               entry.placement.slow, entry.placement.cache, tuned.settings.size(), tuned.front.size(),
+                               FormatDuration(of_k.seconds));
+  for (const Choice& choice : tuned.choices) {
+    const TriedSetting& tried = tuned.settings[choice.setting];
+    std::cerr << absl::StrFormat("  %-18s %s%s: recall %.4f (at least %.4f), %.1f us (predicted %.1f), 95 of 100 within %.1f us\n",
+                                 Describe(choice.target), choice.met ? "" : "CANNOT BE MET; the best: ", DescribeDials(tried.options),
+                                 tried.measured.recall, tried.recall_low, tried.measured.mean_us, tried.predicted.mean_us,
+                                 tried.measured.p95_us);
+  }
+  if (of_k.check.has_value()) PrintCheck(*of_k.check, tuned);
+}
+
+absl::Status Tune(const Flags& flags) {
+  TuneOptions options = flags.tune;
+  options.targets.clear();
+  for (const double recall : flags.recalls) options.targets.push_back({.recall = recall});
+  for (const std::string& text : flags.latencies) {
+    HMANN_ASSIGN_OR_RETURN(const std::chrono::nanoseconds latency, ParseDuration(text));
+    options.targets.push_back({.latency_us = std::chrono::duration<double, std::micro>(latency).count()});
+  }
+  Json json = {{"table", TunedPath(options.index)}, {"tuned", Json::array()}};
+  for (const std::string& slow : flags.slow) {
+    options.open.slow = slow;
+    Progress progress;
+    HMANN_ASSIGN_OR_RETURN(const TuningRun run, TuneIndex(options, flags.check, progress));
+    for (const std::string& warning : run.report.warnings) std::cerr << "warning: " << warning << '\n';
+    for (std::size_t i = 0; i < run.of_k.size(); ++i) {
+      if (!flags.json) Print(run.of_k[i], run.report.entries[i]);
+      json["tuned"].push_back(ToJson(run.of_k[i], run.report.entries[i], flags.settings));
+    }
+  }
+  if (flags.json) return PrintJson(json);
+  std::cerr << "stored in " << TunedPath(options.index) << ": hmann search --recall or --latency uses it\n";
+  return absl::OkStatus();
+}
+
+std::string CheckDuration(const std::string& text) { return std::string(ParseDuration(text).status().message()); }
+
+void AddCheckFlags(CLI::App& app, Flags* flags) {
+  CLI::Option* check = app.add_flag("--check", flags->check.wanted,
+                                    "afterwards run the whole grid on queries that were not learned from: errors of the models, regret");
+  CLI::Option* queries =
+      app.add_option("--check-queries", flags->check.queries, "those queries (default: others of --queries)")->needs(check);
+  app.add_option("--check-groundtruth", flags->check.groundtruth, "exact neighbours of --check-queries")->needs(queries);
+  app.add_option("--check-most", flags->check.most_queries, "queries for each setting of the grid")
+      ->check(CLI::Range(4, 1 << 20))
+      ->capture_default_str()
+      ->needs(check);
+}
+
+}  // namespace
+
+CommandAction SetupTune(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  TuneOptions* tune = &flags->tune;
+  app.add_option("INDEX", tune->index, "index file; the table is written beside it, as INDEX.tuned")->required();
+  CLI::Option* queries =
+      app.add_option("--queries", tune->queries, "vector file to learn from: your queries (default: made from indexed vectors)");
+  app.add_option("--groundtruth", tune->groundtruth, "their exact neighbours (default: compared with every indexed vector)")
+      ->needs(queries);
+  app.add_option("--k", tune->k, "neighbours per query, as 1,10,100")->delimiter(',')->check(CLI::Range(1u, kMaxEf))->capture_default_str();
+  app.add_option("--recall", flags->recalls, "targets to be measured to the end, as 0.9,0.95; the table answers others too")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--latency", flags->latencies, "targets of mean time, as 200us,1ms")->delimiter(',')->check(CheckDuration);
+  app.add_option("--learn", tune->learn, "queries to learn from, at most")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--query-threads", tune->most_query_threads, "most threads of one query (default: the usable cores)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--profile", tune->profile, "device file of `hmann profile`, as bounds for the model");
+  AddOpenFlags(app, &tune->open);
+  app.remove_option(app.get_option("--slow"));
+  flags->slow = {tune->open.slow};
+  app.add_option("--slow", flags->slow, "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, emulated:lat=300ns")
+      ->capture_default_str();
+  AddCheckFlags(app, flags.get());
+  app.add_flag("--settings", flags->settings, "list every setting of the grid in the JSON: predicted, measured, what became of it");
+  app.add_flag("--json", flags->json, "report as one JSON object on stdout");
+  return [flags] { return Tune(*flags); };
+}
+
+}  // namespace hmann
