@@ -40,8 +40,8 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "promotion", "seed", "bits", "assign", "fast", "slow",
-                                                "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "promotion", "seed", "bits", "codes", "assign", "fast",
+                                                "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -65,6 +65,11 @@ class HmannAdapter : public Adapter {
     if (job.build.contains("seed")) {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
     }
+    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(job.build, "codes", "hub"));
+    if (codes != "hub" && codes != "edge") {
+      return absl::InvalidArgumentError(absl::StrCat("setting codes: expected hub or edge, found ", codes));
+    }
+    build_.codes = codes == "edge" ? CodePlace::kEdge : CodePlace::kHub;
     HMANN_ASSIGN_OR_RETURN(const std::string promotion, TextIn(job.build, "promotion", "degree"));
     HMANN_ASSIGN_OR_RETURN(build_.promotion, ParsePromotionOrder(promotion));
     HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
