@@ -145,7 +145,7 @@ CommandAction SetupSearch(CLI::App& app) {
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
-  app.add_option("--in-flight", flags->in_flight, "queries of one thread under way at once, where L0 is on nvme")
+  app.add_option("--in-flight", flags->in_flight, "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");

@@ -231,7 +231,7 @@ class HmannAdapter : public Adapter {
   }
 
   BuildOptions build_;
-  OpenOptions open_;
+  OpenOptions open_{.slow = "dram"};  ///< on 2 MiB pages, where nothing else is asked for
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
   std::vector<Searcher> searchers_;          ///< one a thread
