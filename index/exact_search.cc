@@ -1,7 +1,6 @@
 #include "index/exact_search.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "index/base/cpu.h"
@@ -14,21 +13,6 @@ namespace {
 
 /// Rows that stay in the second-level cache while a thread's queries are compared with them.
 constexpr std::size_t kRowsAtOnce = 512;
-
-const std::byte* RowOf(const IndexFile& file, NodeId id) {
-  const RecordLayout& records = file.records();
-  if (id < records.n1) return file.fast_rows().data() + id * file.fast_row_stride();
-  return file.l0().data() + records.Offset(id) + records.row_offset;
-}
-
-std::uint64_t LabelOf(const IndexFile& file, NodeId id) {
-  const RecordLayout& records = file.records();
-  const std::byte* place = id < records.n1 ? file.fast_labels().data() + std::size_t{id} * records.label_bytes
-                                           : file.l0().data() + records.Offset(id) + records.label_offset;
-  std::uint64_t label = 0;
-  std::memcpy(&label, place, records.label_bytes);
-  return label;
-}
 
 }  // namespace
 
@@ -50,7 +34,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     for (NodeId first = 0; first < n; first += kRowsAtOnce) {
       const NodeId last = std::min<NodeId>(n, first + kRowsAtOnce);
       pointers.clear();
-      for (NodeId id = first; id < last; ++id) pointers.push_back(RowOf(file, id));
+      for (NodeId id = first; id < last; ++id) pointers.push_back(file.Row(id));
       for (std::size_t query = begin; query < end; ++query) {
         kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(), kernels.dim, keys.data());
         for (NodeId id = first; id < last; ++id) {
@@ -68,7 +52,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
   GroundTruth truth{.n = static_cast<std::uint32_t>(count), .k = k, .ids = {}, .distances = {}};
   for (const Beam& beam : best) {
     for (std::uint32_t i = 0; i < k; ++i) {
-      truth.ids.push_back(LabelOf(file, beam.id(i)));
+      truth.ids.push_back(file.Label(beam.id(i)));
       truth.distances.push_back(kernels.ToDistance(beam.key(i)));
     }
   }

@@ -69,13 +69,7 @@ const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm() const { impl_->Warm(); }
-absl::StatusOr<SearchOptions> Index::Resolve(const SearchOptions& options) const {
-  HMANN_RETURN_IF_ERROR(options.Validate(info().n));
-  const SearchContext context = impl_->placed().Context();
-  const SearchOptions resolved = options.Resolved(context);
-  HMANN_RETURN_IF_ERROR(resolved.CheckWalk(context));
-  return resolved;
-}
+absl::StatusOr<SearchOptions> Index::Resolve(const SearchOptions& options) const { return options.CheckedFor(impl_->placed().Context()); }
 absl::StatusOr<TunedSetting> Index::Choose(std::uint32_t k, const Target& target) const {
   HMANN_RETURN_IF_ERROR(impl_->tuned().status());
   return impl_->tuned()->Choose(impl_->placement(), k, target);

@@ -163,7 +163,7 @@ TEST_F(Sample, WorkIsTheReferences) {
   const LayerLinks links = ReadLinks(file);
   const VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin");
   const ReferenceIndex reference{index_->kernels(), file.layers(), [&](std::uint32_t layer, NodeId id) { return links[layer][id]; },
-                                 [&](NodeId id) { return base.Row(LabelOf(file, id)); },
+                                 [&](NodeId id) { return base.Row(file.Label(id)); },
                                  [&](NodeId id) { return file.records().RecordBytes(id); }};
   Searcher searcher(index_);
   for (const auto& [k, ef_l1, ef_l0, pool] :
@@ -175,7 +175,7 @@ TEST_F(Sample, WorkIsTheReferences) {
       ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &nearest, &counters).ok());
       const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
       ASSERT_EQ(nearest.size(), expected.nearest.size());
-      for (std::size_t i = 0; i < nearest.size(); ++i) ASSERT_EQ(nearest[i].label, LabelOf(file, expected.nearest[i].id));
+      for (std::size_t i = 0; i < nearest.size(); ++i) ASSERT_EQ(nearest[i].label, file.Label(expected.nearest[i].id));
       EXPECT_EQ(counters.distances_fast, expected.counters.distances_fast);
       EXPECT_EQ(counters.distances_slow, expected.counters.distances_slow);
       EXPECT_EQ(counters.slow_reads, expected.counters.slow_reads);

@@ -27,11 +27,6 @@ const char kBase[] = "datasets/sample/base.u8bin";
 const char kQueries[] = "datasets/sample/query.u8bin";
 const char kTruth[] = "datasets/sample/query.gt100";
 
-Outcome Hmann(std::vector<std::string> arguments, const RunOptions& options = {}) {
-  arguments.insert(arguments.begin(), HmannProgram());
-  return RunProgram(arguments, options);
-}
-
 RunOptions WithSimd(const std::string& level) {
   RunOptions options;
   options.environment = {{"HMANN_SIMD", level}};

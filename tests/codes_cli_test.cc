@@ -13,11 +13,6 @@ using nlohmann::json;
 const char kBase[] = "datasets/sample/base.u8bin";
 const char kQueries[] = "datasets/sample/query.u8bin";
 
-Outcome Hmann(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HmannProgram());
-  return RunProgram(arguments);
-}
-
 void Succeeds(const Outcome& ran) { ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err; }
 
 TEST(Codes, OfLinksAreBuiltSearchedAndReplaced) {

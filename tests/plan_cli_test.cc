@@ -21,11 +21,6 @@ using testing::IsEmpty;
 const char kBase[] = "datasets/sample/base.u8bin";
 const char kQueries[] = "datasets/sample/query.u8bin";
 
-Outcome Hmann(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HmannProgram());
-  return RunProgram(arguments);
-}
-
 json MustPrint(const std::vector<std::string>& arguments) {
   const Outcome ran = Hmann(arguments);
   EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;

@@ -66,4 +66,10 @@ void WriteFile(const std::string& path, const std::string& content);
 /// Path of the `hmann` program that this build made.
 std::string HmannProgram();
 
+/// Runs it with `arguments`.
+inline Outcome Hmann(std::vector<std::string> arguments, const RunOptions& options = {}) {
+  arguments.insert(arguments.begin(), HmannProgram());
+  return RunProgram(arguments, options);
+}
+
 }  // namespace hmann

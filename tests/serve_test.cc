@@ -34,10 +34,6 @@ class ServeTest : public testing::Test {
   static void TearDownTestSuite() { delete folder_; }
 
   static std::string Index() { return *folder_ / "sample.hmann"; }
-  static Outcome Hmann(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), HmannProgram());
-    return RunProgram(arguments);
-  }
 
   static TestFolder* folder_;
 };

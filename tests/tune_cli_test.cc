@@ -19,11 +19,6 @@ using testing::HasSubstr;
 const char kQueries[] = "datasets/sample/query.u8bin";
 const char kTruth[] = "datasets/sample/query.gt100";
 
-Outcome Hmann(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), HmannProgram());
-  return RunProgram(arguments);
-}
-
 class TuneCommand : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -146,7 +146,7 @@ CommandAction SetupSearch(CLI::App& app) {
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
   app.add_option("--in-flight", flags->in_flight, "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
-      ->check(CLI::Range(1, 256))
+      ->check(CLI::Range(1u, kMostInFlight))
       ->capture_default_str();
   app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");
   return [flags] { return Search(*flags); };

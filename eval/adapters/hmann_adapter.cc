@@ -21,8 +21,6 @@ absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key
   return value->get<std::string>();
 }
 
-constexpr int kMostInFlight = 256;  // of Searcher::SearchMany
-
 class HmannAdapter : public Adapter {
  public:
   std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
@@ -150,7 +148,7 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status SetShape(const RunShape& shape) override {
-    if (shape.in_flight > kMostInFlight) {
+    if (shape.in_flight > static_cast<int>(kMostInFlight)) {
       return absl::InvalidArgumentError(absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
     }
     while (searchers_.size() < static_cast<std::size_t>(shape.threads)) searchers_.emplace_back(index_);

@@ -121,16 +121,6 @@ inline LayerLinks ReadLinks(const IndexFile& file) {
   return all;
 }
 
-/// Label of node `id`: its row, where the user gave none.
-inline std::uint64_t LabelOf(const IndexFile& file, NodeId id) {
-  const RecordLayout& records = file.records();
-  const std::byte* place = id < file.layers().n1() ? file.fast_labels().data() + std::size_t{id} * records.label_bytes
-                                                   : file.l0().data() + records.Offset(id) + records.label_offset;
-  std::uint64_t label = 0;
-  std::memcpy(&label, place, records.label_bytes);
-  return label;
-}
-
 /// Nodes that can be reached from node 0.
 inline std::size_t CountReachable(const std::vector<std::vector<NodeId>>& links) {
   std::vector<bool> reached(links.size());

@@ -1,7 +1,6 @@
 #include "index/build/import_index.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -10,22 +9,13 @@
 namespace hmann {
 namespace {
 
-std::uint64_t LabelOf(const IndexFile& file, NodeId id) {
-  const RecordLayout& records = file.records();
-  const std::byte* place = id < records.n1 ? file.fast_labels().data() + std::size_t{id} * records.label_bytes
-                                           : file.l0().data() + records.Offset(id) + records.label_offset;
-  std::uint64_t label = 0;
-  std::memcpy(&label, place, records.label_bytes);
-  return label;
-}
-
 /// Row of each id.
 absl::StatusOr<std::vector<std::uint32_t>> RowsOf(const IndexFile& file) {
   const NodeId n = file.layers().n();
   std::vector<std::uint32_t> row_of(n);
   std::vector<bool> seen(n);
   for (NodeId id = 0; id < n; ++id) {
-    const std::uint64_t row = file.info().user_labels ? id : LabelOf(file, id);
+    const std::uint64_t row = file.info().user_labels ? id : file.Label(id);
     if (row >= n || seen[row]) {
       return absl::DataLossError(
           absl::StrCat(file.file().path(), ": label of node ", id, ": expected a row number of its own below ", n, "; found ", row));
@@ -52,7 +42,7 @@ absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& 
   imported.rows.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(imported.rows.rows, Buffer::Allocate(std::size_t{n} * imported.rows.stride));
   if (file.info().user_labels) {
-    for (NodeId id = 0; id < n; ++id) imported.user_labels.push_back(LabelOf(file, id));
+    for (NodeId id = 0; id < n; ++id) imported.user_labels.push_back(file.Label(id));
   }
   std::atomic<NodeId> wrong{kNoNode};
   pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {

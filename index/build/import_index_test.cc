@@ -73,7 +73,7 @@ TEST(ImportIndex, ReplacesAnIndexInPlaceAndKeepsUsersLabels) {
   EXPECT_TRUE(report.info.user_labels);
   const IndexFile file = *IndexFile::Open(options.out);
   std::vector<std::uint64_t> labels;
-  for (NodeId id = 0; id < 600; ++id) labels.push_back(LabelOf(file, id));
+  for (NodeId id = 0; id < 600; ++id) labels.push_back(file.Label(id));
   std::sort(labels.begin(), labels.end());
   for (std::uint64_t i = 0; i < 600; ++i) EXPECT_EQ(labels[i], i * 5'000'000'000 + 7);
 }

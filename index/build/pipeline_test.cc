@@ -110,7 +110,7 @@ void ExpectStructure(const std::string& path) {
     EXPECT_EQ(CountReachable(links[1]), layers.n1()) << "over L1";
   }
   std::set<std::uint64_t> labels;
-  for (NodeId id = 0; id < layers.n(); ++id) labels.insert(LabelOf(*file, id));
+  for (NodeId id = 0; id < layers.n(); ++id) labels.insert(file->Label(id));
   EXPECT_EQ(labels.size(), layers.n());
 }
 
@@ -154,7 +154,7 @@ Promoted ReadPromoted(const std::string& path) {
     promoted.in.push_back(static_cast<std::uint32_t>(in[v].size()));
     promoted.out.push_back(static_cast<std::uint32_t>(links[0][v].size()));
     promoted.either.push_back(static_cast<std::uint32_t>(either[v].size()));
-    promoted.row.push_back(LabelOf(file, v));
+    promoted.row.push_back(file.Label(v));
   }
   return promoted;
 }
@@ -308,7 +308,7 @@ TEST(Build, UsersLabelsHave64Bits) {
   plain.out = folder / "plain.hmann";
   EXPECT_FALSE(MustBuild(plain).info.user_labels);
   const IndexFile with_rows = *IndexFile::Open(plain.out);
-  for (NodeId id = 0; id < 300; ++id) ASSERT_EQ(LabelOf(with_labels, id), labels[LabelOf(with_rows, id)]) << "node " << id;
+  for (NodeId id = 0; id < 300; ++id) ASSERT_EQ(with_labels.Label(id), labels[with_rows.Label(id)]) << "node " << id;
   ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
 
   std::ofstream(options.labels, std::ios::binary).write(reinterpret_cast<const char*>(labels.data()), 299 * 8);

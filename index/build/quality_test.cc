@@ -38,7 +38,7 @@ Quality MeasureL0(const std::string& path, const VectorFile& file, const std::ve
   std::vector<std::byte> rows(std::size_t{kRows} * kernels.row_bytes);
   for (NodeId id = 0; id < kRows; ++id) {
     std::copy(links[0][id].begin(), links[0][id].end(), flat.begin() + std::size_t{id} * 2 * kM);
-    std::memcpy(&rows[std::size_t{id} * kernels.row_bytes], file.Row(LabelOf(index, id)), kernels.row_bytes);
+    std::memcpy(&rows[std::size_t{id} * kernels.row_bytes], file.Row(index.Label(id)), kernels.row_bytes);
   }
   const LayerView view{flat.data(), kRows, 2 * kM, rows.data(), kernels.row_bytes, &kernels};
   struct Count {
@@ -125,9 +125,9 @@ TEST(Quality, CopiesDoNotHurtTheGraphOfTheOthers) {
     const LayerLinks links = ReadLinks(index);
     std::vector<std::set<std::uint64_t>> by_row(3000);
     for (NodeId id = 0; id < links[0].size(); ++id) {
-      if (LabelOf(index, id) >= 3000) continue;
+      if (index.Label(id) >= 3000) continue;
       for (const NodeId link : links[0][id]) {
-        if (LabelOf(index, link) < 3000) by_row[LabelOf(index, id)].insert(LabelOf(index, link));
+        if (index.Label(link) < 3000) by_row[index.Label(id)].insert(index.Label(link));
       }
     }
     return by_row;

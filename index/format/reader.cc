@@ -1,6 +1,7 @@
 #include "index/format/reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "index/base/check.h"
 #include "index/base/status_macros.h"
@@ -37,6 +38,19 @@ const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
   const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });
   HMANN_CHECK(found != sections_.end());
   return *found;
+}
+
+const std::byte* IndexFile::Row(NodeId id) const {
+  if (id < records_.n1) return fast_rows().data() + id * fast_row_stride();
+  return l0().data() + records_.Offset(id) + records_.row_offset;
+}
+
+std::uint64_t IndexFile::Label(NodeId id) const {
+  const std::byte* place = id < records_.n1 ? fast_labels().data() + std::size_t{id} * records_.label_bytes
+                                            : l0().data() + records_.Offset(id) + records_.label_offset;
+  std::uint64_t label = 0;
+  std::memcpy(&label, place, records_.label_bytes);
+  return label;
 }
 
 }  // namespace hmann

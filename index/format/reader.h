@@ -48,6 +48,10 @@ class IndexFile {
   std::span<const std::byte> sketches() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
+  /// Stored vector of a node, promoted or not.
+  const std::byte* Row(NodeId id) const;
+  /// Label of a node, promoted or not: its row, where the user gave none.
+  std::uint64_t Label(NodeId id) const;
   /// What the section table says of l0's content; names a copy of it.
   std::uint64_t l0_checksum() const { return Find(SectionKind::kL0, 0).checksum; }
 

@@ -11,7 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kMostInFlight = 256;
 /// Blocks that a query keeps: as many as a pool needs for a recall of 0.95 on a million SIFT vectors, and half as many again.
 constexpr std::uint64_t kMostFrames = 1024;
 
@@ -63,9 +62,7 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
                                      std::uint32_t in_flight,
                                      const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
                                      Counters* counters, const SearchLimits& limits) {
-  HMANN_RETURN_IF_ERROR(options.Validate(index_.layers.n()));
-  const SearchOptions resolved = options.Resolved(index_.Context());
-  HMANN_RETURN_IF_ERROR(resolved.CheckWalk(index_.Context()));
+  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
   in_flight = std::clamp(in_flight, 1u, kMostInFlight);
   HMANN_RETURN_IF_ERROR(Prepare(in_flight, resolved.walk));
   std::vector<Neighbour> answer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
 
 namespace hmann {
 
@@ -117,6 +118,13 @@ absl::Status SearchOptions::CheckWalk(const SearchContext& context) const {
   if (context.has_cells || (cells == 0 && stop < 0 && ef_l0 > 0)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "cells, stop and ef_l0 = 0 need sketches by hub, and this index has those of links: build it with --codes hub");
+}
+
+absl::StatusOr<SearchOptions> SearchOptions::CheckedFor(const SearchContext& context) const {
+  HMANN_RETURN_IF_ERROR(Validate(context.n));
+  const SearchOptions resolved = Resolved(context);
+  HMANN_RETURN_IF_ERROR(resolved.CheckWalk(context));
+  return resolved;
 }
 
 std::span<const CounterName> CounterNames() {

@@ -28,6 +28,8 @@ absl::StatusOr<Prefetch> ParsePrefetch(std::string_view name);
 
 constexpr std::uint32_t kMaxEf = 1u << 20;
 constexpr std::uint32_t kMaxWidth = 64;
+/// Queries of one searcher that may be under way at once.
+constexpr std::uint32_t kMostInFlight = 256;
 
 /// What the defaults of a query depend on.
 struct SearchContext {
@@ -56,6 +58,8 @@ struct SearchOptions {
   SearchOptions Resolved(const SearchContext& context) const;
   /// Of resolved options. Errors: FAILED_PRECONDITION for the gated walk on an index without sketches.
   absl::Status CheckWalk(const SearchContext& context) const;
+  /// Validate, Resolved and CheckWalk. Errors: theirs.
+  absl::StatusOr<SearchOptions> CheckedFor(const SearchContext& context) const;
 
  private:
   void ResolveUngated(const SearchContext& context);

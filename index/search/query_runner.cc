@@ -9,7 +9,6 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kMostInFlight = 256;
 /// Steps of each query between looks at its budget.
 constexpr std::uint32_t kTurnsBetweenCuts = 16;
 
@@ -167,9 +166,7 @@ absl::Status QueryRunner::WithState(const SearchOptions& options, bool counts, c
 
 absl::Status QueryRunner::Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
                                  const SearchLimits& limits) {
-  HMANN_RETURN_IF_ERROR(options.Validate(index_.layers.n()));
-  const SearchOptions resolved = options.Resolved(index_.Context());
-  HMANN_RETURN_IF_ERROR(resolved.CheckWalk(index_.Context()));
+  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
   absl::Status outcome;
   HMANN_RETURN_IF_ERROR(WithState(resolved, counters != nullptr, [&](auto& state) {
     return RunMany(
@@ -187,9 +184,7 @@ absl::Status QueryRunner::SearchMany(std::size_t n, const std::function<const vo
                                      std::uint32_t in_flight,
                                      const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
                                      Counters* counters, const SearchLimits& limits) {
-  HMANN_RETURN_IF_ERROR(options.Validate(index_.layers.n()));
-  const SearchOptions resolved = options.Resolved(index_.Context());
-  HMANN_RETURN_IF_ERROR(resolved.CheckWalk(index_.Context()));
+  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
   return WithState(resolved, counters != nullptr, [&](auto& state) {
     return RunMany(state, n, query, resolved, std::clamp(in_flight, 1u, kMostInFlight), done, counters, limits);
   });
