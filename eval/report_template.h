@@ -4,9 +4,10 @@
 
 namespace hmann {
 
-/// The finished page of eval/report (chart library and script inlined), made when hmann was built, with kReportDataMark in place of the
-/// figures.
+/// The finished pages of eval/report (chart library and script inlined), made when hmann was built, with kReportDataMark in place of the
+/// figures: of a sweep, and of `hmann tune`.
 std::string_view ReportTemplate();
+std::string_view TuningTemplate();
 
 inline constexpr std::string_view kReportDataMark = "@@HMANN_RESULTS@@";
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "eval/columns.h"
-#include "eval/report_template.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -187,10 +186,9 @@ void PrintPromotionTable(const Json& rows, std::ostream& out) {
   PrintColumns(cells, 3, out);
 }
 
-absl::Status WriteReport(const Json& figures, const std::string& path) {
+absl::Status WriteReport(const Json& figures, const std::string& path, std::string_view page) {
   // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is left.
   const std::string json = absl::StrReplaceAll(figures.dump(-1, ' ', false, Json::error_handler_t::replace), {{"<", "\\u003c"}});
-  const std::string page(ReportTemplate());
   const std::size_t place = page.find(kReportDataMark);
   if (place == std::string::npos)
     return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "eval/figures.h"
+#include "eval/report_template.h"
 #include "eval/sweep.h"
 
 namespace hmann {
@@ -26,6 +29,6 @@ Json ComparePromotion(const SweepResult& result);
 void PrintPromotionTable(const Json& rows, std::ostream& out);
 
 /// Writes the page: one file, all of it inside. Errors: as AtomicFile.
-absl::Status WriteReport(const Json& figures, const std::string& path);
+absl::Status WriteReport(const Json& figures, const std::string& path, std::string_view page = ReportTemplate());
 
 }  // namespace hmann

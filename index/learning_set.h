@@ -43,10 +43,11 @@ struct LearningOptions {
 /// or neighbours), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
 
-/// Runs queries of `learning` (which must outlive it) on `index` one at a time in the calling thread. Times are of queries whose work is
-/// not counted; every fourth query is run once more to count, except where the device or a cache would know it by then. Queries during
-/// which the kernel gave the core to another thread are left out of the times, unless they are most: it is the setting that is measured,
-/// not who else is busy on the machine.
+/// Runs queries of `learning` (which must outlive it) on `index` one at a time in the calling thread, others before them for 5 ms where
+/// L0 is memory, so that the CPU's caches hold what a steady stream of queries leaves in them. Times are of queries whose work is not
+/// counted; every fourth query is run once more to count, except where the device or a cache would know it by then. Queries during which
+/// the kernel gave the core to another thread are left out of the times, unless they are most: it is the setting that is measured, not who
+/// else is busy on the machine.
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning);
 
 }  // namespace hmann

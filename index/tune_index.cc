@@ -112,7 +112,7 @@ class TuningOfIndex {
       TuningCheckOptions check;
       check.queries = test_.n();
       check.most_queries = check_.most_queries;
-      check.progress = ProgressOf(absl::StrCat("check k = ", k));
+      check.progress = ProgressOf(absl::StrCat("check k = ", k), MostCheckRuns(of_k.tuned, check));
       HMANN_ASSIGN_OR_RETURN(of_k.check, CheckTuned(of_k.tuned, MeasureOn(index_, test_), check));
       progress_.Finish();
     }
@@ -120,8 +120,9 @@ class TuningOfIndex {
     return absl::OkStatus();
   }
 
-  std::function<void()> ProgressOf(const std::string& phase) {
-    progress_.Start(phase, 0, "runs");
+  /// `runs` 0: unknown.
+  std::function<void()> ProgressOf(const std::string& phase, std::uint64_t runs = 0) {
+    progress_.Start(phase, runs, "runs");
     return [this] { progress_.Advance(1); };
   }
 

@@ -108,6 +108,7 @@ absl::StatusOr<SearchOptions> ReadDials(const v1::SearchOptions& wire) {
   if (wire.has_cells()) options.cells = wire.cells();
   if (wire.has_width()) options.width = wire.width();
   if (wire.has_stop()) options.stop = wire.stop();
+  if (wire.has_reach()) options.reach = wire.reach();
   switch (wire.walk()) {
     case v1::WALK_UNSPECIFIED:
       return options;
@@ -215,6 +216,7 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   wire->set_ef_l0(static_cast<std::uint32_t>(options.ef_l0));
   wire->set_query_threads(options.query_threads);
   wire->set_walk(static_cast<v1::Walk>(options.walk));
+  wire->set_reach(options.reach);
   if (options.walk != Walk::kGated) return;
   wire->set_cells(static_cast<std::uint32_t>(options.cells));
   wire->set_width(options.width);

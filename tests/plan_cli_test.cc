@@ -130,5 +130,30 @@ TEST(Profile, IsWrittenReadAndKnownAsAnothers) {
   EXPECT_THAT(planned.err, AllOf(HasSubstr(file), HasSubstr("found 0 bytes")));
 }
 
+TEST(EvalPlan, PutsThePlanBesideTheRulesOfThumb) {
+  const TestFolder folder("eval_plan");
+  const std::vector<std::string> command = {"eval",      "plan", "--base", kBase,          "--queries", kQueries,   "--query-rows",
+                                            "50",        "--m",  "8",      "--widths",     "20,80",     "--rounds", "1",
+                                            "--targets", "0.9",  "--out",  folder / "out", "--json"};
+  const json figures = MustPrint(With(command, {"--shares", "0.4,0.8", "--emulated", "lat=500ns"}));
+  ASSERT_EQ(figures["plan"].size(), 6u) << "three rules, twice";
+  for (std::size_t i = 0; i < 6; ++i) {
+    const json& row = figures["plan"][i];
+    EXPECT_THAT(row["name"].get<std::string>(), AllOf(HasSubstr(i < 3 ? ", 40 %" : ", 80 %"), HasSubstr(i % 3 == 0   ? "the plan"
+                                                                                                        : i % 3 == 1 ? "upper layers first"
+                                                                                                                     : "first touch")));
+    EXPECT_EQ(row["kind"], i % 3 == 2 ? "model" : "emulated");
+    EXPECT_LE(row["fast_bytes"], row["budget_bytes"]);
+    EXPECT_GT(row["mean_us"], 0) << row;
+    if (i % 3 == 0) {
+      EXPECT_NEAR(row["of_plan"].get<double>(), 1, 1e-9);
+    }
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));
+  const Outcome small = Hmann(With(command, {"--shares", "0.0001"}));
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.err, HasSubstr("too little fast memory"));
+}
+
 }  // namespace
 }  // namespace hmann

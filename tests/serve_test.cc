@@ -180,8 +180,8 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
 }
 
 TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
-  const std::vector<std::string> dials = {"--walk",  "gated", "--ef-l1", "32", "--ef-l0", "30",
-                                          "--cells", "16",    "--width", "8",  "--stop",  "2"};
+  const std::vector<std::string> dials = {"--walk", "gated",   "--ef-l1", "32",     "--ef-l0", "30",      "--cells",
+                                          "16",     "--width", "8",       "--stop", "2",       "--reach", "1.5"};
   const auto query = [&](const std::string& address, const std::string& out, const std::string& batch) {
     std::vector<std::string> command = {"query",  "--server", address,        "--index", "sample", "--queries",
                                         kQueries, "--out",    *folder_ / out, "--batch", batch,    "--json"};
@@ -201,6 +201,7 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   EXPECT_EQ(one["slow_reads"], many["slow_reads"]);
   EXPECT_EQ(one["walk"], "gated");
   EXPECT_EQ(one["cells"], 16);
+  EXPECT_EQ(one["reach"], 1.5);
   const Outcome live = Hmann({"info", "sample", "--live", "--server", device.address(), "--json"});
   EXPECT_EQ(live.exit_code, 0) << live.err;
   EXPECT_THAT(live.out, HasSubstr("O_DIRECT"));

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -61,6 +62,44 @@ TEST_F(TuneCommand, ReportsEverySettingAndWhatBecameOfIt) {
   ASSERT_EQ(tuned["choices"].size(), 3u);
   EXPECT_EQ(tuned["choices"][0]["met"], true);
   EXPECT_EQ(tuned["choices"][1]["met"], false) << "a hundred queries cannot prove a recall of 0.999";
+}
+
+TEST_F(TuneCommand, WritesAPageOfAllSettingsAndOfFastMemory) {
+  const std::string page = *folder_ + "/tuned.html";
+  const Outcome ran = Hmann({"tune", Index(), "--queries", kQueries, "--recall", "0.9", "--learn", "50", "--check", "--check-most", "4",
+                             "--report", page, "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr(page));
+  EXPECT_FALSE(json::parse(ran.out)["tuned"][0].contains("settings")) << "without --settings the JSON stays short";
+  std::ifstream file(page);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string mark = "id=\"results\">";
+  const std::size_t begin = text.find(mark);
+  ASSERT_NE(begin, std::string::npos);
+  const json shown = json::parse(text.substr(begin + mark.size(), text.find("</script>", begin) - begin - mark.size()));
+  EXPECT_EQ(shown["index"]["n"], 3000);
+  const json& tuned = shown["tuned"][0];
+  EXPECT_EQ(tuned["settings"].size(), tuned["grid"]);
+  std::size_t chosen = 0, front = 0;
+  for (const json& setting : tuned["settings"]) {
+    EXPECT_GT(setting["test_mean_us"], 0) << setting;
+    chosen += setting["chosen"].size();
+    front += setting["front"] == true ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, 1u);
+  EXPECT_EQ(front, tuned["front"].size());
+  EXPECT_LE(tuned["check"]["same_again"]["median"], tuned["check"]["same_again"]["worst"]);
+  ASSERT_EQ(shown["knees"].size(), 1u);
+  const json& lines = shown["knees"][0]["lines"];
+  double last = 1e300;
+  std::size_t fit = 0;
+  for (const json& line : lines) {
+    if (line["plan_us"].is_null()) continue;
+    ++fit;
+    EXPECT_LE(line["plan_us"], last) << "more memory is never worse";
+    last = line["plan_us"];
+  }
+  EXPECT_GE(fit, 2u);
 }
 
 TEST_F(TuneCommand, ASearchTakesTheTunedDials) {

@@ -81,6 +81,11 @@ void AddOptions(CLI::App& app, Flags* flags) {
   app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  app.add_option("--alpha", build->alpha,
+                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of up to this factor, and L0's are chosen a "
+                 "second time; 1: HNSW's, built faster, searched slower")
+      ->check(CLI::Range(1.0, 2.0))
+      ->capture_default_str();
   CLI::Option* promote = app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N (default 0.16)");
   promote->check([](const std::string& text) {
     double share = 0;

@@ -119,8 +119,8 @@ EvalCommand SetupEvalPromotion(CLI::App& eval) {
 
 CommandAction SetupEval(CLI::App& app) {
   app.require_subcommand(1);
-  std::vector<EvalCommand> commands = {SetupEvalSweep(app), SetupEvalPromotion(app), SetupEvalTiers(app), SetupEvalMemoryMode(app),
-                                       SetupEvalDisk(app)};
+  std::vector<EvalCommand> commands = {SetupEvalSweep(app),      SetupEvalPromotion(app), SetupEvalTiers(app),
+                                       SetupEvalMemoryMode(app), SetupEvalDisk(app),      SetupEvalPlan(app)};
   return [commands = std::move(commands)]() -> absl::Status {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();

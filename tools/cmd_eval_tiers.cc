@@ -1,11 +1,9 @@
 #include <iostream>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "eval/tier_contest.h"
 #include "index/base/status_macros.h"
 #include "index/search/options.h"
-#include "index/tiers/emulation.h"
 #include "tools/eval_flags.h"
 
 namespace hmann {
@@ -14,11 +12,6 @@ namespace {
 struct TiersFlags : EvalFlags {
   TierContest contest;
 };
-
-std::string CheckEmulated(const std::string& text) {
-  const absl::StatusOr<EmulationSpec> spec = EmulationSpec::Parse(text);
-  return spec.ok() ? std::string() : std::string(spec.status().message());
-}
 
 std::string CheckPrefetch(const std::string& text) {
   const absl::StatusOr<Prefetch> prefetch = ParsePrefetch(text);

@@ -115,25 +115,15 @@ void PrintPlan(const Flags& flags, const PlacementPlan& plan, const BuildEstimat
   std::cerr << " --queries Q\n";
 }
 
-struct Explanation {
+struct Explanation : PlanBesideRules {
   std::string name;
-  std::uint64_t fast_bytes, middle_bytes;
-  std::optional<PlacementPlan> plan, layers, touch;  ///< absent: does not fit
 };
-
-std::optional<PlacementPlan> OrNothing(absl::StatusOr<PlacementPlan> plan) {
-  return plan.ok() ? std::optional<PlacementPlan>(*std::move(plan)) : std::nullopt;
-}
 
 /// The plan and the rules of thumb at other sizes.
 std::vector<Explanation> Explain(const PlanRequest& request, const PlacementPlan& plan) {
   std::vector<Explanation> lines;
   const auto add = [&](std::string name, std::uint64_t fast, std::uint64_t middle) {
-    PlanRequest other = request;
-    other.fast_bytes = fast;
-    other.middle_bytes = middle;
-    lines.push_back({std::move(name), fast, middle, OrNothing(PlanPlacement(other)),
-                     OrNothing(PlanByHand(other, HandRule::kUpperLayersFirst)), OrNothing(PlanByHand(other, HandRule::kFirstTouch))});
+    lines.push_back({CompareWithRules(request, fast, middle), std::move(name)});
   };
   add("as given", request.fast_bytes, request.middle_bytes);
   add("1 GiB more of fast memory", request.fast_bytes + 1_GiB, request.middle_bytes);

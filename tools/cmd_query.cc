@@ -37,6 +37,7 @@ client::SearchOptions ToClient(const SearchOptions& options) {
   if (options.cells >= 0) out.cells = static_cast<std::uint32_t>(options.cells);
   if (options.width > 0) out.width = options.width;
   if (options.stop >= 0) out.stop = options.stop;
+  if (options.reach >= 0) out.reach = options.reach;
   out.query_threads = options.query_threads;
   out.counters = true;
   return out;
@@ -59,6 +60,7 @@ SearchOptions FromClient(const client::SearchOptions& dials) {
   out.cells = dials.cells.value_or(0);
   out.width = dials.width.value_or(0);
   out.stop = dials.stop.value_or(0);
+  out.reach = dials.reach.value_or(0);
   out.query_threads = dials.query_threads;
   return out;
 }

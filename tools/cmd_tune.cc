@@ -1,5 +1,4 @@
 #include <chrono>
-#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -14,6 +13,8 @@
 #include "tools/flags.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
+#include "tools/tune_json.h"
+#include "tools/tune_report.h"
 
 namespace hmann {
 namespace {
@@ -26,110 +27,10 @@ struct Flags {
   std::vector<double> recalls = {0.9, 0.95, 0.99};
   std::vector<std::string> latencies;
   TuningCheckWish check;
+  std::string report;
   bool settings = false;
   bool json = false;
 };
-
-double Rounded(double value, double digits) { return std::round(value * std::pow(10, digits)) / std::pow(10, digits); }
-
-const char* Name(Fate fate) {
-  constexpr const char* kNames[] = {"dropped", "seed", "kept", "finalist"};
-  return kNames[static_cast<std::size_t>(fate)];
-}
-
-Json ToJson(const Target& target) {
-  Json json;
-  if (target.recall > 0) json["recall"] = target.recall;
-  if (target.latency_us > 0) json["latency_us"] = target.latency_us;
-  return json;
-}
-
-Json ToJson(const SearchOptions& dials) {
-  Json json = {{"walk", std::string(Name(dials.walk))}, {"ef_l1", dials.ef_l1}, {"ef_l0", dials.ef_l0}};
-  if (dials.walk == Walk::kGated) {
-    json["cells"] = dials.cells;
-    json["width"] = dials.width;
-    json["stop"] = dials.stop;
-  }
-  json["query_threads"] = dials.query_threads;
-  return json;
-}
-
-Json ToJson(const TriedSetting& tried) {
-  Json json = ToJson(tried.options);
-  json["fate"] = Name(tried.fate);
-  json["predicted_us"] = Rounded(tried.predicted.mean_us, 2);
-  json["predicted_recall"] = Rounded(tried.predicted.recall, 5);
-  if (tried.measured.queries == 0) return json;
-  json["mean_us"] = Rounded(tried.measured.mean_us, 2);
-  json["recall"] = Rounded(tried.measured.recall, 5);
-  if (tried.fate == Fate::kFinalist) json["recall_low"] = Rounded(tried.recall_low, 5);
-  return json;
-}
-
-Json ToJson(const ModelError& error) {
-  return {{"median", Rounded(error.median, 4)}, {"p95", Rounded(error.p95, 4)}, {"worst", Rounded(error.worst, 4)}};
-}
-
-Json ToJson(const TuningCheck& check, const Tuned& tuned) {
-  Json json = {{"held_out", check.held_out},
-               {"model_error", ToJson(check.work_model)},
-               {"drift", Rounded(check.drift, 4)},
-               {"model_error_less_drift", ToJson(check.work_model_less_drift)},
-               {"paper_model_error", ToJson(check.paper_model)},
-               {"same_again", Rounded(check.same_again, 4)},
-               {"pruned", Rounded(check.pruned, 4)}};
-  json["choices"] = Json::array();
-  for (const ChoiceCheck& choice : check.choices) {
-    Json one = {{"target", ToJson(choice.choice.target)},
-                {"chosen", ToJson(tuned.settings[choice.choice.setting].options)},
-                {"test_recall", Rounded(choice.test_recall, 5)},
-                {"test_mean_us", Rounded(choice.test_mean_us, 2)}};
-    if (choice.best_exists) {
-      one["best"] = ToJson(tuned.settings[choice.best].options);
-      one["best_recall"] = Rounded(choice.best_recall, 5);
-      one["best_mean_us"] = Rounded(choice.best_mean_us, 2);
-      one["best_was_run"] = choice.best_was_run;
-      one["regret"] = Rounded(choice.regret, 4);
-    }
-    json["choices"].push_back(std::move(one));
-  }
-  return json;
-}
-
-Json ToJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settings) {
-  const Tuned& tuned = of_k.tuned;
-  std::size_t run = 0;
-  for (const TriedSetting& tried : tuned.settings) run += tried.measured.queries > 0 ? 1 : 0;
-  Json json = {{"k", of_k.k},
-               {"fast", entry.placement.fast},
-               {"slow", entry.placement.slow},
-               {"cache", entry.placement.cache},
-               {"seconds", Rounded(of_k.seconds, 2)},
-               {"learning_queries", entry.queries},
-               {"origin", entry.origin},
-               {"grid", tuned.settings.size()},
-               {"run", run}};
-  json["choices"] = Json::array();
-  for (const Choice& choice : tuned.choices) {
-    Json one = {{"target", ToJson(choice.target)}, {"met", choice.met}};
-    one.update(ToJson(tuned.settings[choice.setting]));
-    json["choices"].push_back(std::move(one));
-  }
-  json["front"] = Json::array();
-  for (const std::size_t i : tuned.front) json["front"].push_back(ToJson(tuned.settings[i]));
-  if (settings) {
-    json["settings"] = Json::array();
-    for (std::size_t i = 0; i < tuned.settings.size(); ++i) {
-      Json one = ToJson(tuned.settings[i]);
-      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].options), 2);
-      if (of_k.check.has_value()) one["test_mean_us"] = Rounded(of_k.check->measured[i].mean_us, 2);
-      json["settings"].push_back(std::move(one));
-    }
-  }
-  if (of_k.check.has_value()) json["check"] = ToJson(*of_k.check, tuned);
-  return json;
-}
 
 std::string Describe(const Target& target) {
   if (target.recall > 0) return absl::StrFormat("recall %g", target.recall);
@@ -146,8 +47,13 @@ void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
   line("the model", check.work_model);
   line("the model, less the machine's drift", check.work_model_less_drift);
   line("the paper's Eq 3.1", check.paper_model);
-  std::cerr << absl::StrFormat("    drift of the machine since tuning %+.1f %%; a setting against itself %.1f %% (median)\n",
-                               100 * check.drift, 100 * check.same_again);
+  line("a setting against itself", check.same_again);
+  if (check.held_out > 0) {
+    const TriedSetting& worst = tuned.settings[check.worst];
+    std::cerr << absl::StrFormat(
+        "    drift of the machine since tuning %+.1f %%; the worst is %s: predicted %.1f us, rounds of %.1f to %.1f us\n",
+        100 * check.drift, DescribeDials(worst.options), worst.predicted.mean_us, check.worst_low_us, check.worst_high_us);
+  }
   for (const ChoiceCheck& choice : check.choices) {
     std::cerr << absl::StrFormat("    %-18s on test queries: recall %.4f, %.1f us", Describe(choice.choice.target), choice.test_recall,
                                  choice.test_mean_us);
@@ -184,6 +90,7 @@ absl::Status Tune(const Flags& flags) {
     options.targets.push_back({.latency_us = std::chrono::duration<double, std::micro>(latency).count()});
   }
   Json json = {{"table", TunedPath(options.index)}, {"tuned", Json::array()}};
+  const bool settings = flags.settings || !flags.report.empty();
   for (const std::string& slow : flags.slow) {
     options.open.slow = slow;
     Progress progress;
@@ -191,12 +98,19 @@ absl::Status Tune(const Flags& flags) {
     for (const std::string& warning : run.report.warnings) std::cerr << "warning: " << warning << '\n';
     for (std::size_t i = 0; i < run.of_k.size(); ++i) {
       if (!flags.json) Print(run.of_k[i], run.report.entries[i]);
-      json["tuned"].push_back(ToJson(run.of_k[i], run.report.entries[i], flags.settings));
+      json["tuned"].push_back(TuningJson(run.of_k[i], run.report.entries[i], settings));
     }
   }
-  if (flags.json) return PrintJson(json);
-  std::cerr << "stored in " << TunedPath(options.index) << ": hmann search --recall or --latency uses it\n";
-  return absl::OkStatus();
+  if (!flags.json) std::cerr << "stored in " << TunedPath(options.index) << ": hmann search --recall or --latency uses it\n";
+  if (!flags.report.empty()) {
+    HMANN_RETURN_IF_ERROR(WriteTuningReport(options, flags.slow, json, flags.report));
+    std::cerr << flags.report << ": the same to look at\n";
+  }
+  if (!flags.json) return absl::OkStatus();
+  if (!flags.settings) {
+    for (Json& tuned : json["tuned"]) tuned.erase("settings");
+  }
+  return PrintJson(json);
 }
 
 std::string CheckDuration(const std::string& text) { return std::string(ParseDuration(text).status().message()); }
@@ -239,6 +153,9 @@ CommandAction SetupTune(CLI::App& app) {
   app.add_option("--slow", flags->slow, "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, emulated:lat=300ns")
       ->capture_default_str();
   AddCheckFlags(app, flags.get());
+  app.add_option(
+      "--report", flags->report,
+      "write a page: all settings, those that the model keeps, those chosen; predicted against measured; time against fast memory");
   app.add_flag("--settings", flags->settings, "list every setting of the grid in the JSON: predicted, measured, what became of it");
   app.add_flag("--json", flags->json, "report as one JSON object on stdout");
   return [flags] { return Tune(*flags); };

@@ -9,6 +9,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/tiers/emulation.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
@@ -47,6 +48,11 @@ absl::Status GiveSettings(const std::vector<std::string>& texts, const char* opt
 std::string CheckShare(const std::string& text) {
   double share = 0;
   return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1 ? std::string() : "expected a share between 0 and 1";
+}
+
+std::string CheckEmulated(const std::string& text) {
+  const absl::StatusOr<EmulationSpec> spec = EmulationSpec::Parse(text);
+  return spec.ok() ? std::string() : std::string(spec.status().message());
 }
 
 void AddEvalOptions(CLI::App& app, EvalFlags* flags) {

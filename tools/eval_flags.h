@@ -21,8 +21,9 @@ struct EvalFlags {
   bool json = false;
 };
 
-/// A check of CLI11's: "" for a share between 0 and 1.
+/// Checks of CLI11's: "" for a share between 0 and 1, for settings that the emulated tier knows.
 std::string CheckShare(const std::string& text);
+std::string CheckEmulated(const std::string& text);
 
 /// Declares them; `flags` must live as long as `app`.
 void AddEvalOptions(CLI::App& app, EvalFlags* flags);
@@ -42,5 +43,6 @@ using EvalCommand = std::pair<CLI::App*, CommandAction>;
 EvalCommand SetupEvalTiers(CLI::App& eval);
 EvalCommand SetupEvalMemoryMode(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);
+EvalCommand SetupEvalPlan(CLI::App& eval);
 
 }  // namespace hmann

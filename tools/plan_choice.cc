@@ -14,6 +14,10 @@ namespace {
 /// A share from which N_1 follows exactly: halfway to the next node.
 double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_cast<double>(shape.n); }
 
+std::optional<PlacementPlan> OrNothing(absl::StatusOr<PlacementPlan> plan) {
+  return plan.ok() ? std::optional<PlacementPlan>(*std::move(plan)) : std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
@@ -37,6 +41,13 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
   if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
   if (structure.codes == CodePlace::kEdge) return absl::StrCat(promote, " --codes edge --bits ", structure.bits);
   return absl::StrCat(promote, " --bits ", structure.bits, " --assign ", structure.assign);
+}
+
+PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes) {
+  request.fast_bytes = fast_bytes;
+  request.middle_bytes = middle_bytes;
+  return {fast_bytes, middle_bytes, OrNothing(PlanPlacement(request)), OrNothing(PlanByHand(request, HandRule::kUpperLayersFirst)),
+          OrNothing(PlanByHand(request, HandRule::kFirstTouch))};
 }
 
 void AddPlanOptions(CLI::App& app, PlanPins* pins) {

@@ -21,6 +21,13 @@ std::string DescribeStructure(const PlanShape& shape, const PlanStructure& struc
 /// " --promote 0.16 --bits 2 --assign 1": the flags of `build` and `promote` that give it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
 
+/// The plan and the rules of thumb with the same memory.
+struct PlanBesideRules {
+  std::uint64_t fast_bytes = 0, middle_bytes = 0;
+  std::optional<PlacementPlan> plan, layers, touch;  ///< absent: does not fit
+};
+PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes);
+
 /// What a user who gave --fast-memory has left open.
 struct PlanPins {
   std::optional<std::uint32_t> bits, assign;

@@ -46,10 +46,15 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   app.add_option("--width", search->width, "gated: records that a round reads (default 8)")->check(CLI::Range(1u, kMaxWidth));
   app.add_option("--stop", search->stop, "gated: read only while estimate - STOP x error is under the kth distance")
       ->check(CLI::Range(0.0, 1e6));
+  app.add_option(
+         "--reach", search->reach,
+         "pool, gated: expand no candidate farther than REACH x the kth best (L2: squared); 0: all that --ef-l0 holds (default: one "
+         "that suits k where --ef-l0 is not given, else 0)")
+      ->check(CLI::Range(0.0, 1e6));
   AddParsed<Prefetch>(
       app, "--prefetch", ParsePrefetch, [search](Prefetch prefetch) { search->prefetch = prefetch; },
       "how early slow records are asked for: round (default), ahead, off, helper; answers are the same");
-  for (const char* dial : {"--ef-l1", "--ef-l0", "--walk", "--cells", "--width", "--stop"}) {
+  for (const char* dial : {"--ef-l1", "--ef-l0", "--walk", "--cells", "--width", "--stop", "--reach"}) {
     for (const char* target : {"--recall", "--latency"}) app.get_option(dial)->excludes(target);
   }
   app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();

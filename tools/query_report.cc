@@ -140,6 +140,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
     figures["width"] = run.dials.width;
     if (run.dials.stop >= 0) figures["stop"] = run.dials.stop;
   }
+  if (run.dials.reach > 0) figures["reach"] = Rounded(run.dials.reach);
   AddPromise(run, &figures);
   figures["simd"] = run.simd;
   if (run.in_flight > 1) figures["in_flight"] = run.in_flight;

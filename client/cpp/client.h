@@ -44,7 +44,8 @@ struct SearchOptions {
   std::uint32_t query_threads = 1;
   std::optional<std::uint32_t> cells = {}, width = {};  ///< of the gated walk; absent: a default
   std::optional<float> stop = {};
-  bool counters = false;  ///< count the work
+  std::optional<float> reach = {};  ///< pool, gated: nothing is expanded beyond reach x the kth best; 0: no end; absent: a default
+  bool counters = false;            ///< count the work
 
   /// Instead of dials, on a tuned index: the mean recall to reach, in (0, 1], or the mean time of a query to keep.
   std::optional<double> recall = {};

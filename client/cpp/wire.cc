@@ -105,6 +105,7 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   if (options.cells.has_value()) wire->set_cells(*options.cells);
   if (options.width.has_value()) wire->set_width(*options.width);
   if (options.stop.has_value()) wire->set_stop(*options.stop);
+  if (options.reach.has_value()) wire->set_reach(*options.reach);
   wire->set_counters(options.counters);
   if (options.recall.has_value()) wire->set_recall(*options.recall);
   const auto whole = [](std::chrono::microseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)); };
@@ -122,6 +123,7 @@ SearchOptions FromWire(const v1::SearchOptions& wire) {
   if (wire.has_cells()) options.cells = wire.cells();
   if (wire.has_width()) options.width = wire.width();
   if (wire.has_stop()) options.stop = wire.stop();
+  if (wire.has_reach()) options.reach = wire.reach();
   options.query_threads = wire.has_query_threads() ? wire.query_threads() : 1;
   options.counters = wire.counters();
   return options;

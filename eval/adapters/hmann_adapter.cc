@@ -1,6 +1,7 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1}, and how it is opened:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
-// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "cells": 0, "width": 8, "stop": 1.5, "prefetch": "ahead"}; the last four optional.
+// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "cells": 0, "width": 8, "stop": 1.5, "reach": 0, "prefetch": "ahead"}; the last five
+// optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -25,15 +26,25 @@ class HmannAdapter : public Adapter {
  public:
   std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
 
+  /// Of a job that was checked.
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
     const auto add = [&](const char* walk, int ef_l1, int ef_l0) {
       settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
     };
     // One ladder a walk: points of equal recall and unequal speed would only put steps into the front.
-    for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("pool", 4, ef_l0);
     for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("beams", ef_l1, 1);
-    for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("gated", 16, ef_l0);
+    if (build_.metric == Metric::kInnerProduct) {
+      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("pool", 1, ef_l0);
+      for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("gated", 16, ef_l0);
+      return settings;
+    }
+    const auto reaching = [&](const char* walk, int ef_l1, double reach) {
+      add(walk, ef_l1, 400);
+      settings.back()["reach"] = reach;
+    };
+    for (const double reach : {1.03, 1.05, 1.07, 1.09, 1.11, 1.13, 1.16, 1.2, 1.24, 1.3, 1.4, 1.6}) reaching("pool", 1, reach);
+    for (const double reach : {1.04, 1.07, 1.1, 1.14, 1.2, 1.25, 1.3}) reaching("gated", 16, reach);
     return settings;
   }
 
@@ -119,7 +130,7 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "prefetch"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "reach", "prefetch"}));
     HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
     HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
     HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "round"));
@@ -130,6 +141,7 @@ class HmannAdapter : public Adapter {
     search_.cells = defaults.cells;
     search_.width = defaults.width;
     search_.stop = defaults.stop;
+    search_.reach = defaults.reach;
     if (setting.contains("cells")) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t cells, NumberIn(setting, "cells", 0, kMaxEf));
       search_.cells = static_cast<std::int64_t>(cells);
@@ -141,6 +153,10 @@ class HmannAdapter : public Adapter {
     if (const auto stop = setting.find("stop"); stop != setting.end()) {
       if (!stop->is_number()) return absl::InvalidArgumentError(absl::StrCat("setting stop: expected a number, found ", stop->dump()));
       search_.stop = stop->get<float>();
+    }
+    if (const auto reach = setting.find("reach"); reach != setting.end()) {
+      if (!reach->is_number()) return absl::InvalidArgumentError(absl::StrCat("setting reach: expected a number, found ", reach->dump()));
+      search_.reach = reach->get<float>();
     }
     search_.ef_l1 = static_cast<std::uint32_t>(ef_l1);
     search_.ef_l0 = static_cast<std::int64_t>(ef_l0);

@@ -1,17 +1,8 @@
-// The two charts. Both read their colours from the style sheet, so that they follow the reader's light or dark scheme.
-
-function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+// The charts. They read their colours from the style sheet, so that they follow the reader's light or dark scheme.
 
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 
-function element(tag, className, parent) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (parent) parent.append(made);
-  return made;
-}
-
-/** Axes that both charts share: recall along the bottom, thin lines at the targets. */
+/** Recall along the bottom, with thin lines at the targets. */
 function recallAxis(low, high, targets) {
   const ticks = recallTicks(low, high);
   return {
@@ -51,6 +42,23 @@ function drawTargets(u, targets, resolution) {
   ctx.restore();
 }
 
+/** What drawCurves wants to know of the bottom: here recall. */
+function recallAcross(targets, resolution) {
+  return {
+    of: (point) => missScale(point.recall, resolution), axis: (low, high) => recallAxis(low, high, targets), draw: (u) => drawTargets(u, targets, resolution),
+  };
+}
+
+/** Here any positive figure `value(point)`, on a logarithmic scale with labels at `ticks(low, high)`. */
+function logAcross({ value, label, ticks = logTicks, format = formatFigure, draw = () => {} }) {
+  const axis = (low, high) => ({
+    scale: "x", stroke: css("--quiet"), font: FONT, label, labelFont: FONT, labelSize: 22, size: 34, gap: 6, splits: () => ticks(10 ** low, 10 ** high).map(Math.log10),
+    values: (u, splits) => splits.map((x, i) => (i > 0 && u.valToPos(x, "x") - u.valToPos(splits[i - 1], "x") < 34 ? "" : format(10 ** x))),
+    grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
+  });
+  return { of: (point) => Math.log10(value(point)), axis, draw };
+}
+
 /** Names at the ends of curves, in their colours, moved apart where they would cover each other. `ends`: {name, colour, x, y} in scale values. */
 function drawNames(u, ends) {
   const { ctx, bbox } = u, line = 15 * devicePixelRatio;
@@ -83,55 +91,56 @@ function placeTip(tip, u, left, top) {
 }
 
 /**
- * Recall against speed. `curves`: [{name, label, colour, dash, front: [point], others: [point]}] with points {recall, qps, ...}; `value`: what is drawn
- * of a point; `hover(point, curve)`: lines of text for the box. Returns {plot, select(point, curve)}.
+ * Curves and dots. `curves`: [{name, label, colour, dash, front: [point], others: [point]}], a line joins `front`; of a `scattered` one nothing
+ * does; `size`: of its dots; `names`: [{name, point}] beside points (its label at the end of the front). `across`: what runs along the bottom;
+ * `value`: what is drawn upwards, on a logarithmic scale; `hover(point, curve)`: lines of text for the box, which `spoken` gets when arrow keys
+ * walk along a front and between curves.
  */
-function drawCurves(host, { curves, value, unit, targets, resolution, hover, hovered }) {
+function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
   host.replaceChildren();
   const all = curves.flatMap((curve) => [...curve.front, ...curve.others]);
   if (all.length === 0) {
     element("p", "quiet", host).textContent = "Nothing is selected.";
     return null;
   }
-  const xOf = (point) => missScale(point.recall, resolution);
+  const xOf = across.of;
   const xs = all.map(xOf), ys = all.map(value);
   const xLow = Math.min(...xs), xHigh = Math.max(...xs), pad = Math.max(0.03 * (xHigh - xLow), 0.02);
   const yLow = Math.min(...ys) / 1.25, yHigh = Math.max(...ys) * 1.25;
   const tables = [], series = [{}];
   for (const curve of curves) {
-    for (const [points, drawn] of [[curve.front, true], [curve.others, false]]) {
+    for (const [points, drawn] of [[curve.front, !curve.scattered], [curve.others, false]]) {
       const sorted = points.map((point) => [xOf(point), value(point)]).sort((a, b) => a[0] - b[0]);
       sorted.forEach((pair, i) => { if (i > 0 && pair[0] <= sorted[i - 1][0]) pair[0] = sorted[i - 1][0] + 1e-9; });
       tables.push([sorted.map((pair) => pair[0]), sorted.map((pair) => pair[1])]);
       series.push({
         label: curve.name, scale: "y", spanGaps: true, stroke: curve.colour, width: drawn ? 2 : 0, dash: curve.dash ? [6, 5] : undefined,
         paths: drawn ? undefined : () => null,
-        points: { show: true, size: drawn ? 7 : 6, width: drawn ? 2 : 0, stroke: curve.colour, fill: drawn ? css("--paper") : curve.colour + "80" },
+        points: { show: true, size: curve.size ?? (drawn ? 7 : 6), width: drawn ? 2 : 0, stroke: curve.colour, fill: drawn ? css("--paper") : curve.colour + (curve.scattered ? "" : "80") },
       });
     }
   }
-  const ends = curves.filter((curve) => curve.front.length > 0).map((curve) => {
-    const last = curve.front[curve.front.length - 1];
-    return { name: curve.label ?? curve.name, colour: curve.colour, x: xOf(last), y: value(last) };
+  const ends = curves.flatMap((curve) => {
+    const names = curve.names ?? (curve.front.length > 0 ? [{ name: curve.label ?? curve.name, point: curve.front[curve.front.length - 1] }] : []);
+    return names.map(({ name, point }) => ({ name, colour: curve.colour, x: xOf(point), y: value(point) }));
   });
   const plot = new uPlot({
     width: host.clientWidth, height: Math.round(Math.max(320, Math.min(520, host.clientWidth * 0.55))),
-    padding: [10, nameWidth(curves.map((curve) => curve.label ?? curve.name)), 0, 0], legend: { show: false },
+    padding: [10, nameWidth(ends.map((end) => end.name)), 0, 0], legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
     scales: { x: { time: false, range: [xLow - pad, xHigh + pad] }, y: { distr: 3, range: [yLow, yHigh] } },
-    axes: [recallAxis(xLow - pad, xHigh + pad, targets), {
+    axes: [across.axis(xLow - pad, xHigh + pad), {
       scale: "y", stroke: css("--quiet"), font: FONT, label: unit, labelFont: FONT, labelSize: 22, size: 58, splits: () => logTicks(yLow, yHigh),
       values: (u, splits) => splits.map(formatFigure), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
     }],
     series,
-    hooks: { drawAxes: [(u) => drawTargets(u, targets, resolution)], draw: [(u) => drawNames(u, ends)], setCursor: [(u) => onCursor(u)] },
+    hooks: { drawAxes: [across.draw], draw: [(u) => drawNames(u, ends)], setCursor: [(u) => onCursor(u)] },
   }, uPlot.join(tables), host);
 
   const ring = element("div", "ring", plot.over), tip = element("div", "tip", plot.over);
   ring.hidden = tip.hidden = true;
   function select(point, curve) {
     ring.hidden = tip.hidden = !point;
-    hovered(point, curve);
     if (!point) return;
     const left = plot.valToPos(xOf(point), "x"), top = plot.valToPos(value(point), "y");
     ring.style.left = left + "px";
@@ -148,13 +157,26 @@ function drawCurves(host, { curves, value, unit, targets, resolution, hover, hov
       for (const curve of curves) {
         for (const point of [...curve.front, ...curve.others]) {
           const distance = Math.hypot(u.valToPos(xOf(point), "x") - left, u.valToPos(value(point), "y") - top);
-          if (distance < (best ? best.distance : 40)) best = { distance, point, curve };
+          if (distance < 40 && (!best || distance <= best.distance)) best = { distance, point, curve };
         }
       }
     }
     select(best && best.point, best && best.curve);
   }
-  return { plot, select };
+  const walked = curves.filter((curve) => curve.front.length > 0);
+  let reached = null;
+  host.onkeydown = (event) => {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (event.key === "Escape") select(null, null);
+    if (!step || walked.length === 0) return;
+    event.preventDefault();
+    const c = reached ? (reached.c + step[1] + walked.length) % walked.length : 0;
+    const i = reached ? Math.min(walked[c].front.length - 1, Math.max(0, reached.i + step[0])) : 0;
+    reached = { c, i };
+    select(walked[c].front[i], walked[c]);
+    spoken.textContent = hover(walked[c].front[i], walked[c]).map((line) => line.text).join(", ");
+  };
+  return plot;
 }
 
 /** Speed of each curve as a multiple of the reference's, along the recalls that both reach. */

@@ -1,15 +1,5 @@
 // Search on a disk inside a memory limit: the disk by itself, the memory, and a table for each recall.
 
-/** A table whose rows are [text, ...figures]. */
-function plainTable(host, titles, rows) {
-  const body = headRow(element("table", "", element("div", "scroll", host)), titles.map((title, i) => [title, i === 0 ? "text" : ""]));
-  for (const [name, ...cells] of rows) {
-    const row = element("tr", "", body);
-    text(row, "th", name, "text").scope = "row";
-    for (const cell of cells) text(row, "td", cell);
-  }
-}
-
 function diskCells(row, at, most) {
   speedCell(row, at, most, at.contestant);
   const shown = (value, format = formatFigure) => text(row, "td", value === null ? "" : format(value));

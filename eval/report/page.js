@@ -2,7 +2,6 @@
 
 const results = JSON.parse(document.getElementById("results").textContent);
 const resolution = 1 / (results.data.query_count * results.data.k);
-const byId = (id) => document.getElementById(id);
 const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false };
 
 const KNOWN = ["hmann", "hmann-batch", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss", "faiss-sq8", "faiss-ivfpq"];
@@ -11,12 +10,6 @@ const others = results.contestants.map((c) => c.name).filter((name) => !KNOWN.in
 function colourName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
 
 function paint(node, name) { node.style.setProperty("--swatch", `var(${colourName(name)})`); return node; }
-
-function text(parent, tag, content, className) {
-  const node = element(tag, className, parent);
-  node.textContent = content;
-  return node;
-}
 
 const walks = [...new Set(results.contestants.flatMap((c) => c.points.map((p) => p.setting.walk)).filter(Boolean))].sort();
 
@@ -46,31 +39,13 @@ function pointLines(point, curve) {
   return lines;
 }
 
-let chart = null, curves = [], chosen = null;
 function draw() {
-  curves = shownCurves();
-  chosen = null;
-  const perQuery = state.unit === "us";
-  chart = drawCurves(byId("curves"), {
-    curves, targets: results.targets, resolution, unit: perQuery ? "µs per query" : "queries per second",
-    value: perQuery ? (point) => 1e6 / point.qps : (point) => point.qps, hover: pointLines, hovered: () => {},
+  const curves = shownCurves(), perQuery = state.unit === "us";
+  drawCurves(byId("curves"), {
+    curves, across: recallAcross(results.targets, resolution), unit: perQuery ? "µs per query" : "queries per second",
+    value: perQuery ? (point) => 1e6 / point.qps : (point) => point.qps, hover: pointLines, spoken: byId("spoken"),
   });
   if (results.reference) drawRatios(byId("ratio"), { curves, reference: results.reference, targets: results.targets, resolution });
-}
-
-/** Arrow keys: along a curve's front, and from curve to curve; what is reached is spoken. */
-function onKey(event) {
-  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-  const fronts = curves.filter((curve) => curve.front.length > 0);
-  if (event.key === "Escape" && chart) chart.select(null, null);
-  if (!step || !chart || fronts.length === 0) return;
-  event.preventDefault();
-  const c = chosen ? (chosen.c + step[1] + fronts.length) % fronts.length : 0;
-  const last = fronts[c].front.length - 1;
-  const i = chosen ? Math.min(last, Math.max(0, chosen.i + step[0])) : 0;
-  chosen = { c, i };
-  chart.select(fronts[c].front[i], fronts[c]);
-  byId("spoken").textContent = pointLines(fronts[c].front[i], fronts[c]).map((line) => line.text).join(", ");
 }
 
 function fillHeader() {
@@ -106,13 +81,6 @@ function fillControls() {
   }
   for (const input of document.querySelectorAll("input[name=unit]")) input.addEventListener("change", () => { state.unit = input.value; update(); });
   byId("front-only").addEventListener("change", (event) => { state.frontOnly = event.target.checked; update(); });
-  byId("curves").addEventListener("keydown", onKey);
-}
-
-function headRow(table, titles) {
-  const row = element("tr", "", element("thead", "", table));
-  for (const [title, className] of titles) text(row, "th", title, className).scope = "col";
-  return element("tbody", "", table);
 }
 
 function nameCell(row, name, shown = name) {
@@ -198,15 +166,11 @@ function fillEnvironment() {
   const { environment: e, data, build } = results;
   const wallOverCpu = Math.max(...results.contestants.map((c) => c.wall_over_cpu));
   const rows = {
-    "processor": `${e.cpu}, ${e.cores} cores usable, hmann's kernels: ${e.simd}`, "memory": formatBytes(e.memory_bytes), "system": `${e.system}, ${e.kernel}`,
-    "compiler": e.compiler, "frequency governor": e.governor, "transparent huge pages": e.huge_pages,
-    "load before the first run": e.load.toFixed(2), "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
+    ...machineRows(e),
+    "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
     "base": data.base, "queries": data.queries, "threads of the build": build.threads,
   };
-  for (const [key, value] of Object.entries(rows)) {
-    text(byId("environment"), "dt", key);
-    text(byId("environment"), "dd", String(value));
-  }
+  fillPairs(byId("environment"), rows);
 }
 
 function fillPoints() {
@@ -245,9 +209,4 @@ if (results.reference) {
   byId("ratio").setAttribute("aria-label", `Chart: speed of each contestant as a multiple of ${results.reference}, over recall. The table above has the figures.`);
 }
 update();
-let width = byId("curves").clientWidth;
-new ResizeObserver(() => {
-  const now = byId("curves").clientWidth;
-  if (now !== width) { width = now; draw(); }
-}).observe(byId("curves"));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+redrawWhenNeeded(byId("curves"), draw);

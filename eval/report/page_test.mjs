@@ -1,15 +1,11 @@
-// The report page in a real browser, opened from file:// with no network.
-//   node --test page_test.mjs     with REPORT_TEMPLATE (the built page), NODE_MODULES (with playwright-core) and CHROMIUM in the environment
+// The page of a sweep in a real browser.
+//   node --test page_test.mjs     with the environment that browser.mjs wants
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { pathToFileURL } from "node:url";
-
-const template = process.env.REPORT_TEMPLATE;
-const { chromium } = createRequire(join(process.env.NODE_MODULES, "x.js"))("playwright-core");
+import * as web from "./browser.mjs";
 
 /** Made-up figures whose curves are easy to tell apart; `results` is what `hmann eval sweep --json` prints. */
 function makeResults() {
@@ -44,29 +40,24 @@ function makeResults() {
 }
 
 const results = makeResults();
-let folder, browser, page;
+let folder, browser, page, address;
 const problems = [], requests = [];
 
-async function open(colorScheme = "light") {
-  const context = await browser.newContext({ viewport: { width: 1100, height: 900 }, colorScheme, offline: true });
-  page = await context.newPage();
-  page.on("console", (message) => {
-    const ours = message.text().includes("getImageData");  // what this test reads back from the canvas
-    if (["error", "warning"].includes(message.type()) && !ours) problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("request", (request) => requests.push(request.url()));
-  await page.goto(pathToFileURL(join(folder, "report.html")).href);
+async function show(url) {
+  await page.goto(url);
   await page.waitForSelector("#curves canvas");
+}
+
+async function open(colorScheme) {
+  page = await web.openTab(browser, { problems, requests }, colorScheme);
+  await show(address);
 }
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "hmann-page-test-"));
-  const html = readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify(results).replaceAll("<", "\\u003c"));
-  writeFileSync(join(folder, "report.html"), html);
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", chromiumSandbox: false,
-    args: ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
-  await open();
+  address = web.fill("report.html", results, join(folder, "report.html"));
+  browser = await web.launch();
+  await open("light");
 });
 
 after(async () => {
@@ -74,32 +65,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Pixels of a chart that are nearly of a colour, "#rrggbb". */
-function pixelsOf(chart, colour) {
-  return page.evaluate(({ chart, colour }) => {
-    const canvas = document.querySelector(`${chart} canvas`);
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const wanted = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
-    let count = 0;
-    for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 200 && wanted.every((value, c) => Math.abs(data[i + c] - value) < 6);
-    return count;
-  }, { chart, colour });
-}
-
-const colourOf = (name) => page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim(), name);
-
-/** Moves the mouse over the chart until the box says what is wanted; its text, or null. */
-async function hoverUntil(want) {
-  const box = await (await page.$("#curves .u-over")).boundingBox();
-  for (let y = 4; y < box.height; y += 12) {
-    for (let x = 4; x < box.width; x += 12) {
-      await page.mouse.move(box.x + x, box.y + y);
-      const text = await page.evaluate(() => { const tip = document.querySelector("#curves .tip"); return tip.hidden ? "" : tip.innerText; });
-      if (text.includes(want)) return text;
-    }
-  }
-  return null;
-}
+const pixelsOf = (chart, colour) => web.pixelsOf(page, chart, colour);
+const colourOf = (name) => web.colourOf(page, name);
 
 test("the page loads without an error, a warning or a request", () => {
   assert.deepEqual(problems, []);
@@ -134,7 +101,7 @@ test("a click on its name hides a contestant and brings it back", async () => {
 });
 
 test("the mouse over a point shows its setting and figures", async () => {
-  const text = await hoverUntil("pool, ef_l1 8, ef_l0 30");
+  const text = await web.hoverUntil(page, "#curves", "pool, ef_l1 8, ef_l0 30");
   assert.ok(text, "no position of the mouse shows the third pool setting");
   const point = results.contestants[0].points[2];
   assert.match(text, /^hmann/);
@@ -229,10 +196,7 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
   const tiers = { emulated: "lat=300ns,lines=12", reference: hnsw.name, own: hmann.name,
     rows: [row(hmann.name, "emulated", 4000), row("Memory Mode 10 %, model, emulated +300 ns", "model", 1500), row(hnsw.name, "emulated", null, { of_all_dram: null })] };
   const shown = { ...results, contestants: [hmann, hnsw, slow], reference: hnsw.name, tiers };
-  const file = join(folder, "tiers.html");
-  writeFileSync(file, readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify(shown).replaceAll("<", "\\u003c")));
-  await page.goto(pathToFileURL(file).href);
-  await page.waitForSelector("#curves canvas");
+  await show(web.fill("report.html", shown, join(folder, "tiers.html")));
   assert.match(await page.textContent("#tiers-note"), /emulated \(lat=300ns,lines=12\).*are models/);
   assert.equal(await page.locator("#tiers table").count(), results.targets.length);
   const cells = await page.locator("#tiers table").first().locator("tbody tr").allTextContents();
@@ -247,8 +211,7 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
   assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one program share its index");
   assert.match(await page.textContent("#headline"), /hmann pool, emulated \+300 ns is 2\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
   assert.deepEqual(problems, []);
-  await page.goto(pathToFileURL(join(folder, "report.html")).href);
-  await page.waitForSelector("#curves canvas");
+  await show(address);
 });
 
 test("on a disk: a table for each recall, the disk by itself and the memory", async () => {
@@ -260,10 +223,7 @@ test("on a disk: a table for each recall, the disk by itself and the memory", as
     memory: { limit_bytes: 2 ** 27, limit_given: false, index_file_bytes: 2 ** 28, cgroup_version: 1,
       contestants: [{ contestant: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
     rows: [row(1, "hmann, 1 thread"), row(1, "hnswlib, 1 thread", rival), row(10, "hmann, 1 thread", { qps: null, ratio: null }), row(10, "hnswlib, 1 thread", rival)] };
-  const file = join(folder, "disk.html");
-  writeFileSync(file, readFileSync(template, "utf8").replace("@@HMANN_RESULTS@@", () => JSON.stringify({ ...results, disk }).replaceAll("<", "\\u003c")));
-  await page.goto(pathToFileURL(file).href);
-  await page.waitForSelector("#curves canvas");
+  await show(web.fill("report.html", { ...results, disk }, join(folder, "disk.html")));
   assert.match(await page.textContent("#subtitle"), /closed loop/);
   assert.match(await page.textContent("#disk-note"), /128.0 MiB of memory.*a quarter of hmann's index file and 64 MiB.*60,000 reads per second/);
   assert.deepEqual(await page.locator("#disk h3").allTextContents(),
@@ -275,8 +235,7 @@ test("on a disk: a table for each recall, the disk by itself and the memory", as
   assert.deepEqual(await cells(2, 3), ["reads per second, 2 threads", "1,000", "64,000"]);
   assert.deepEqual(await cells(3, 0), ["hmann", "256.0 MiB", "128.0 MiB", "32.0 MiB", "64.0 MiB"]);
   assert.deepEqual(problems, []);
-  await page.goto(pathToFileURL(join(folder, "report.html")).href);
-  await page.waitForSelector("#curves canvas");
+  await show(address);
 });
 
 test("a narrow window scrolls tables, not the page", async () => {

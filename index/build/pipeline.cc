@@ -21,9 +21,11 @@
 #include "index/build/hubs.h"
 #include "index/build/inputs.h"
 #include "index/build/insert.h"
+#include "index/build/refine.h"
 #include "index/build/sketches.h"
 #include "index/build/vectors.h"
 #include "index/format/writer.h"
+#include "index/graph/select.h"
 
 namespace hmann {
 namespace {
@@ -201,17 +203,25 @@ absl::Status Pipeline::BuildBottom() {
   }
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
-  Begin("insert", inserted, "vectors");
   if (imported_ != nullptr) {
+    Begin("insert", inserted, "vectors");
     std::copy(imported_->links.begin(), imported_->links.end(), bottom_->Links(0, 0));
     imported_.reset();
+    End("insert");
   } else {
-    const InsertOptions insert{ef_construction_, m_, m_, options_.cancelled};
+    const float alpha = AlphaFor(kernels_.metric, options_.alpha);
+    Begin("insert", inserted, "vectors");
+    const InsertOptions insert{ef_construction_, m_, m_, alpha, options_.cancelled};
     HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
+    End("insert");
+    if (alpha > 1) {
+      Begin("refine", inserted, "vectors");
+      HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha, options_.cancelled, pool_, progress_));
+      End("refine");
+    }
     LinkDuplicates(equal_, *bottom_);
   }
   bottom_->DropUpperLayers();
-  End("insert");
   return absl::OkStatus();
 }
 
@@ -274,7 +284,7 @@ absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels) 
   for (const std::vector<NodeId>& group : equal_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  const InsertOptions insert{ef_construction_, 2 * m_, m_, options_.cancelled, &copies};
+  const InsertOptions insert{ef_construction_, 2 * m_, m_, AlphaFor(kernels.metric, options_.alpha), options_.cancelled, &copies};
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, pool_, progress_));
   LinkDuplicates(equal_, graph);
   return graph;

@@ -59,13 +59,18 @@ Quality MeasureL0(const std::string& path, const VectorFile& file, const std::ve
   return {static_cast<double>(found) / (n * kK), static_cast<double>(count.distances) / n};
 }
 
+/// A thousand rows that are not among the first kRows.
+std::vector<std::uint64_t> RowsBehind(const VectorFile& file) {
+  std::vector<std::uint64_t> rows;
+  for (std::uint64_t i = 0; i < 1000; ++i) rows.push_back(kRows + i * (file.n() - kRows) / 1000);
+  return rows;
+}
+
 TEST(Quality, L0IsAsGoodAsHnswlibs) {
   const SampleFolder folder;
   const VectorFile file = *VectorFile::Open(kSample);
   ASSERT_GE(file.n(), kRows + 1000u);
-  std::vector<std::uint64_t> queries;
-  for (std::uint64_t i = 0; i < 1000; ++i) queries.push_back(kRows + i * (file.n() - kRows) / 1000);
-
+  const std::vector<std::uint64_t> queries = RowsBehind(file);
   BuildOptions options;
   options.base = kSample;
   options.rows = kRows;
@@ -73,6 +78,7 @@ TEST(Quality, L0IsAsGoodAsHnswlibs) {
   options.m = kM;
   options.ef_construction = kEfConstruction;
   options.threads = 2;
+  options.alpha = 1;
   MustBuild(options);
 
   hnswlib::L2SpaceI space(file.dim());
@@ -91,6 +97,28 @@ TEST(Quality, L0IsAsGoodAsHnswlibs) {
     EXPECT_GE(ours.recall, theirs.recall - 0.006) << "ef " << ef << "; 10,000 answers: a standard error of up to 0.003 each";
     EXPECT_LE(ours.distances, 1.05 * theirs.distances) << "ef " << ef << ", and not by more work";
     EXPECT_GT(ours.recall, ef == 64 ? 0.99 : 0.85);
+  }
+}
+
+TEST(Quality, RefinedLinksLeadToMoreForLess) {
+  const SampleFolder folder;
+  const VectorFile file = *VectorFile::Open(kSample);
+  const std::vector<std::uint64_t> queries = RowsBehind(file);
+  BuildOptions options;
+  options.base = kSample;
+  options.rows = kRows;
+  options.threads = 2;
+  ASSERT_GT(options.alpha, 1);
+  options.out = folder / "refined.hmann";
+  MustBuild(options);
+  options.alpha = 1;
+  options.out = folder / "plain.hmann";
+  MustBuild(options);
+  for (const auto& [narrow, wide] : {std::pair{24u, 40u}, {40u, 70u}}) {
+    const Quality refined = MeasureL0(folder / "refined.hmann", file, queries, narrow),
+                  plain = MeasureL0(folder / "plain.hmann", file, queries, wide);
+    EXPECT_GE(refined.recall, plain.recall - 0.006) << "a beam of " << narrow << " beside one of " << wide;
+    EXPECT_LE(refined.distances, 0.95 * plain.distances);
   }
 }
 

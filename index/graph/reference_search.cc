@@ -39,7 +39,7 @@ class Reference {
       if (dials_.ef_l0 == 0) {
         width = std::min(dials_.ef_l1, n1_);
       } else if (dials_.pool) {
-        SearchL0(found, dials_.ef_l0);
+        SearchL0(found, dials_.ef_l0, dials_.reach);
       } else {
         found = RunBeams(found.Nearest(dials_.ef_l1));
         width = dials_.k;
@@ -74,11 +74,19 @@ class Reference {
     return {index_.kernels.one(query_, index_.row(id), index_.kernels.dim), id};
   }
 
-  /// The nearest unexpanded candidate among the nearest `ef`, marked as expanded; false if there is none.
-  static bool TakeNext(Scored& scored, std::size_t ef, NodeId* id) {
+  bool IsOutOfReach(const Scored& scored, DistanceKey key, float reach) const {
+    if (reach == 0 || scored.all.size() < dials_.k) return false;
+    const DistanceKey kth = std::next(scored.all.begin(), dials_.k - 1)->key;
+    return key > index_.kernels.ToKey(reach * index_.kernels.ToDistance(kth));
+  }
+
+  /// The nearest unexpanded candidate among the nearest `ef` and within `reach`, marked as expanded; false if there is none.
+  bool TakeNext(Scored& scored, std::size_t ef, NodeId* id, float reach = 0) {
     std::size_t place = 0;
     for (auto it = scored.all.begin(); it != scored.all.end() && place < ef; ++it, ++place) {
-      if (!scored.expanded.insert(it->id).second) continue;
+      if (scored.expanded.contains(it->id)) continue;
+      if (IsOutOfReach(scored, it->key, reach)) return false;
+      scored.expanded.insert(it->id);
       *id = it->id;
       return true;
     }
@@ -113,8 +121,8 @@ class Reference {
     return scored;
   }
 
-  void SearchL0(Scored& scored, std::size_t ef) {
-    for (NodeId id; TakeNext(scored, ef, &id);) {
+  void SearchL0(Scored& scored, std::size_t ef, float reach = 0) {
+    for (NodeId id; TakeNext(scored, ef, &id, reach);) {
       ++counters_.expanded_l0;
       ++counters_.slow_touches;
       counters_.rounds += id < n1_ ? 1 : 0;

@@ -27,6 +27,7 @@ struct ReferenceDials {
   std::uint32_t ef_l1 = 16;
   std::uint32_t ef_l0 = 64;
   bool pool = true;  ///< else beams
+  float reach = 0;   ///< of the pool: it ends at a candidate farther than this times the kth best; 0: it does not
 };
 
 /// Names as in the JSON of `hmann search`.

@@ -35,7 +35,7 @@ std::vector<std::byte> RandomRows(const Kernels& kernels, NodeId n, std::uint64_
 
 /// The heuristic as the paper words it, in double precision.
 std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::byte>& rows, NodeId node, std::vector<NodeId> candidates,
-                                 std::uint32_t most) {
+                                 std::uint32_t most, double alpha) {
   const auto distance = [&](NodeId a, NodeId b) {
     return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes, rows.data() + b * kernels.row_bytes,
                             kernels.dim)
@@ -44,15 +44,19 @@ std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::
   std::sort(candidates.begin(), candidates.end(),
             [&](NodeId a, NodeId b) { return distance(node, a) != distance(node, b) ? distance(node, a) < distance(node, b) : a < b; });
   std::vector<NodeId> kept;
-  for (NodeId candidate : candidates) {
-    const bool shadowed =
-        std::any_of(kept.begin(), kept.end(), [&](NodeId k) { return distance(candidate, k) < distance(candidate, node); });
-    if (!shadowed && kept.size() < most) kept.push_back(candidate);
+  for (const double factor : {1.0, alpha}) {
+    for (NodeId candidate : candidates) {
+      const bool shadowed = std::any_of(kept.begin(), kept.end(), [&](NodeId k) {
+        return k == candidate || factor * distance(candidate, k) < distance(candidate, node);
+      });
+      if (!shadowed && kept.size() < most) kept.push_back(candidate);
+    }
   }
   return kept;
 }
 
-TEST(SelectNeighbours, KeepsWhatTheDefinitionKeeps) {
+TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
+  NeighbourSelector selector;
   for (const DType dtype : {DType::kU8, DType::kI8, DType::kF32}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
       for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -68,15 +72,18 @@ TEST(SelectNeighbours, KeepsWhatTheDefinitionKeeps) {
           ids.push_back(id);
         }
         std::sort(candidates.begin(), candidates.end());
-        std::vector<NodeId> selected = {77};
-        SelectNeighbours(candidates, most, kernels, rows.data(), kernels.row_bytes, &selected);
-        EXPECT_EQ(selected, SelectSlowly(kernels, rows, 0, ids, most));
+        const LayerView layer{nullptr, n, 0, rows.data(), kernels.row_bytes, &kernels};
+        for (const float alpha : {1.0f, AlphaFor(metric, 1.25f)}) {
+          std::vector<NodeId> selected = {77};
+          selector.Select(candidates, most, alpha, layer, &selected);
+          EXPECT_EQ(selected, SelectSlowly(kernels, rows, 0, ids, most, alpha)) << alpha;
+        }
       }
     }
   }
 }
 
-TEST(SelectNeighbours, OnALineKeepsTheNextOnEachSide) {
+TEST(NeighbourSelector, OnALineKeepsTheNextOnEachSide) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   std::vector<std::byte> rows;
   for (int i = 0; i < 21; ++i) rows.push_back(static_cast<std::byte>(i));
@@ -86,14 +93,17 @@ TEST(SelectNeighbours, OnALineKeepsTheNextOnEachSide) {
   }
   std::sort(candidates.begin(), candidates.end());
   std::vector<NodeId> selected;
-  SelectNeighbours(candidates, 8, kernels, rows.data(), 1, &selected);
+  const LayerView line{nullptr, 21, 0, rows.data(), 1, &kernels};
+  NeighbourSelector().Select(candidates, 8, 1, line, &selected);
   EXPECT_THAT(selected, testing::ElementsAre(9, 11)) << "all others are nearer to one of these than to 10";
+  NeighbourSelector().Select(candidates, 8, 1.5f, line, &selected);
+  EXPECT_THAT(selected, testing::ElementsAre(9, 11, 4, 16)) << "the first whose way over these is not shorter by the factor";
 }
 
-TEST(SelectNeighbours, OfNoneIsNone) {
+TEST(NeighbourSelector, OfNoneIsNone) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   std::vector<NodeId> selected = {1, 2};
-  SelectNeighbours({}, 8, kernels, nullptr, 1, &selected);
+  NeighbourSelector().Select({}, 8, 1.2f, {nullptr, 0, 0, nullptr, 1, &kernels}, &selected);
   EXPECT_TRUE(selected.empty());
 }
 

@@ -9,6 +9,7 @@
 #include "index/graph/types.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
+#include "index/search/reach.h"
 
 namespace hmann {
 
@@ -26,7 +27,8 @@ struct NullWalkCounters {
 
 /// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
 /// from. One step reads the links of the nearest unexpanded candidate, the next the vectors of those of its neighbours that are new and
-/// live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of its beam is expanded.
+/// live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of its beam is expanded, or the
+/// nearest that is not is out of reach of the kth.
 ///
 /// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is one of width efSearchL0 per L1 candidate
 /// (Algorithm 3 in the reading of section 11.d), and a result list of its own receives all that the beams score: they crowd around the
@@ -41,9 +43,11 @@ class BestFirstWalk {
  public:
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
   /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
-  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr) {
+  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr,
+            Reach reach = {}) {
     Bind(index, query, scratch, counters);
     results_ = results;
+    reach_ = reach;
     NextCandidate();
   }
 
@@ -89,13 +93,14 @@ class BestFirstWalk {
     scratch_ = &scratch;
     counters_ = &counters;
     results_ = nullptr;
+    reach_ = {};
     scratch.batch.Reserve(index.records.max_links);
     if (wanted_.size() < index.records.max_links) wanted_.resize(index.records.max_links);
   }
 
   void NextCandidate() {
     Beam& beam = scratch_->beam;
-    if (!beam.HasNext(beam.width())) {
+    if (!beam.HasNext(beam.width()) || beam.key(beam.next()) > reach_.Limit(index_->kernels, beam)) {
       step_ = Step::kDone;
       wanted_size_ = 0;
       return;
@@ -147,7 +152,10 @@ class BestFirstWalk {
     }
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
-    for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    const DistanceKey limit = reach_.Limit(index_->kernels, scratch_->beam);
+    for (std::uint32_t i = 0; i < batch.size; ++i) {
+      if (batch.keys[i] <= limit) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    }
     if (results_ != nullptr) {
       for (std::uint32_t i = 0; i < batch.size; ++i) results_->InsertUnique(batch.keys[i], batch.ids[i]);
     }
@@ -166,6 +174,7 @@ class BestFirstWalk {
   LayerScratch* scratch_ = nullptr;
   WalkCounterType* counters_ = nullptr;
   Beam* results_ = nullptr;
+  Reach reach_;
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0;
   Step step_ = Step::kDone;

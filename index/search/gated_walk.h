@@ -48,8 +48,8 @@ class HubDistances {
 /// records (vector and links: one read each) of the `width` best that were not read, replaces estimates by exact distances and scores the
 /// neighbours: by sketch, or exactly if they are promoted. It ends when the first ef_l0 of the pool are read. Before the first round, all
 /// members of the nearest `cells` hubs are scored, from sequential sketches. A node is not read once estimate - stop * error is above the
-/// kth exact distance. ef_l0 = 0: no walk along links; the members of cells alone are candidates, and what `stop` leaves of them is read.
-/// Answers are ordered by exact distances only.
+/// kth exact distance, and the walk ends at the first that is out of reach of it. ef_l0 = 0: no walk along links; the members of cells
+/// alone are candidates, and what `stop` leaves of them is read. Answers are ordered by exact distances only.
 ///
 /// Sketches are those of the nodes, by hub and in fast memory, or those of the links of a record, centred on the record's own vector and
 /// read with it. The latter know no cells and no `stop`; a node that several records link to is estimated from each until an estimate of
@@ -68,6 +68,7 @@ class GatedWalk {
     k_ = options.k;
     width_ = options.width;
     stop_ = options.stop;
+    reach_ = {options.reach, k_};
     follows_links_ = options.ef_l0 > 0;
     slack_ = index.kernels.dtype == DType::kF32 || index.kernels.metric == Metric::kCosine ? 0.0f : 1.0f;
     sketch_query_.Prepare(*index.sketcher, query);
@@ -84,6 +85,7 @@ class GatedWalk {
     window_ = follows_links_ ? static_cast<std::uint32_t>(options.ef_l0) : std::max(kCandidates, 4 * k_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links_ ? found.Reopen(window_) : found.Reset(window_);
+    limit_ = reach_.Limit(index.kernels, results_);
     if (index.cells != nullptr) ScoreCells();
     NextRound();
   }
@@ -118,8 +120,10 @@ class GatedWalk {
     wanted_keys_.clear();
     Beam& pool = scratch_->beam;
     const DistanceKey bound = Bound();
+    limit_ = reach_.Limit(index_->kernels, results_);
     while (wanted_.size() < width_ && pool.HasNext(window_)) {
       const DistanceKey key = pool.key(pool.next());
+      if (key > limit_) break;
       const NodeId id = pool.PopNext();
       if (id >= index_->n1() && !IsWorthARead(id, bound)) continue;
       wanted_.push_back(id);
@@ -191,16 +195,16 @@ class GatedWalk {
     }
   }
 
-  /// Estimates above it cannot enter the pool.
+  /// Estimates above it cannot enter the pool, or are out of reach.
   float BoundDistance() const {
-    const DistanceKey bound = scratch_->beam.bound();
+    const DistanceKey bound = std::min(scratch_->beam.bound(), limit_);
     return bound == ~DistanceKey{0} ? std::numeric_limits<float>::max() : index_->kernels.ToDistance(bound) + slack_;
   }
 
   /// A candidate. From cells it may come twice, as member and as guest; a neighbour `is_new`, the visited set has seen to that.
   void Offer(float estimate, NodeId id, bool is_new) {
     const DistanceKey key = index_->kernels.ToKey(estimate);
-    if (key > scratch_->beam.bound() || (!is_new && scratch_->visited.Contains(id))) return;
+    if (key > std::min(scratch_->beam.bound(), limit_) || (!is_new && scratch_->visited.Contains(id))) return;
     if (scratch_->beam.Insert(key, id) && !is_new) scratch_->visited.Insert(id);
   }
 
@@ -243,7 +247,7 @@ class GatedWalk {
     }
     for (std::uint32_t i = 0; i < first_hub; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
-      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+      if (batch.keys[i] <= limit_) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
     }
     for (std::size_t i = 0; i < new_places_.size(); ++i) {
       hubs_.Set(new_places_[i], index_->kernels.ToDistance(batch.keys[first_hub + i]));
@@ -308,7 +312,7 @@ class GatedWalk {
     if constexpr (WalkCounterType::kCounts) counters_->total.distances_fast += batch.size;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
-      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+      if (batch.keys[i] <= limit_) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
     }
   }
 
@@ -357,7 +361,9 @@ class GatedWalk {
   WalkCounterType* counters_ = nullptr;
   std::uint32_t k_ = 0, width_ = 0, window_ = 0;
   float stop_ = -1;
-  float slack_ = 0;  ///< that an integer key may round off
+  Reach reach_;
+  DistanceKey limit_ = 0;  ///< of this round: keys above it are out of reach
+  float slack_ = 0;        ///< that an integer key may round off
   bool follows_links_ = true;
   SketchQuery sketch_query_;
   HubDistances hubs_;

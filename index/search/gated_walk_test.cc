@@ -32,6 +32,7 @@ class ReferenceGated {
       results_.insert(entry);
       if (options_.ef_l0 > 0) Keep(entry);
     }
+    limit_ = Limit();
     std::vector<NodeId> hubs;
     for (std::size_t i = 0; i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.cells)); ++i) hubs.push_back(w[i].second);
     for (const NodeId hub : hubs) {
@@ -65,22 +66,33 @@ class ReferenceGated {
     estimator_.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
     return {estimate, error};
   }
+  DistanceKey Limit() const {
+    if (options_.reach == 0 || results_.size() < options_.k) return ~DistanceKey{0};
+    const DistanceKey kth = std::next(results_.begin(), options_.k - 1)->first;
+    return placed_.kernels.ToKey(options_.reach * placed_.kernels.ToDistance(kth));
+  }
   void Keep(const Entry& entry) {
     pool_.insert(entry);
     if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
   }
-  void Offer(NodeId id) { Keep({placed_.kernels.ToKey(Estimate(id).first), id}); }
+  void Offer(NodeId id) {
+    const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
+    if (entry.first <= limit_) Keep(entry);
+  }
   void OfferOfCell(NodeId id) {
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
-    if (pool_.count(entry) > 0) return;
+    if (entry.first > limit_ || pool_.count(entry) > 0) return;
     Keep(entry);
     if (pool_.count(entry) > 0) met_.insert(id);
   }
   bool Round() {
     std::vector<Entry> wanted;
+    limit_ = Limit();
     const DistanceKey bound = results_.size() < options_.k ? ~DistanceKey{0} : std::next(results_.begin(), options_.k - 1)->first;
     for (auto at = pool_.begin(); at != pool_.end() && wanted.size() < options_.width; ++at) {
-      if (!done_.insert(at->second).second) continue;
+      if (done_.count(at->second) > 0) continue;
+      if (at->first > limit_) break;
+      done_.insert(at->second);
       if (at->second >= placed_.n1() && options_.stop >= 0 && bound != ~DistanceKey{0}) {
         const auto [estimate, error] = Estimate(at->second);
         if (placed_.kernels.ToKey(estimate - options_.stop * error) > bound) continue;
@@ -133,6 +145,7 @@ class ReferenceGated {
         float estimate;
         estimator_.Estimate(&sketch, &from, 1, &estimate, nullptr);
         const Entry offered(placed_.kernels.ToKey(estimate), link);
+        if (offered.first > limit_) continue;
         Keep(offered);
         if (pool_.count(offered) > 0) met_.insert(link);
       }
@@ -150,6 +163,7 @@ class ReferenceGated {
   const SearchOptions options_;
   SketchQuery estimator_;
   std::size_t window_ = 0;
+  DistanceKey limit_ = 0;
   bool by_edge_ = false;
   std::set<Entry> pool_, results_;
   std::set<NodeId> met_, done_;
@@ -202,15 +216,20 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
           for (const float stop : {-1.0f, 0.0f, 1.5f}) {
             SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " assign ",
                                       assign, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ", stop));
-            ExpectReference(index, query++,
-                            {.k = 10,
-                             .ef_l1 = 12,
-                             .ef_l0 = ef_l0,
-                             .walk = Walk::kGated,
-                             .cells = cells,
-                             .width = 1 + static_cast<std::uint32_t>(query % 9),
-                             .stop = stop});
-            if (testing::Test::HasFailure()) return;
+            for (const float reach : {0.0f, 1.0f, 1.3f}) {
+              if (reach > 0 && metric == Metric::kInnerProduct) continue;
+              SCOPED_TRACE(absl::StrCat("reach ", reach));
+              ExpectReference(index, query++,
+                              {.k = 10,
+                               .ef_l1 = 12,
+                               .ef_l0 = ef_l0,
+                               .walk = Walk::kGated,
+                               .cells = cells,
+                               .width = 1 + static_cast<std::uint32_t>(query % 9),
+                               .stop = stop,
+                               .reach = reach});
+              if (testing::Test::HasFailure()) return;
+            }
           }
         }
       }
@@ -237,7 +256,10 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
           for (const std::uint32_t width : {1u, 3u, 8u, 64u}) {
             SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " bits ", bits,
                                       ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
-            ExpectReference(index, query++, {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = Walk::kGated, .width = width});
+            for (const float reach : {0.0f, 1.3f}) {
+              if (reach > 0 && metric == Metric::kInnerProduct) continue;
+              ExpectReference(index, query++, {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = Walk::kGated, .width = width, .reach = reach});
+            }
             if (testing::Test::HasFailure()) return;
           }
         }

@@ -1,6 +1,7 @@
 #include "index/search/options.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -54,6 +55,9 @@ absl::Status SearchOptions::Validate(std::uint64_t n) const {
   if (!(stop == -1 || (stop >= 0 && stop <= 1e6f))) {
     return absl::InvalidArgumentError(absl::StrCat("stop: expected 0 to 1e6, found ", stop));
   }
+  if (!(reach == -1 || reach == 0 || (reach >= 1 && reach <= 1e6f))) {
+    return absl::InvalidArgumentError(absl::StrCat("reach: expected 0, or 1 to 1e6, found ", reach));
+  }
   if (query_threads < 1 || query_threads > 64) {
     return absl::InvalidArgumentError(absl::StrCat("query_threads: expected 1 to 64, found ", query_threads));
   }
@@ -62,6 +66,19 @@ absl::Status SearchOptions::Validate(std::uint64_t n) const {
 
 namespace {
 
+/// Width in L0 of a walk that `reach` ends: what the hardest queries may take.
+constexpr std::int64_t kMostOfReach = 200;
+
+/// Where the user leaves open how long a walk goes on, and nothing else ends it. The more neighbours are asked for, the less far beyond the
+/// last of them lies what leads to one: on 1M SIFT vectors 1.45, 1.18 and 1.07 give a recall of about 0.97 for k = 1, 10 and 100.
+void ResolveReach(const SearchContext& context, bool has_other_end, SearchOptions& options) {
+  const bool is_open = options.ef_l0 < 0;
+  if (options.reach < 0) {
+    options.reach = is_open && !has_other_end && context.has_ratios ? 1 + 0.45f * std::pow(static_cast<float>(options.k), -0.4f) : 0;
+  }
+  if (is_open && options.reach > 0) options.ef_l0 = std::max(kMostOfReach, 4 * static_cast<std::int64_t>(options.k));
+}
+
 /// The gated walk's dials where the user gave none.
 void ResolveGated(const SearchContext& context, SearchOptions& options) {
   const auto n1 = static_cast<std::int64_t>(context.n1);
@@ -69,6 +86,7 @@ void ResolveGated(const SearchContext& context, SearchOptions& options) {
   if (options.cells < 0) options.cells = context.block_tier && context.has_cells ? std::max<std::int64_t>(128, 4 * options.k) : 0;
   options.cells = std::min(options.cells, n1);
   if (options.ef_l1 == 0) options.ef_l1 = std::max<std::uint32_t>({16, options.k, static_cast<std::uint32_t>(options.cells / 2)});
+  ResolveReach(context, options.cells > 0, options);
   if (options.ef_l0 < 0)
     options.ef_l0 = options.cells > 0 ? std::max<std::int64_t>(30, 2 * options.k) : std::max<std::int64_t>(48, 3 * options.k);
   if (options.ef_l0 > 0) options.ef_l0 = std::max<std::int64_t>(options.ef_l0, options.k);
@@ -96,6 +114,11 @@ SearchOptions SearchOptions::Resolved(const SearchContext& context) const {
 
 void SearchOptions::ResolveUngated(const SearchContext& context) {
   const bool pool = walk == Walk::kPool;
+  if (pool) {
+    ResolveReach(context, false, *this);
+  } else {
+    reach = 0;
+  }
   if (ef_l1 == 0) ef_l1 = pool ? 4 : std::max(32u, 4 * k);
   if (ef_l0 < 0) ef_l0 = pool ? std::max(64u, 2 * k) : 2;
   if (ef_l0 == 0) {
@@ -110,6 +133,9 @@ void SearchOptions::ResolveUngated(const SearchContext& context) {
 }
 
 absl::Status SearchOptions::CheckWalk(const SearchContext& context) const {
+  if (reach > 0 && !context.has_ratios) {
+    return absl::FailedPreconditionError("reach: expected 0, since inner products have either sign and no multiples of a distance");
+  }
   if (walk != Walk::kGated) return absl::OkStatus();
   if (!context.has_sketches) {
     return absl::FailedPreconditionError(

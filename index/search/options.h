@@ -38,6 +38,7 @@ struct SearchContext {
   bool has_cells = false;   ///< sketches are by hub, not by link
   bool block_tier = false;  ///< L0 is read from a device
   bool far = false;         ///< L0 is farther than DRAM
+  bool has_ratios = true;   ///< no distance is negative: one may be a multiple of another
 };
 
 /// The dials of one query.
@@ -49,6 +50,11 @@ struct SearchOptions {
   std::int64_t cells = -1;  ///< gated: cells that are scored before the first read; -1: a sensible default
   std::uint32_t width = 0;  ///< gated: records that a round reads; 0: a sensible default
   float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
+  /// pool, gated: no candidate is expanded that is farther than `reach` times the kth best so far (L2: squared), so that each query takes
+  /// the effort that it needs, at most ef_l0. 0: ef_l0 alone says when to end; -1: a sensible default where ef_l0 is left open, else 0.
+  /// 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the pool reads 14 / 23 % less, the gated walk 13 / 27 %, and the worst
+  /// twentieth of the queries has better answers. With cells it gains nothing beside `stop`, and is off unless asked for.
+  float reach = -1;
   Prefetch prefetch = Prefetch::kRound;  ///< what measured best on two cores; see Prefetch
   std::uint32_t query_threads = 1;       ///< Thr: threads of one query in L0 (`beams` only)
 
@@ -56,7 +62,7 @@ struct SearchOptions {
   absl::Status Validate(std::uint64_t n) const;
   /// The same with every default filled in, and widths raised to hold k (section 11.f of the readings).
   SearchOptions Resolved(const SearchContext& context) const;
-  /// Of resolved options. Errors: FAILED_PRECONDITION for the gated walk on an index without sketches.
+  /// Of resolved options. Errors: FAILED_PRECONDITION for the gated walk on an index without sketches, and for `reach` with inner products.
   absl::Status CheckWalk(const SearchContext& context) const;
   /// Validate, Resolved and CheckWalk. Errors: theirs.
   absl::StatusOr<SearchOptions> CheckedFor(const SearchContext& context) const;

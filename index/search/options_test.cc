@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hmann {
 namespace {
 
@@ -39,6 +41,30 @@ TEST(SearchOptions, WidthsAreRaisedToHoldK) {
   EXPECT_EQ(resolved(101, 8, 0, Walk::kBeams).ef_l0, 101) << "more than L1 has: L0 is searched after all";
   EXPECT_EQ(resolved(10, 5000, 5000, Walk::kPool).ef_l1, 100u) << "no wider than the layer";
   EXPECT_EQ(resolved(10, 5000, 5000, Walk::kPool).ef_l0, 1000);
+}
+
+TEST(SearchOptions, ReachEndsAWalkWhereNothingElseIsSaid) {
+  const SearchContext dram{.n = 1000000, .n1 = 160000, .has_sketches = true, .has_cells = true};
+  SearchContext disk = dram, ip = dram;
+  disk.block_tier = true;
+  ip.has_ratios = false;
+  const auto reach = [](const SearchOptions& options, const SearchContext& context) { return options.Resolved(context).reach; };
+  EXPECT_GT(reach({}, dram), 1);
+  EXPECT_GT(reach({.k = 1}, dram), reach({.k = 10}, dram));
+  EXPECT_GT(reach({.k = 10}, dram), reach({.k = 100}, dram));
+  EXPECT_GT(reach({.walk = Walk::kGated}, dram), 1);
+  EXPECT_EQ(reach({.walk = Walk::kGated}, disk), 0) << "cells have `stop`";
+  EXPECT_EQ(reach({.walk = Walk::kBeams}, dram), 0);
+  EXPECT_EQ(reach({.walk = Walk::kBeams, .reach = 2}, dram), 0);
+  EXPECT_EQ(reach({.ef_l0 = 64}, dram), 0) << "a width that is given is the effort";
+  EXPECT_EQ(reach({.ef_l0 = 64, .reach = 1.5f}, dram), 1.5f);
+  EXPECT_EQ(reach({.reach = 0}, dram), 0);
+  EXPECT_EQ(reach({}, ip), 0);
+  for (const float given : {-1.0f, 1.3f}) {
+    EXPECT_GT(SearchOptions{.reach = given}.Resolved(dram).ef_l0, SearchOptions{.reach = 0}.Resolved(dram).ef_l0) << "room for the hardest";
+  }
+  EXPECT_EQ(SearchOptions{.reach = 2}.CheckedFor(ip).status().code(), absl::StatusCode::kFailedPrecondition);
+  for (const float wrong : {0.5f, -0.5f, 2e6f, std::nanf("")}) EXPECT_FALSE(SearchOptions{.reach = wrong}.Validate(100).ok()) << wrong;
 }
 
 TEST(SearchOptions, LimitsAreInclusive) {

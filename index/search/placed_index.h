@@ -41,7 +41,9 @@ struct PlacedIndex {
   std::uint64_t migration_bytes = 0;    ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
-  SearchContext Context() const { return {layers.n(), n1(), sketcher != nullptr, cells != nullptr, blocks != nullptr, far}; }
+  SearchContext Context() const {
+    return {layers.n(), n1(), sketcher != nullptr, cells != nullptr, blocks != nullptr, far, kernels.metric != Metric::kInnerProduct};
+  }
   const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   /// Of the longest record: that of an unpromoted node.

@@ -45,7 +45,8 @@ void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_
   const Result found = MustSearch(runner, query, options);
   const ReferenceIndex reference = index.Reference();
   const ReferenceAnswer expected = ReferenceSearch(
-      reference, stored.data(), {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool});
+      reference, stored.data(),
+      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool, std::max(options.reach, 0.0f)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -75,6 +76,11 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
                                     ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
+          if (walk == Walk::kBeams || !index.placed().Context().has_ratios) continue;
+          for (const float reach : {1.0f, 1.3f, 2.5f}) {
+            options.reach = reach;
+            ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options)) << "reach " << reach;
+          }
         }
       }
     }

@@ -83,6 +83,9 @@ class UpperWalk {
   }
 
  private:
+  /// Candidates of L1 that are kept for a walk which `reach` ends.
+  static constexpr std::uint32_t kKeptWithReach = 64;
+
   enum class Stage { kDescend, kScoreDescent, kGather, kScore, kDone };
 
   void OpenLayer(std::uint32_t layer, NodeId entry) {
@@ -95,9 +98,13 @@ class UpperWalk {
       stage_ = Stage::kDescend;
       return;
     }
-    // A pool keeps what L1 scored beyond its efSearchL1 candidates: it costs nothing and spares L0 the distances.
+    // A pool keeps what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `reach` ends the walk, efSearchL0 is
+    // for the hardest queries alone, and a beam of that width would cost every query a tenth of its time.
     std::uint32_t width = options_->ef_l1;
-    if (options_->walk != Walk::kBeams) width = std::max(width, static_cast<std::uint32_t>(options_->ef_l0));
+    if (options_->walk != Walk::kBeams) {
+      const auto ef_l0 = static_cast<std::uint32_t>(options_->ef_l0);
+      width = std::max(width, options_->reach > 0 ? std::min(ef_l0, std::max(kKeptWithReach, options_->k)) : ef_l0);
+    }
     if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
     scratch_->batch.Reserve(view.max_degree);
     OpenBeam(view, query_, entry, width, *scratch_, observer);

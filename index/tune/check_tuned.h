@@ -10,7 +10,7 @@
 
 namespace hmann {
 
-/// Predicted against measured mean times: |predicted / measured - 1|.
+/// How far times are off: |predicted / measured - 1|, or of the same setting measured twice |first / second - 1|. Of settings never run.
 struct ModelError {
   double median = 0, p95 = 0, worst = 0;
 };
@@ -34,8 +34,11 @@ struct TuningCheck {
   /// Settings that the tuner ran: median of their time now over their time then, less 1. The machine's doing, not the model's.
   double drift = 0;
   ModelError work_model_less_drift;  ///< with predictions times 1 + drift
-  double same_again = 0;             ///< median of |one half of the rounds / the other half - 1|: what equal settings differ by
-  double pruned = 0;                 ///< share of the grid that was not run
+  ModelError same_again;             ///< one half of the rounds against the other: below that, an error of a model means nothing
+  /// The setting that the model misses most, drift taken off, and the means of its rounds.
+  std::size_t worst = 0;
+  double worst_low_us = 0, worst_high_us = 0;
+  double pruned = 0;  ///< share of the grid that was not run
   std::vector<ChoiceCheck> choices;
 };
 
@@ -43,11 +46,16 @@ struct TuningCheckOptions {
   std::uint64_t queries = 0;         ///< of the test set
   std::uint64_t most_queries = 600;  ///< of each setting
   int rounds = 4;                    ///< alternating over the whole grid
+  double seconds = 300;              ///< for these rounds, about: where that is too little, with fewer queries
   std::function<void()> progress;    ///< called before each run; may be empty
 };
 
-/// Runs the whole grid on queries that the tuner has not seen, then the chosen and the best few of each target again, alternating, and
-/// compares. Errors: those of `measure`, INVALID_ARGUMENT without queries.
+/// Runs the whole grid on queries that the tuner has not seen; those that seem predicted worst again, since a few of so many are measured
+/// badly; then the chosen and the best few of each target, alternating; and compares. Errors: those of `measure`, INVALID_ARGUMENT without
+/// queries.
 absl::StatusOr<TuningCheck> CheckTuned(const Tuned& tuned, const Measure& measure, const TuningCheckOptions& options);
+
+/// About how often CheckTuned will call `measure`.
+std::uint64_t MostCheckRuns(const Tuned& tuned, const TuningCheckOptions& options);
 
 }  // namespace hmann

@@ -33,6 +33,22 @@ class Grid {
     }
   }
 
+  void Reaching() {
+    for (const float reach : Reaches()) {
+      for (const std::uint32_t ef_l1 : {1u, 4u, 16u}) Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = Walk::kPool, .reach = reach});
+    }
+  }
+
+  void ReachingGated() {
+    for (const float reach : Reaches()) {
+      for (const std::uint32_t width : {4u, 8u, 16u}) {
+        for (const std::uint32_t ef_l1 : {8u, 32u}) {
+          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = Walk::kGated, .cells = 0, .width = width, .reach = reach});
+        }
+      }
+    }
+  }
+
   void Beams() {
     for (const std::uint32_t ef_l1 : Geometric(8, 64 + 8 * Most() / 16, 1.5)) {
       for (const std::int64_t ef_l0 : {1, 2, 4}) {
@@ -76,6 +92,14 @@ class Grid {
   double Least() const { return options_.k == 1 ? 4 : options_.k; }
   double Most() const { return std::max(1000.0, 10.0 * options_.k); }
 
+  /// Wide enough for `reach` to have the last word.
+  std::int64_t Cap() const { return static_cast<std::int64_t>(Most()); }
+  static std::vector<float> Reaches() {
+    std::vector<float> reaches;
+    for (float beyond = 0.02f; beyond < 0.8f; beyond *= 1.25f) reaches.push_back(1 + beyond);
+    return reaches;
+  }
+
   void AddGated(std::uint32_t ef_l1, std::int64_t ef_l0, std::int64_t cells, std::uint32_t width, float stop) {
     Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = cells, .width = width, .stop = stop});
   }
@@ -85,14 +109,14 @@ class Grid {
     const SearchOptions setting = dials.Resolved(options_.context);
     // Resolved may have turned to another walk where the asked for one cannot fill k.
     if (setting.walk != dials.walk || !setting.Validate(options_.context.n).ok()) return;
-    const auto key =
-        std::tuple(setting.walk, setting.ef_l1, setting.ef_l0, setting.cells, setting.width, setting.stop, setting.query_threads);
+    const auto key = std::tuple(setting.walk, setting.ef_l1, setting.ef_l0, setting.cells, setting.width, setting.stop, setting.reach,
+                                setting.query_threads);
     if (seen_.insert(key).second) settings_.push_back(setting);
   }
 
   const DialGridOptions& options_;
   std::vector<SearchOptions> settings_;
-  std::set<std::tuple<Walk, std::uint32_t, std::int64_t, std::int64_t, std::uint32_t, float, std::uint32_t>> seen_;
+  std::set<std::tuple<Walk, std::uint32_t, std::int64_t, std::int64_t, std::uint32_t, float, float, std::uint32_t>> seen_;
 };
 
 double SquaredDistance(const Surface::Point& a, const Surface::Point& b) {
@@ -106,8 +130,10 @@ double SquaredDistance(const Surface::Point& a, const Surface::Point& b) {
 std::vector<SearchOptions> DialGrid(const DialGridOptions& options) {
   Grid grid(options);
   grid.Pool();
+  if (options.context.has_ratios) grid.Reaching();
   if (options.context.n1 > 0) grid.Beams();
   if (options.context.has_sketches) grid.Gated();
+  if (options.context.has_sketches && options.context.has_ratios) grid.ReachingGated();
   if (options.context.has_cells) grid.Cells();
   return grid.Take();
 }
@@ -115,19 +141,21 @@ std::vector<SearchOptions> DialGrid(const DialGridOptions& options) {
 std::size_t DialFamily(const SearchOptions& resolved) {
   switch (resolved.walk) {
     case Walk::kBeams:
-      return 1;
+      return resolved.query_threads > 1 ? kThreadedFamily : 1;
     case Walk::kGated:
       if (resolved.ef_l0 == 0) return 2;
+      if (resolved.reach > 0) return 8;
       if (resolved.cells > 0) return 3;
       return resolved.stop < 0 ? 4 : 5;
     default:
-      return 0;
+      return resolved.reach > 0 ? 7 : 0;
   }
 }
 
 Surface::Point DialPoint(const SearchOptions& resolved) {
   const auto log = [](double value) { return std::log2(value); };
   Surface::Point point = {log(1.0 + resolved.ef_l1), log(1.0 + static_cast<double>(resolved.ef_l0))};
+  if (resolved.reach > 0) point.push_back(log(static_cast<double>(resolved.reach) - 1));
   if (resolved.walk != Walk::kGated) return point;
   point.push_back(log(1.0 + static_cast<double>(resolved.cells)));
   point.push_back(log(resolved.width));
@@ -142,6 +170,7 @@ std::string DescribeDials(const SearchOptions& resolved) {
     absl::StrAppend(&text, " cells ", resolved.cells, " width ", resolved.width);
     if (resolved.stop >= 0) absl::StrAppend(&text, " stop ", resolved.stop);
   }
+  if (resolved.reach > 0) absl::StrAppend(&text, " reach ", resolved.reach);
   if (resolved.query_threads > 1) absl::StrAppend(&text, " query_threads ", resolved.query_threads);
   return text;
 }

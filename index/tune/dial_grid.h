@@ -16,15 +16,19 @@ struct DialGridOptions {
 };
 
 /// Settings of all dials that are worth a look on such an index: every walk that it can run, each dial in geometric steps (the one that
-/// recall hangs on in steps of 1.25 or 1.5). Resolved, distinct, in a fixed order; about 950 on an index with sketches.
+/// recall hangs on in steps of 1.25 or 1.5). Resolved, distinct, in a fixed order; about 1,050 on an index with sketches.
 std::vector<SearchOptions> DialGrid(const DialGridOptions& options);
 
 /// Settings of one family differ by degrees: their work and recall lie on one smooth surface. 0 to kDialFamilies - 1.
-constexpr std::size_t kDialFamilies = 6;
+constexpr std::size_t kDialFamilies = 9;
 std::size_t DialFamily(const SearchOptions& resolved);
 
-/// A setting as a point of its family: the logarithms (base 2) of its dials; `stop` in half units. Without query_threads, which change the
-/// time alone.
+/// Of queries with several threads: what they take hangs on how soon the kernel wakes threads, which is now one time and now three; their
+/// work foretells it badly.
+constexpr std::size_t kThreadedFamily = 6;
+
+/// A setting as a point of its family: the logarithms (base 2) of its dials, of `reach` less 1; `stop` in half units. Without
+/// query_threads, which change the time alone.
 Surface::Point DialPoint(const SearchOptions& resolved);
 
 /// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 width 8 stop 1.5".

@@ -1,7 +1,6 @@
 #include "index/tune/placement_choices.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,13 +15,14 @@ namespace hmann {
 namespace {
 
 /// Shares of L0's records that a static cache may hold.
-constexpr std::array<double, 20> kCachedShares = {0,   0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25,
-                                                  0.3, 0.35, 0.4,  0.45, 0.5,  0.6,  0.7, 0.8,  0.9, 1};
+constexpr double kCachedShares[] = {0,   0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25,
+                                    0.3, 0.35, 0.4,  0.45, 0.5,  0.6,  0.7, 0.8,  0.9, 1};
 constexpr double kRateStep = 1.02;
-constexpr double kFewestPromoted = 0.001, kMostPromoted = 0.8;
-/// What a record from the cache costs besides its lines: a search of 1M SIFT vectors with 438 hits took 100 us longer than without a cache
-/// in two of three alternations, 69 us in the third.
+constexpr double kFewestPromoted = 0.001, kMostPromoted = 0.8, kFewestHubs = 0.0015;
+/// What a record from the cache costs besides its lines: 438 hits on 1M SIFT vectors took 100, 100 and 69 us more than none.
 constexpr double kCacheHitNs = 230;
+/// What a node costs besides distances and lines: 1M SIFT vectors in DRAM took 38 us (pool) and 66 to 72 us (gated), 24 and 50 for those.
+constexpr double kPoolNodeNs = 250, kGatedNodeNs = 330;
 /// Loads of a batch of fast memory that are under way at once.
 constexpr double kFastLoads = 8;
 
@@ -101,7 +101,6 @@ class Planner {
   }
 
   std::uint64_t reserve() const { return reserve_; }
-
   /// One structure, with the groups of its placement.
   struct Candidate {
     PlanStructure structure;
@@ -166,7 +165,8 @@ class Planner {
     const double lines = Lines(made.structure.bits == 0 ? made.header.row_bytes : records.CodesEnd(made.structure.n1));
     const double width = counts.slow_reads / counts.rounds;
     const double waits = 1 - std::pow(hits, width);  // of a round, whose records are not all in the cache
-    double ns = counts.slow_reads * distance_ns_;
+    const double nodes_ns = made.structure.bits == 0 ? counts.rounds * kPoolNodeNs : counts.slow_reads * kGatedNodeNs;
+    double ns = counts.slow_reads * distance_ns_ + nodes_ns;
     ns += hits * counts.slow_reads * ((cached > 0 ? kCacheHitNs : 0) + lines * NsPerLine(fast_.memory, kFastLoads));
     if (waits > 0) ns += counts.rounds * waits * tier.BatchNs(width * (1 - hits) / waits, lines);
     return ns;
@@ -268,9 +268,10 @@ std::vector<NodeId> PromotedCounts(const PlanRequest& request) {
 std::vector<PlanStructure> Structures(const PlanRequest& request) {
   if (request.finished.has_value()) return {*request.finished};
   std::vector<PlanStructure> structures;
+  const double few = kFewestHubs * static_cast<double>(request.shape.n);  // nobody has counted the reads with fewer hubs
   for (const NodeId n1 : PromotedCounts(request)) {
     for (std::uint32_t bits = 0; bits <= 4; ++bits) {
-      if (request.bits.has_value() && bits != *request.bits) continue;
+      if (request.bits.has_value() ? bits != *request.bits : bits > 0 && n1 < few && !request.promote.has_value()) continue;
       for (std::uint32_t assign = 1; assign <= 2; ++assign) {
         if (request.assign.has_value() && bits > 0 ? assign != *request.assign : bits == 0 && assign == 2) continue;
         if (n1 >= assign) structures.push_back({n1, bits, assign, CodePlace::kHub});

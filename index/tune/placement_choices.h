@@ -43,9 +43,8 @@ struct AccessCounts {
   double rounds = 0;      ///< dependent steps in which they are read
 };
 
-/// What is known of an index of n vectors before it is made. From the prototype's counts on 1M SIFT vectors and the disk runs of the
-/// README; over the share of promoted nodes as its reads went from 10 to 16 %, over n by its logarithm. Counts of 1 and 3 bits with cells
-/// lie between measured ones.
+/// What is known of an index of n vectors before it is made: counts of 1M SIFT vectors and how they go with the share of promoted nodes and
+/// with n, as far as that was measured (access_counts.cc has the tables). Counts of 1 and 3 bits with cells lie between measured ones.
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure);
 
 /// The share of slow reads that a cache answers which holds the records with the most links to them. Promoted nodes, being those of highest

@@ -20,8 +20,13 @@ struct SyntheticIndex {
 
   static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_sketches = true, .has_cells = true}; }
 
+  /// Of L0: what `reach` lets a query of middling hardness keep, where it is set.
+  static double WidthInL0(const SearchOptions& dials) {
+    return dials.reach > 0 ? 600 * (static_cast<double>(dials.reach) - 1) : static_cast<double>(dials.ef_l0);
+  }
+
   static double Logit(const SearchOptions& dials) {
-    const auto ef_l0 = static_cast<double>(dials.ef_l0);
+    const double ef_l0 = WidthInL0(dials);
     double reach = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
     if (dials.walk == Walk::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
     if (dials.walk == Walk::kGated) {
@@ -32,7 +37,8 @@ struct SyntheticIndex {
   }
 
   static Counters Work(const SearchOptions& dials) {
-    const auto ef_l0 = static_cast<double>(dials.ef_l0), ef_l1 = static_cast<double>(dials.ef_l1);
+    const double ef_l0 = WidthInL0(dials);
+    const auto ef_l1 = static_cast<double>(dials.ef_l1);
     double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, sketches = 0, rounds = ef_l0 + 5;
     if (dials.walk == Walk::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
     if (dials.walk == Walk::kGated) {

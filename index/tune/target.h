@@ -17,6 +17,10 @@ struct Target {
 /// it is the mean that decides; with a few, the bound. Half of what other queries of the same kind may miss the target by.
 constexpr double kRecallSlack = 0.0025;
 
+/// So far must a measured mean time lie below a latency target. Of many settings within a time the one of highest recall is likely one
+/// that was measured a little too fast.
+constexpr double kLatencyMargin = 0.03;
+
 /// A setting as a target sees it.
 struct Offer {
   double mean_us = 0;

@@ -37,6 +37,7 @@ Json ToJson(const TunedSetting& setting) {
           {"cells", dials.cells},
           {"width", dials.width},
           {"stop", Rounded(static_cast<double>(dials.stop))},
+          {"reach", Rounded(static_cast<double>(dials.reach))},
           {"query_threads", dials.query_threads},
           {"recall", Rounded(setting.recall)},
           {"recall_low", Rounded(setting.recall_low)},
@@ -115,7 +116,7 @@ TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint
   TunedSetting setting;
   Reader reader(object, where, status);
   std::string walk;
-  double stop = -1;
+  double stop = -1, reach = -1;
   SearchOptions& dials = setting.options;
   reader.Text("walk", walk);
   reader.Whole("ef_l1", 1, kMaxEf, dials.ef_l1);
@@ -123,6 +124,7 @@ TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint
   reader.Whole("cells", -1, kMaxEf, dials.cells);
   reader.Whole("width", 0, kMaxWidth, dials.width);
   reader.Number("stop", -1, 1e6, stop);
+  reader.Number("reach", -1, 1e6, reach);
   reader.Whole("query_threads", 1, 64, dials.query_threads);
   reader.Number("recall", 0, 1, setting.recall);
   reader.Number("recall_low", 0, 1, setting.recall_low);
@@ -133,6 +135,7 @@ TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint
   reader.Number("predicted_us", 0, 1e12, setting.predicted_us);
   dials.k = k;
   dials.stop = static_cast<float>(stop);
+  dials.reach = static_cast<float>(reach);
   if (!status.ok()) return setting;
   const absl::StatusOr<Walk> parsed = ParseWalk(walk);
   if (parsed.ok() && *parsed != Walk::kDefault) {
@@ -207,8 +210,9 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement,
   std::string asked;
   if (target.recall > 0) absl::StrAppend(&asked, "recall ", target.recall);
   if (target.latency_us > 0) absl::StrAppend(&asked, asked.empty() ? "" : " and ", "latency ", target.latency_us, "us");
-  return absl::OutOfRangeError(absl::StrFormat("%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us", asked,
-                                               Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us));
+  const std::string spare = target.latency_us > 0 ? absl::StrFormat("; a latency is kept with %g %% to spare", 100 * kLatencyMargin) : "";
+  return absl::OutOfRangeError(absl::StrFormat("%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", asked,
+                                               Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us, spare));
 }
 
 absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash, std::uint64_t n) {

@@ -14,9 +14,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Recalls that the front is to be dense at.
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
 /// A setting takes no longer than this in a round of the first part; a slower one is run with fewer queries.
-constexpr double kRoundUs = 1e6;
+constexpr double kRoundUs = 5e5;
 constexpr std::uint64_t kFewestQueries = 5, kProbe = 2;
-constexpr std::uint64_t kRounds = 3;
+constexpr std::uint64_t kRounds = 5;
 /// A setting that no target asks for is run on all queries only if that takes no longer.
 constexpr double kFinalUs = 1e7;
 /// What a model is believed to miss at least: standard deviations of log(time) and of logit(recall).
@@ -67,8 +67,10 @@ class Tuner {
     std::vector<std::size_t> seeds;
     for (std::size_t family = 0; family < kDialFamilies; ++family) {
       const auto members = std::count_if(grid.begin(), grid.end(), [&](const auto& dials) { return DialFamily(dials) == family; });
-      const auto share = static_cast<std::size_t>(0.085 * static_cast<double>(members));
-      const std::vector<std::size_t> cover = CoverFamily(grid, family, std::clamp<std::size_t>(share, 6, 30));
+      std::size_t most = std::clamp<std::size_t>(static_cast<std::size_t>(0.085 * static_cast<double>(members)), 8, 30);
+      // Rather all of them than a model that does not hold.
+      if (family == kThreadedFamily) most = static_cast<std::size_t>(0.04 * static_cast<double>(grid.size()));
+      const std::vector<std::size_t> cover = CoverFamily(grid, family, most);
       seeds.insert(seeds.end(), cover.begin(), cover.end());
     }
     return seeds;

@@ -1,0 +1,62 @@
+// What the tests of the pages share: a real browser that opens them from file:// with no network.
+// In the environment: REPORT_PAGES (folder of the built pages), NODE_MODULES (with playwright-core) and CHROMIUM.
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const { chromium } = createRequire(join(process.env.NODE_MODULES, "x.js"))("playwright-core");
+
+export function launch() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", chromiumSandbox: false,
+    args: ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+}
+
+/** Writes the built page `template` with `data` in it; its address. */
+export function fill(template, data, file) {
+  const html = readFileSync(join(process.env.REPORT_PAGES, template), "utf8");
+  writeFileSync(file, html.replace("@@HMANN_RESULTS@@", () => JSON.stringify(data).replaceAll("<", "\\u003c")));
+  return pathToFileURL(file).href;
+}
+
+/** A tab in a context of its own; what it complains of and what it asks for goes to `problems` and `requests`. */
+export async function openTab(browser, { problems, requests }, colorScheme = "light") {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 900 }, colorScheme, offline: true });
+  const page = await context.newPage();
+  page.on("console", (message) => {
+    const ours = message.text().includes("getImageData");  // what the tests read back from the canvas
+    if (["error", "warning"].includes(message.type()) && !ours) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => requests.push(request.url()));
+  return page;
+}
+
+/** Pixels of a chart that are nearly of a colour, "#rrggbb". */
+export function pixelsOf(page, chart, colour) {
+  return page.evaluate(({ chart, colour }) => {
+    const canvas = document.querySelector(`${chart} canvas`);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const wanted = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 200 && wanted.every((value, c) => Math.abs(data[i + c] - value) < 6);
+    return count;
+  }, { chart, colour });
+}
+
+export function colourOf(page, name) {
+  return page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim(), name);
+}
+
+/** Moves the mouse over the chart until its box says what is wanted; the box's text, or null. */
+export async function hoverUntil(page, chart, want) {
+  const box = await (await page.$(`${chart} .u-over`)).boundingBox();
+  for (let y = 4; y < box.height; y += 12) {
+    for (let x = 4; x < box.width; x += 12) {
+      await page.mouse.move(box.x + x, box.y + y);
+      const text = await page.evaluate((chart) => { const tip = document.querySelector(`${chart} .tip`); return tip.hidden ? "" : tip.innerText; }, chart);
+      if (text.includes(want)) return text;
+    }
+  }
+  return null;
+}

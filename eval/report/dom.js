@@ -1,0 +1,61 @@
+// Making elements.
+
+const byId = (id) => document.getElementById(id);
+
+function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+
+function element(tag, className, parent) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (parent) parent.append(made);
+  return made;
+}
+
+function text(parent, tag, content, className) {
+  const node = element(tag, className, parent);
+  node.textContent = content;
+  return node;
+}
+
+function headRow(table, titles) {
+  const row = element("tr", "", element("thead", "", table));
+  for (const [title, className] of titles) text(row, "th", title, className).scope = "col";
+  return element("tbody", "", table);
+}
+
+/** A table whose rows are [text, ...figures]. */
+function plainTable(host, titles, rows) {
+  const body = headRow(element("table", "", element("div", "scroll", host)), titles.map((title, i) => [title, i === 0 ? "text" : ""]));
+  for (const [name, ...cells] of rows) {
+    const row = element("tr", "", body);
+    text(row, "th", name, "text").scope = "row";
+    for (const cell of cells) text(row, "td", cell);
+  }
+}
+
+/** A list of names and what they stand for. */
+function fillPairs(list, rows) {
+  for (const [key, value] of Object.entries(rows)) {
+    text(list, "dt", key);
+    text(list, "dd", String(value));
+  }
+}
+
+/** What was measured on, in words. */
+function machineRows(e) {
+  return {
+    "processor": `${e.cpu}, ${e.cores} cores usable, hmann's kernels: ${e.simd}`, "memory": formatBytes(e.memory_bytes), "system": `${e.system}, ${e.kernel}`,
+    "compiler": e.compiler, "frequency governor": e.governor, "transparent huge pages": e.huge_pages, "load before the first run": e.load.toFixed(2),
+  };
+}
+
+/** Calls `draw` when the width of `host` has changed, or the reader's colours. */
+function redrawWhenNeeded(host, draw) {
+  let width = host.clientWidth;
+  new ResizeObserver(() => {
+    if (host.clientWidth === width) return;
+    width = host.clientWidth;
+    draw();
+  }).observe(host);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}

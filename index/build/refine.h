@@ -1,0 +1,19 @@
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "index/base/progress.h"
+#include "index/base/thread_pool.h"
+#include "index/build/insertion_graph.h"
+
+namespace hmann {
+
+/// Chooses the links of the first `count` nodes of the bottom layer anew, out of their neighbours and the neighbours of these: who was
+/// inserted early meets who came later, at a fraction of what a second insertion would cost. Nodes are taken in batches like those of
+/// InsertNodes, so that the graph does not depend on the number of threads. alpha: see NeighbourSelector.
+/// Errors: CANCELLED.
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const std::atomic<bool>* cancelled, ThreadPool& pool,
+                         Progress& progress);
+
+}  // namespace hmann

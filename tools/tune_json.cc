@@ -1,0 +1,130 @@
+#include "tools/tune_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Rounded(double value, double digits) { return std::round(value * std::pow(10, digits)) / std::pow(10, digits); }
+
+const char* Name(Fate fate) {
+  constexpr const char* kNames[] = {"dropped", "seed", "kept", "finalist"};
+  return kNames[static_cast<std::size_t>(fate)];
+}
+
+Json ToJson(const Target& target) {
+  Json json;
+  if (target.recall > 0) json["recall"] = target.recall;
+  if (target.latency_us > 0) json["latency_us"] = target.latency_us;
+  return json;
+}
+
+Json ToJson(const SearchOptions& dials) {
+  Json json = {{"walk", std::string(Name(dials.walk))}, {"ef_l1", dials.ef_l1}, {"ef_l0", dials.ef_l0}};
+  if (dials.walk == Walk::kGated) {
+    json["cells"] = dials.cells;
+    json["width"] = dials.width;
+    json["stop"] = dials.stop;
+  }
+  json["query_threads"] = dials.query_threads;
+  return json;
+}
+
+Json ToJson(const TriedSetting& tried) {
+  Json json = ToJson(tried.options);
+  json["fate"] = Name(tried.fate);
+  json["predicted_us"] = Rounded(tried.predicted.mean_us, 2);
+  json["predicted_recall"] = Rounded(tried.predicted.recall, 5);
+  if (tried.measured.queries == 0) return json;
+  json["mean_us"] = Rounded(tried.measured.mean_us, 2);
+  json["recall"] = Rounded(tried.measured.recall, 5);
+  if (tried.fate == Fate::kFinalist) json["recall_low"] = Rounded(tried.recall_low, 5);
+  return json;
+}
+
+Json ToJson(const ModelError& error) {
+  return {{"median", Rounded(error.median, 4)}, {"p95", Rounded(error.p95, 4)}, {"worst", Rounded(error.worst, 4)}};
+}
+
+Json ToJson(const TuningCheck& check, const Tuned& tuned) {
+  Json json = {{"held_out", check.held_out},
+               {"model_error", ToJson(check.work_model)},
+               {"drift", Rounded(check.drift, 4)},
+               {"model_error_less_drift", ToJson(check.work_model_less_drift)},
+               {"paper_model_error", ToJson(check.paper_model)},
+               {"same_again", ToJson(check.same_again)},
+               {"pruned", Rounded(check.pruned, 4)}};
+  if (check.held_out > 0) {
+    json["worst"] = ToJson(tuned.settings[check.worst].options);
+    json["worst"].update({{"predicted_us", Rounded(tuned.settings[check.worst].predicted.mean_us, 2)},
+                          {"lowest_round_us", Rounded(check.worst_low_us, 2)},
+                          {"highest_round_us", Rounded(check.worst_high_us, 2)}});
+  }
+  json["choices"] = Json::array();
+  for (const ChoiceCheck& choice : check.choices) {
+    Json one = {{"target", ToJson(choice.choice.target)},
+                {"chosen", ToJson(tuned.settings[choice.choice.setting].options)},
+                {"test_recall", Rounded(choice.test_recall, 5)},
+                {"test_mean_us", Rounded(choice.test_mean_us, 2)}};
+    if (choice.best_exists) {
+      one["best"] = ToJson(tuned.settings[choice.best].options);
+      one["best_recall"] = Rounded(choice.best_recall, 5);
+      one["best_mean_us"] = Rounded(choice.best_mean_us, 2);
+      one["best_was_run"] = choice.best_was_run;
+      one["regret"] = Rounded(choice.regret, 4);
+    }
+    json["choices"].push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json TuningJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settings) {
+  const Tuned& tuned = of_k.tuned;
+  std::size_t run = 0;
+  for (const TriedSetting& tried : tuned.settings) run += tried.measured.queries > 0 ? 1 : 0;
+  Json json = {{"k", of_k.k},
+               {"fast", entry.placement.fast},
+               {"slow", entry.placement.slow},
+               {"cache", entry.placement.cache},
+               {"seconds", Rounded(of_k.seconds, 2)},
+               {"learning_queries", entry.queries},
+               {"origin", entry.origin},
+               {"grid", tuned.settings.size()},
+               {"run", run}};
+  json["choices"] = Json::array();
+  for (const Choice& choice : tuned.choices) {
+    Json one = {{"target", ToJson(choice.target)}, {"met", choice.met}};
+    one.update(ToJson(tuned.settings[choice.setting]));
+    json["choices"].push_back(std::move(one));
+  }
+  json["front"] = Json::array();
+  for (const std::size_t i : tuned.front) json["front"].push_back(ToJson(tuned.settings[i]));
+  if (settings) {
+    json["settings"] = Json::array();
+    for (std::size_t i = 0; i < tuned.settings.size(); ++i) {
+      Json one = ToJson(tuned.settings[i]);
+      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].options), 2);
+      if (of_k.check.has_value()) {
+        one["test_mean_us"] = Rounded(of_k.check->measured[i].mean_us, 2);
+        one["test_recall"] = Rounded(of_k.check->measured[i].recall, 5);
+      }
+      one["front"] = std::find(tuned.front.begin(), tuned.front.end(), i) != tuned.front.end();
+      one["chosen"] = Json::array();
+      for (const Choice& choice : tuned.choices) {
+        if (choice.setting == i) one["chosen"].push_back(ToJson(choice.target));
+      }
+      json["settings"].push_back(std::move(one));
+    }
+  }
+  if (of_k.check.has_value()) json["check"] = ToJson(*of_k.check, tuned);
+  return json;
+}
+
+}  // namespace hmann
