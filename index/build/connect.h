@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "index/build/insert.h"
+#include "index/build/insertion_graph.h"
 #include "index/graph/types.h"
 
 namespace hmann {

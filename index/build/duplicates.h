@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "index/base/thread_pool.h"
-#include "index/build/insert.h"
+#include "index/build/insertion_graph.h"
 #include "index/graph/types.h"
 
 namespace hmann {
