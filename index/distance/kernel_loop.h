@@ -155,10 +155,13 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
 #pragma GCC unroll 4
     for (std::size_t j = 0; j < kGroup; ++j) out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
   }
-  for (; i < n; ++i) {
-    Accumulate<1>(blocks, rows + i, values);
-    out[i] = Metric::Finish(values[0], query, rows[i], dim);
-  }
+  // What is left in one group, too: rows one by one would each wait for their own sums.
+  const std::size_t left = n - i;
+  if (left == 0) return;
+  if (left == 1) Accumulate<1>(blocks, rows + i, values);
+  if (left == 2) Accumulate<2>(blocks, rows + i, values);
+  if (left == 3) Accumulate<3>(blocks, rows + i, values);
+  for (std::size_t j = 0; j < left; ++j) out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
 }
 
 template <DType kType, class Metric>

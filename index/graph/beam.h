@@ -34,6 +34,11 @@ class Beam {
   /// Keys above this cannot enter.
   DistanceKey bound() const { return size_ < width_ ? ~DistanceKey{0} : key(size_ - 1); }
 
+  /// Lets go of candidates of a larger key: for a caller that knows them to be of no use, so that there is less to move.
+  void DropBeyond(DistanceKey limit) {
+    while (size_ > 0 && key(size_ - 1) > limit) --size_;
+  }
+
   /// Returns whether the candidate entered.
   bool Insert(DistanceKey key, NodeId id) {
     const std::uint64_t entry = (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
@@ -101,11 +106,11 @@ class Beam {
   }
 
  private:
-  /// First of n sorted entries that is not below `entry`; branch-free.
+  /// First of n sorted entries that is not below `entry`; branch-free, by a mask, since of `? half : 0` the compiler makes a branch.
   static std::uint64_t* LowerBound(std::uint64_t* first, std::size_t n, std::uint64_t entry) {
     while (n > 0) {
       const std::size_t half = (n + 1) / 2;
-      first += first[half - 1] < entry ? half : 0;
+      first += half & (std::size_t{0} - static_cast<std::size_t>(first[half - 1] < entry));
       n -= half;
     }
     return first;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,6 +49,17 @@ struct RowBatch {
   void Add(NodeId id, const std::byte* row) {
     ids[size] = id;
     rows[size++] = row;
+  }
+  /// Keeps the ids and keys of those that were scored at most `limit`; without a branch: few stay, and which is anyone's guess.
+  void Keep(DistanceKey limit) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const DistanceKey key = keys[i];
+      keys[kept] = key;
+      ids[kept] = ids[i];
+      kept += key <= limit ? 1 : 0;
+    }
+    size = kept;
   }
   void Score(const Kernels& kernels, const std::byte* query) { kernels.many(query, rows.data(), size, kernels.dim, keys.data()); }
 };
@@ -129,13 +141,16 @@ inline void GatherNeighbours(const LayerView& layer, LayerScratch& scratch) {
   }
 }
 
-/// Second half: what was gathered goes into the beam.
+/// Second half: what was gathered goes into the beam, and nothing of a key above `limit` is left there.
 template <typename Counters>
-void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters) {
+void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters,
+                     DistanceKey limit = ~DistanceKey{0}) {
   RowBatch& batch = scratch.batch;
   batch.Score(*layer.kernels, query);
   counters.Distances(batch.size);
   counters.Expanded();
+  scratch.beam.DropBeyond(limit);
+  batch.Keep(std::min(limit, scratch.beam.bound()));
   for (std::uint32_t i = 0; i < batch.size; ++i) scratch.beam.Insert(batch.keys[i], batch.ids[i]);
   counters.Stepped(scratch.beam);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -119,19 +120,22 @@ class BestFirstWalk {
   /// others' records are wanted.
   void Meet(std::uint32_t fresh) {
     RowBatch& batch = scratch_->batch;
-    batch.size = 0;
-    wanted_size_ = 0;
+    NodeId* const ids = batch.ids.data();
+    NodeId* const wanted = wanted_.data();
     const NodeId n1 = index_->n1();
+    std::uint32_t promoted = 0, others = 0;
     for (std::uint32_t i = 0; i < fresh; ++i) {
-      const NodeId node = batch.ids[i];
-      const bool promoted = node < n1;
-      batch.ids[batch.size] = wanted_[wanted_size_] = node;
-      batch.size += promoted ? 1 : 0;
-      wanted_size_ += promoted ? 0 : 1;
+      const NodeId node = ids[i];
+      ids[promoted] = wanted[others] = node;
+      promoted += node < n1 ? 1 : 0;
+      others += node < n1 ? 0 : 1;
     }
-    for (std::uint32_t i = 0; i < batch.size; ++i) {
-      batch.rows[i] = index_->FastRow(batch.ids[i]);
-      PrefetchLines(batch.rows[i], PrefetchBytes(index_->kernels));
+    batch.size = promoted;
+    wanted_size_ = others;
+    const std::size_t row_bytes = PrefetchBytes(index_->kernels);
+    for (std::uint32_t i = 0; i < promoted; ++i) {
+      batch.rows[i] = index_->FastRow(ids[i]);
+      PrefetchLines(batch.rows[i], row_bytes);
     }
     step_ = Step::kVectors;
   }
@@ -152,13 +156,13 @@ class BestFirstWalk {
     }
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
-    const DistanceKey limit = reach_.Limit(index_->kernels, scratch_->beam);
-    for (std::uint32_t i = 0; i < batch.size; ++i) {
-      if (batch.keys[i] <= limit) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
-    }
     if (results_ != nullptr) {
       for (std::uint32_t i = 0; i < batch.size; ++i) results_->InsertUnique(batch.keys[i], batch.ids[i]);
     }
+    const DistanceKey limit = reach_.Limit(index_->kernels, scratch_->beam);
+    scratch_->beam.DropBeyond(limit);
+    batch.Keep(std::min(limit, scratch_->beam.bound()));
+    for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
     NextCandidate();
   }
 

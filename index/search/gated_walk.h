@@ -319,20 +319,22 @@ class GatedWalk {
   void ScoreNeighbours(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
     const NodeId n = index_->layers.n(), n1 = index_->n1();
-    const std::size_t most = index_->records.max_links;
+    const std::uint32_t most = index_->records.max_links;
+    if (fresh_.size() < most) fresh_.resize(most);
     batch.size = 0;
     met_.clear();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const NodeId* links = index_->Links(wanted_[i], records[i]);
-      for (std::size_t l = 0; l < most && links[l] < n; ++l) {
-        if (!scratch_->visited.Insert(links[l])) continue;
-        if (links[l] < n1) {
-          const std::byte* row = index_->FastRow(links[l]);
+      const std::uint32_t fresh = scratch_->visited.InsertNew(links, most, n, fresh_.data());
+      for (std::uint32_t l = 0; l < fresh; ++l) {
+        const NodeId node = fresh_[l];
+        if (node < n1) {
+          const std::byte* row = index_->FastRow(node);
           PrefetchLines(row, PrefetchBytes(index_->kernels));
-          batch.Add(links[l], row);
+          batch.Add(node, row);
         } else {
-          index_->cells->PrefetchCellOf(links[l]);
-          met_.push_back({links[l], 0});
+          index_->cells->PrefetchCellOf(node);
+          met_.push_back({node, 0});
         }
       }
     }
@@ -371,6 +373,7 @@ class GatedWalk {
   std::vector<NodeId> wanted_;
   std::vector<DistanceKey> wanted_keys_;  ///< as the pool has them: exact once they are read
   std::vector<std::size_t> read_;         ///< which of wanted_ were not exact before
+  std::vector<NodeId> fresh_;  ///< neighbours of a record that were not met before
   std::vector<NodeId> cell_hubs_;
   std::vector<Met> met_;
   std::vector<std::uint32_t> new_places_;

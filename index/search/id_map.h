@@ -16,7 +16,7 @@ class IdMap {
   IdMap() : slots_(kMinSlots) {}
 
   void Clear() {
-    if (slots_.size() > kMinSlots && size_ * 16 < slots_.size()) slots_.resize(slots_.size() / 2);
+    if (slots_.size() > kMinSlots && size_ * 32 < slots_.size()) slots_.resize(slots_.size() / 2);
     std::fill(slots_.begin(), slots_.end(), Slot());
     size_ = 0;
   }
@@ -25,15 +25,15 @@ class IdMap {
 
   /// kAbsent if `id` has none.
   std::uint32_t Find(std::uint32_t id) const {
-    for (std::size_t slot = Home(id);; slot = (slot + 1) & (slots_.size() - 1)) {
-      if (slots_[slot].id == id) return slots_[slot].value;
-      if (slots_[slot].id == kNoNode) return kAbsent;
-    }
+    std::size_t slot = Home(id);
+    // Neither there nor empty: one branch, which is nearly always right (see VisitedSet::InsertNew).
+    while (std::uint64_t{slots_[slot].id ^ id} * (slots_[slot].id ^ kNoNode) != 0) [[unlikely]] slot = (slot + 1) & (slots_.size() - 1);
+    return slots_[slot].value;
   }
 
   /// `id` (not kNoNode) must be absent.
   void Insert(std::uint32_t id, std::uint32_t value) {
-    if ((size_ + 1) * 2 > slots_.size()) Grow();
+    if ((size_ + 1) * 4 > slots_.size()) Grow();
     std::size_t slot = Home(id);
     while (slots_[slot].id != kNoNode) slot = (slot + 1) & (slots_.size() - 1);
     slots_[slot] = {id, value};
@@ -59,7 +59,7 @@ class IdMap {
   static constexpr std::size_t kMinSlots = 256;
   struct Slot {
     std::uint32_t id = kNoNode;
-    std::uint32_t value = 0;
+    std::uint32_t value = kAbsent;
   };
 
   std::size_t Home(std::uint32_t id) const { return ((id * std::uint64_t{0x9e3779b97f4a7c15u}) >> 32) & (slots_.size() - 1); }

@@ -7,6 +7,7 @@
 #include "index/search/drivers.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
+#include "index/search/reach.h"
 
 namespace hmann {
 
@@ -73,7 +74,7 @@ class UpperWalk {
       case Stage::kScore:
         observer.ahead = ahead_;
         observer.window = options_->ef_l1;
-        ScoreNeighbours(view, query_, *scratch_, observer);
+        ScoreNeighbours(view, query_, *scratch_, observer, reach_.Limit(index_->kernels, scratch_->beam));
         PrefetchNextLinks(view, scratch_->beam, options_->ef_l1);
         stage_ = scratch_->beam.HasNext(options_->ef_l1) ? Stage::kGather : Stage::kDone;
         return;
@@ -106,6 +107,8 @@ class UpperWalk {
       width = std::max(width, options_->reach > 0 ? std::min(ef_l0, std::max(kKeptWithReach, options_->k)) : ef_l0);
     }
     if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
+    // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of hubs.
+    reach_ = options_->walk == Walk::kPool ? Reach{options_->reach, std::max(options_->k, options_->ef_l1)} : Reach{};
     scratch_->batch.Reserve(view.max_degree);
     OpenBeam(view, query_, entry, width, *scratch_, observer);
     stage_ = Stage::kGather;
@@ -118,6 +121,7 @@ class UpperWalk {
   WalkCounterType* counters_ = nullptr;
   Ahead* ahead_ = nullptr;
   GreedyWalk greedy_;
+  Reach reach_;
   std::uint32_t layer_ = 0;
   Stage stage_ = Stage::kDone;
 };
