@@ -9,16 +9,6 @@
 #include "index/base/units.h"
 
 namespace hmann {
-namespace {
-
-/// A share from which N_1 follows exactly: halfway to the next node.
-double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_cast<double>(shape.n); }
-
-std::optional<PlacementPlan> OrNothing(absl::StatusOr<PlacementPlan> plan) {
-  return plan.ok() ? std::optional<PlacementPlan>(*std::move(plan)) : std::nullopt;
-}
-
-}  // namespace
 
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
   if (path.empty()) return DefaultProfile();
@@ -29,25 +19,11 @@ absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
   return profile;
 }
 
-std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure) {
-  const std::string promoted = absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
-  if (structure.bits == 0) return absl::StrCat(promoted, ", no sketches");
-  if (structure.codes == CodePlace::kEdge) return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
-  return absl::StrCat(promoted, ", ", structure.bits, " bits, assign ", structure.assign);
-}
-
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
   if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
   if (structure.codes == CodePlace::kEdge) return absl::StrCat(promote, " --codes edge --bits ", structure.bits);
   return absl::StrCat(promote, " --bits ", structure.bits, " --assign ", structure.assign);
-}
-
-PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes) {
-  request.fast_bytes = fast_bytes;
-  request.middle_bytes = middle_bytes;
-  return {fast_bytes, middle_bytes, OrNothing(PlanPlacement(request)), OrNothing(PlanByHand(request, HandRule::kUpperLayersFirst)),
-          OrNothing(PlanByHand(request, HandRule::kFirstTouch))};
 }
 
 void AddPlanOptions(CLI::App& app, PlanPins* pins) {

@@ -16,17 +16,8 @@ namespace hmann {
 /// The device file; a warning on stderr if it is another machine's. Empty path: DefaultProfile.
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path);
 
-/// "16.0 % promoted, 2 bits, assign 1".
-std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure);
 /// " --promote 0.16 --bits 2 --assign 1": the flags of `build` and `promote` that give it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
-
-/// The plan and the rules of thumb with the same memory.
-struct PlanBesideRules {
-  std::uint64_t fast_bytes = 0, middle_bytes = 0;
-  std::optional<PlacementPlan> plan, layers, touch;  ///< absent: does not fit
-};
-PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes);
 
 /// What a user who gave --fast-memory has left open.
 struct PlanPins {

@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/build/fast_memory.h"
-#include "index/format/header.h"
 #include "index/tune/placement_costs.h"
 
 namespace hmann {
@@ -30,31 +28,6 @@ double Lines(double bytes) { return std::ceil(bytes / 64); }
 
 /// Bytes of a mapping of its own: of 2 MiB pages where it is that large.
 std::uint64_t InPages(std::uint64_t bytes) { return RoundUp(bytes, bytes >= 2_MiB ? 2_MiB : 4_KiB); }
-
-absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
-  Header header;
-  header.dtype = shape.dtype;
-  header.metric = shape.metric;
-  header.dim = shape.dim;
-  header.row_bytes = kernels.row_bytes;
-  header.layers = Layers::Make(static_cast<NodeId>(shape.n), structure.n1, shape.m);
-  header.label_bytes = shape.user_labels ? 8 : 4;
-  if (structure.bits > 0) {
-    const bool by_hub = structure.codes == CodePlace::kHub;
-    header.codes = {structure.bits, by_hub ? structure.assign : 0, SketchBytes(shape.dim, structure.bits), structure.codes};
-    header.cell_count = by_hub ? structure.n1 : 0;  // a few hubs have no cell
-  }
-  return header;
-}
-
-FastShape FastShapeOf(const PlanShape& shape, const PlanStructure& structure, std::uint32_t row_bytes) {
-  FastShape fast{static_cast<NodeId>(shape.n), shape.m, row_bytes, shape.user_labels ? 8u : 4u, 0};
-  if (structure.bits > 0 && structure.codes == CodePlace::kHub) {
-    fast.sketch_bytes = SketchBytes(shape.dim, structure.bits) + (structure.assign == 2 ? sizeof(NodeId) : 0);
-  }
-  return fast;
-}
 
 /// The lines of a plan: what lies in fast memory, each a mapping of its own, and L0 last.
 std::vector<PlacedBytes> StructureLines(const PlanShape& shape, const PlanStructure& structure, const Header& header) {
@@ -292,32 +265,6 @@ absl::Status TooSmall(const PlanRequest& request, std::uint64_t least) {
 
 }  // namespace
 
-absl::Status PlanShape::Validate() const {
-  if (n < 2 || n > kMaxNodes) return absl::InvalidArgumentError(absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
-  if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
-  return ChooseKernels(dtype, metric, dim).status();
-}
-
-std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure) {
-  const absl::StatusOr<Kernels> kernels = ChooseKernels(shape.dtype, shape.metric, shape.dim);
-  const std::size_t stride = kernels.ok() ? FastRowStride(kernels->row_bytes) : 0;
-  return FastBytes(FastShapeOf(shape, structure, static_cast<std::uint32_t>(stride)), structure.n1);
-}
-
-absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_RETURN_IF_ERROR(shape.Validate());
-  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  const Section last = PlanSections(header).back();
-  return last.offset + RoundUp(last.bytes, kBlockBytes);
-}
-
-absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_RETURN_IF_ERROR(shape.Validate());
-  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  const RecordLayout records = header.Records();
-  return PlannedRecords{records.TotalBytes(), records.RecordBytes(structure.n1)};
-}
-
 absl::StatusOr<PlacementPlan> PlanPlacement(const PlanRequest& request) {
   HMANN_ASSIGN_OR_RETURN(const Planner planner, Planner::Make(request));
   std::optional<PlacementPlan> best;
@@ -379,6 +326,16 @@ absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule ru
   plan.cached_share = share;
   plan.used.fast += static_cast<std::uint64_t>(share * static_cast<double>(candidate.lines.back().bytes));
   return plan;
+}
+
+PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes) {
+  request.fast_bytes = fast_bytes;
+  request.middle_bytes = middle_bytes;
+  const auto or_nothing = [](absl::StatusOr<PlacementPlan> plan) {
+    return plan.ok() ? std::optional<PlacementPlan>(*std::move(plan)) : std::nullopt;
+  };
+  return {fast_bytes, middle_bytes, or_nothing(PlanPlacement(request)), or_nothing(PlanByHand(request, HandRule::kUpperLayersFirst)),
+          or_nothing(PlanByHand(request, HandRule::kFirstTouch))};
 }
 
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure, const DeviceProfile& profile,

@@ -8,33 +8,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/distance/distance.h"
-#include "index/format/info.h"
-#include "index/graph/types.h"
+#include "index/tune/plan_structure.h"
 #include "index/tune/planner.h"
 #include "index/tune/profile.h"
 
 namespace hmann {
-
-/// What is to be placed.
-struct PlanShape {
-  std::uint64_t n = 0;
-  std::uint32_t dim = 0;
-  DType dtype = DType::kU8;
-  Metric metric = Metric::kL2;
-  std::uint32_t m = 16, ef_construction = 100;
-  bool user_labels = false;
-
-  /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
-  absl::Status Validate() const;
-};
-
-/// How an index is made: what its bytes and its work follow from.
-struct PlanStructure {
-  NodeId n1 = 0;
-  std::uint32_t bits = 0, assign = 1;
-  CodePlace codes = CodePlace::kHub;
-};
 
 /// Means of a query at recall@10 of about 0.95, with the walk that search takes by default.
 struct AccessCounts {
@@ -123,16 +101,12 @@ enum class HandRule {
 };
 absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule rule);
 
-/// Fast bytes of structures (without reserve, cache and rounding to pages) and all bytes of the index file.
-std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure);
-absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure);
-
-/// L0 as it would be written.
-struct PlannedRecords {
-  std::uint64_t l0_bytes = 0;
-  std::uint32_t record_bytes = 0;  ///< of the longest: those of unpromoted nodes
+/// The plan and the rules of thumb with the same memory.
+struct PlanBesideRules {
+  std::uint64_t fast_bytes = 0, middle_bytes = 0;
+  std::optional<PlacementPlan> plan, layers, touch;  ///< absent: does not fit
 };
-absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure);
+PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes);
 
 struct BuildEstimate {
   std::uint64_t memory_bytes = 0;  ///< at its highest

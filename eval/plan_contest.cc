@@ -1,0 +1,177 @@
+#include "eval/plan_contest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/vector_file.h"
+#include "eval/own_contestants.h"
+#include "eval/results.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/tiers/emulation.h"
+#include "index/tune/placement_choices.h"
+
+namespace hmann {
+namespace {
+
+Json HmannLadder(const std::vector<int>& widths, bool sketches) {
+  Json settings = Json::array();
+  for (const int width : widths) {
+    settings.push_back({{"walk", "pool"}, {"ef_l1", 4}, {"ef_l0", width}});
+    settings.push_back({{"walk", "beams"}, {"ef_l1", width}, {"ef_l0", 1}});
+    if (!sketches) continue;
+    settings.push_back({{"walk", "gated"}, {"ef_l1", 16}, {"ef_l0", width}, {"cells", 0}});
+    settings.push_back({{"walk", "gated"}, {"ef_l1", 64}, {"ef_l0", width}, {"cells", 128}});
+  }
+  return settings;
+}
+
+absl::StatusOr<PlanRequest> RequestOf(const PlanContest& contest, const ContestantJob& job) {
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
+  PlanRequest request;
+  request.shape.n = base.n();
+  request.shape.dim = base.dim();
+  request.shape.dtype = base.dtype();
+  request.shape.metric = job.metric;
+  request.shape.m = job.m;
+  request.shape.ef_construction = job.ef_construction;
+  request.slow = absl::StrCat("emulated:", contest.emulated);
+  if (contest.profile.has_value()) {
+    request.profile = *contest.profile;
+    return request;
+  }
+  ProfileOptions measure;
+  measure.tiers = {request.slow};
+  measure.shapes = {{request.shape.dtype, request.shape.dim}};
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(request.profile, MeasureProfile(measure, progress));
+  return request;
+}
+
+/// The contestants and their curves, one amount of fast memory after the other.
+class Lineup {
+ public:
+  Lineup(const PlanContest& contest, PlanRequest request) : contest_(contest), request_(std::move(request)) {}
+
+  absl::Status Add(double share, std::uint64_t file_bytes) {
+    const PlanBesideRules beside = CompareWithRules(request_, static_cast<std::uint64_t>(share * static_cast<double>(file_bytes)), 0);
+    const std::string suffix = absl::StrFormat(", %.3g %%", 100 * share), plan = absl::StrCat("the plan", suffix);
+    HMANN_RETURN_IF_ERROR(AddHmann(plan, plan, beside.plan, beside.fast_bytes));
+    HMANN_RETURN_IF_ERROR(AddHmann(absl::StrCat("upper layers first", suffix), plan, beside.layers, beside.fast_bytes));
+    const Json match = {{"placement", "first-touch-queries"}, {"fast_share", share}};
+    for (const int width : contest_.widths) {
+      of_hnsw_.push_back(match);
+      of_hnsw_.back().update({{"ef", width}, {"emulated", contest_.emulated}});
+    }
+    const std::optional<double> predicted = beside.touch.has_value() ? std::optional(beside.touch->predicted_us) : std::nullopt;
+    made_.curves.push_back({absl::StrCat("first touch", suffix), "HNSW", match, plan, "model", beside.fast_bytes, beside.fast_bytes,
+                            "HNSW, pages in order of use", predicted});
+    return absl::OkStatus();
+  }
+
+  /// The last call: HNSW is one program with one index for all amounts.
+  absl::StatusOr<PlanLineup> Finish() {
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec hnsw, OwnContestant("hnsw-tiers", Json::object()));
+    hnsw.name = "HNSW";
+    hnsw.settings = std::move(of_hnsw_);
+    made_.programs.push_back(std::move(hnsw));
+    return std::move(made_);
+  }
+
+ private:
+  absl::Status AddHmann(const std::string& name, const std::string& against, const std::optional<PlacementPlan>& plan,
+                        std::uint64_t budget) {
+    if (!plan.has_value()) {
+      return absl::ResourceExhaustedError(absl::StrCat(name, ": ", FormatSize(budget), " are too little fast memory for these vectors"));
+    }
+    Json build = {{"promote", ShareOf(request_.shape, plan->structure.n1)},
+                  {"bits", plan->structure.bits},
+                  {"assign", plan->structure.assign},
+                  {"seed", contest_.seed},
+                  {"fast", plan->fast_tier},
+                  {"slow", plan->l0_tier}};
+    if (plan->cache_bytes > 0) build.update({{"cache", "static"}, {"cache_bytes", plan->cache_bytes}});
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", build));
+    spec.name = name;
+    spec.settings = HmannLadder(contest_.widths, plan->structure.bits > 0);
+    made_.programs.push_back(std::move(spec));
+    std::string structure = DescribeStructure(request_.shape, plan->structure);
+    if (plan->cache_bytes > 0) absl::StrAppend(&structure, ", cache ", FormatSize(plan->cache_bytes));
+    made_.curves.push_back(
+        {name, name, Json::object(), against, "emulated", budget, plan->used.fast, std::move(structure), plan->predicted_us});
+    return absl::OkStatus();
+  }
+
+  const PlanContest& contest_;
+  PlanRequest request_;
+  PlanLineup made_;
+  Json of_hnsw_ = Json::array();
+};
+
+Json Row(const PlanCurve& curve, const TargetFigures& at) {
+  const auto inverse = [](const std::optional<double>& value, double scale) { return value ? Json(scale / *value) : Json(nullptr); };
+  return {{"name", curve.name},
+          {"kind", curve.kind},
+          {"structure", curve.structure},
+          {"budget_bytes", curve.budget_bytes},
+          {"fast_bytes", curve.fast_bytes},
+          {"predicted_us", curve.predicted_us ? Json(*curve.predicted_us) : Json(nullptr)},
+          {"recall", at.target},
+          {"mean_us", inverse(at.qps, 1e6)},
+          {"of_plan", inverse(at.ratio, 1)},
+          {"of_plan_mad", at.ratio ? Json(*at.ratio_mad / (*at.ratio * *at.ratio)) : Json(nullptr)}};
+}
+
+ContestantRuns RunsOf(const PlanCurve& curve, const SweepResult& result) {
+  const auto runs = std::find_if(result.runs.begin(), result.runs.end(), [&](const auto& one) { return one.name == curve.program; });
+  return Filter(*runs, curve.name, [&](const Json& setting) {
+    return std::all_of(curve.match.items().begin(), curve.match.items().end(),
+                       [&](const auto& item) { return setting.contains(item.key()) && setting[item.key()] == item.value(); });
+  });
+}
+
+}  // namespace
+
+absl::Status PlanContest::Validate() const {
+  HMANN_RETURN_IF_ERROR(EmulationSpec::Parse(emulated).status());
+  if (shares.empty()) return absl::InvalidArgumentError("shares: expected at least one, found none");
+  for (const double share : shares) {
+    if (!(share > 0 && share < 1)) return absl::InvalidArgumentError(absl::StrCat("shares: expected between 0 and 1, found ", share));
+  }
+  if (widths.empty()) return absl::InvalidArgumentError("widths: expected at least one, found none");
+  for (const int width : widths) {
+    if (width < 1) return absl::InvalidArgumentError(absl::StrCat("widths: expected at least 1, found ", width));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlanLineup> LineUpPlans(const PlanContest& contest, const ContestantJob& job) {
+  HMANN_RETURN_IF_ERROR(contest.Validate());
+  HMANN_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(contest, job));
+  const PlanStructure plain{static_cast<NodeId>(request.shape.n / job.m), 0, 1, CodePlace::kHub};
+  HMANN_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, PlannedFileBytes(request.shape, plain));
+  Lineup lineup(contest, std::move(request));
+  for (const double share : contest.shares) HMANN_RETURN_IF_ERROR(lineup.Add(share, file_bytes));
+  return lineup.Finish();
+}
+
+Json PlanFigures(const SweepResult& result, const PlanLineup& lineup) {
+  SweepResult rows = result;
+  rows.runs.clear();
+  for (const PlanCurve& curve : lineup.curves) rows.runs.push_back(RunsOf(curve, result));
+  rows.reading.reference = lineup.curves[0].name;
+  Json figures = ToJson(rows);
+  figures["title"] = "The plan against rules of thumb";
+  figures["plan"] = Json::array();
+  for (std::size_t i = 0; i < lineup.curves.size(); ++i) {
+    Reading reading = rows.reading;
+    reading.reference = lineup.curves[i].against;
+    const ContestantFigures read = Read(rows.runs, reading)[i];
+    for (const TargetFigures& at : read.targets) figures["plan"].push_back(Row(lineup.curves[i], at));
+  }
+  return figures;
+}
+
+}  // namespace hmann

@@ -1,0 +1,72 @@
+#include "index/tune/plan_structure.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::Status PlanShape::Validate() const {
+  if (n < 2 || n > kMaxNodes) return absl::InvalidArgumentError(absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
+  if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+  return ChooseKernels(dtype, metric, dim).status();
+}
+
+double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_cast<double>(shape.n); }
+
+std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure) {
+  const std::string promoted = absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
+  if (structure.bits == 0) return absl::StrCat(promoted, ", no sketches");
+  if (structure.codes == CodePlace::kEdge) return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
+  return absl::StrCat(promoted, ", ", structure.bits, " bits, assign ", structure.assign);
+}
+
+absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure) {
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
+  Header header;
+  header.dtype = shape.dtype;
+  header.metric = shape.metric;
+  header.dim = shape.dim;
+  header.row_bytes = kernels.row_bytes;
+  header.layers = Layers::Make(static_cast<NodeId>(shape.n), structure.n1, shape.m);
+  header.label_bytes = shape.user_labels ? 8 : 4;
+  if (structure.bits > 0) {
+    const bool by_hub = structure.codes == CodePlace::kHub;
+    header.codes = {structure.bits, by_hub ? structure.assign : 0, SketchBytes(shape.dim, structure.bits), structure.codes};
+    const auto others = static_cast<NodeId>(shape.n) - structure.n1;
+    header.cell_count = by_hub ? std::min(structure.n1, others) : 0;  // at most: some hubs have no cell
+  }
+  return header;
+}
+
+FastShape FastShapeOf(const PlanShape& shape, const PlanStructure& structure, std::uint32_t row_bytes) {
+  FastShape fast{static_cast<NodeId>(shape.n), shape.m, row_bytes, shape.user_labels ? 8u : 4u, 0};
+  if (structure.bits > 0 && structure.codes == CodePlace::kHub) {
+    fast.sketch_bytes = SketchBytes(shape.dim, structure.bits) + (structure.assign == 2 ? sizeof(NodeId) : 0);
+  }
+  return fast;
+}
+
+std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure) {
+  const absl::StatusOr<Kernels> kernels = ChooseKernels(shape.dtype, shape.metric, shape.dim);
+  const std::size_t stride = kernels.ok() ? FastRowStride(kernels->row_bytes) : 0;
+  return FastBytes(FastShapeOf(shape, structure, static_cast<std::uint32_t>(stride)), structure.n1);
+}
+
+absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure) {
+  HMANN_RETURN_IF_ERROR(shape.Validate());
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
+  const Section last = PlanSections(header).back();
+  return last.offset + RoundUp(last.bytes, kBlockBytes);
+}
+
+absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure) {
+  HMANN_RETURN_IF_ERROR(shape.Validate());
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
+  const RecordLayout records = header.Records();
+  return PlannedRecords{records.TotalBytes(), records.RecordBytes(structure.n1)};
+}
+
+}  // namespace hmann

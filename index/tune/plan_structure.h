@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/build/fast_memory.h"
+#include "index/distance/distance.h"
+#include "index/format/header.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// What is to be placed.
+struct PlanShape {
+  std::uint64_t n = 0;
+  std::uint32_t dim = 0;
+  DType dtype = DType::kU8;
+  Metric metric = Metric::kL2;
+  std::uint32_t m = 16, ef_construction = 100;
+  bool user_labels = false;
+
+  /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
+  absl::Status Validate() const;
+};
+
+/// How an index is made: what its bytes and its work follow from.
+struct PlanStructure {
+  NodeId n1 = 0;
+  std::uint32_t bits = 0, assign = 1;
+  CodePlace codes = CodePlace::kHub;
+};
+
+/// A share of promoted nodes from which N_1 follows exactly: halfway to the next node.
+double ShareOf(const PlanShape& shape, NodeId n1);
+/// "16 % promoted, 2 bits, assign 1".
+std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure);
+
+/// Fast bytes of structures (without reserve, cache and rounding to pages) and all bytes of the index file.
+std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure);
+absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure);
+
+/// L0 as it would be written.
+struct PlannedRecords {
+  std::uint64_t l0_bytes = 0;
+  std::uint32_t record_bytes = 0;  ///< of the longest: those of unpromoted nodes
+};
+absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure);
+
+/// The header that such an index would have, without sections. Errors: those of ChooseKernels.
+absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure);
+/// What fast memory would hold of it, with rows of `row_bytes`.
+FastShape FastShapeOf(const PlanShape& shape, const PlanStructure& structure, std::uint32_t row_bytes);
+
+}  // namespace hmann
