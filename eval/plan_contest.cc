@@ -16,15 +16,27 @@
 namespace hmann {
 namespace {
 
-Json HmannLadder(const std::vector<int>& widths, bool sketches) {
+/// Each walk by what ends it best: on 200 thousand SIFT vectors at +300 ns, 2 and 16 % promoted, the pool is never slower by its reach than
+/// by a width, the gated walk takes turns, and nobody's front has beams or cells: these get every third width.
+Json HmannLadder(const std::vector<int>& widths, Metric metric, bool sketches) {
   Json settings = Json::array();
-  for (const int width : widths) {
-    settings.push_back({{"walk", "pool"}, {"ef_l1", 4}, {"ef_l0", width}});
-    settings.push_back({{"walk", "beams"}, {"ef_l1", width}, {"ef_l0", 1}});
-    if (!sketches) continue;
-    settings.push_back({{"walk", "gated"}, {"ef_l1", 16}, {"ef_l0", width}, {"cells", 0}});
-    settings.push_back({{"walk", "gated"}, {"ef_l1", 64}, {"ef_l0", width}, {"cells", 128}});
+  const auto add = [&](const char* walk, int ef_l1, int ef_l0, const Json& more = Json::object()) {
+    settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+    settings.back().update(more);
+  };
+  const bool reaches = metric != Metric::kInnerProduct;  // distances have multiples
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const int width = widths[i];
+    const bool seldom = (widths.size() - 1 - i) % 3 == 0;  // the last, which reaches furthest, among them
+    if (!reaches) add("pool", 4, width);
+    if (seldom) add("beams", width, 1);
+    if (sketches) add("gated", 16, width, {{"cells", 0}});
+    if (sketches && seldom) add("gated", 64, width, {{"cells", 128}});
   }
+  if (!reaches) return settings;
+  for (const double reach : {1.03, 1.05, 1.07, 1.09, 1.12, 1.16, 1.2, 1.3, 1.45}) add("pool", 1, 400, {{"reach", reach}});
+  if (!sketches) return settings;
+  for (const double reach : {1.04, 1.07, 1.1, 1.14, 1.2, 1.25, 1.3}) add("gated", 16, 400, {{"cells", 0}, {"reach", reach}});
   return settings;
 }
 
@@ -95,7 +107,7 @@ class Lineup {
     if (plan->cache_bytes > 0) build.update({{"cache", "static"}, {"cache_bytes", plan->cache_bytes}});
     HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", build));
     spec.name = name;
-    spec.settings = HmannLadder(contest_.widths, plan->structure.bits > 0);
+    spec.settings = HmannLadder(contest_.widths, request_.shape.metric, plan->structure.bits > 0);
     made_.programs.push_back(std::move(spec));
     std::string structure = DescribeStructure(request_.shape, plan->structure);
     if (plan->cache_bytes > 0) absl::StrAppend(&structure, ", cache ", FormatSize(plan->cache_bytes));

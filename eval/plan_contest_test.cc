@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "index/tune/placement_choices.h"
@@ -69,6 +70,33 @@ TEST(PlanLineup, EachShareHasThreeCurvesHeldAgainstThePlan) {
   }
   EXPECT_GE(*lineup.curves[1].predicted_us, 0.99 * *lineup.curves[0].predicted_us) << "the planner's own opinion of the rule";
   EXPECT_EQ(lineup.programs[1].build["bits"], 0) << "upper layers first has no sketches";
+}
+
+TEST(PlanLineup, EachSideIsSearchedByReachWhereDistancesHaveMultiples) {
+  PlanContest contest = Contest();
+  contest.widths = PlanContest().widths;
+  for (const Metric metric : {Metric::kL2, Metric::kCosine, Metric::kInnerProduct}) {
+    ContestantJob job = Job();
+    job.metric = metric;
+    const absl::StatusOr<PlanLineup> lineup = LineUpPlans(contest, job);
+    ASSERT_TRUE(lineup.ok()) << lineup.status();
+    for (const ContestantSpec& spec : lineup->programs) {
+      if (spec.name == "HNSW") continue;
+      SCOPED_TRACE(testing::Message() << Name(metric) << ", " << spec.name);
+      std::map<std::string, int> reaching, walks;
+      for (const Json& setting : spec.settings) {
+        ++walks[setting["walk"].get<std::string>()];
+        reaching[setting["walk"].get<std::string>()] += setting.contains("reach") ? 1 : 0;
+      }
+      const bool reaches = metric != Metric::kInnerProduct, sketches = spec.build["bits"] > 0;
+      EXPECT_EQ(reaching["pool"], reaches ? walks["pool"] : 0);
+      EXPECT_GE(walks["pool"], 8);
+      EXPECT_EQ(reaching["gated"] > 0, reaches && sketches);
+      EXPECT_EQ(walks["gated"] > 0, sketches);
+      EXPECT_EQ(walks["beams"], 3);
+      EXPECT_LE(spec.settings.size(), sketches ? 30u : 12u) << "a round has to end some day";
+    }
+  }
 }
 
 TEST(PlanLineup, EveryRunBelongsToOneCurve) {

@@ -66,7 +66,8 @@ EvalCommand SetupEvalPlan(CLI::App& eval) {
       ->capture_default_str();
   app->add_option("--profile", flags->profile, "device file that knows this slow memory (default: measured first, a few seconds)");
   app->add_option("--seed", contest->seed, "of the builds")->capture_default_str();
-  app->add_option("--widths", contest->widths, "the ladder of every curve: ef of HNSW, ef_l0 of pool and gated, ef_l1 of beams")
+  app->add_option("--widths", contest->widths,
+                  "steps of every curve: ef of HNSW, ef_l0 of gated, some as ef_l1 of beams (reach has its own)")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
