@@ -28,7 +28,8 @@ struct Flags {
   QueryFlags query;
 };
 
-client::SearchOptions ToClient(const SearchOptions& options) {
+client::SearchOptions ToClient(const QueryFlags& flags) {
+  const SearchOptions& options = flags.search;
   client::SearchOptions out;
   out.k = options.k;
   out.ef_l1 = options.ef_l1;
@@ -40,11 +41,6 @@ client::SearchOptions ToClient(const SearchOptions& options) {
   if (options.reach >= 0) out.reach = options.reach;
   out.query_threads = options.query_threads;
   out.counters = true;
-  return out;
-}
-
-client::SearchOptions ToClient(const QueryFlags& flags) {
-  client::SearchOptions out = ToClient(flags.search);
   if (flags.target.recall > 0) out.recall = flags.target.recall;
   if (flags.target.latency_us > 0) out.latency = std::chrono::microseconds(std::llround(flags.target.latency_us));
   if (flags.budget.count() > 0) out.budget = std::chrono::ceil<std::chrono::microseconds>(flags.budget);
