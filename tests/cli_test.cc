@@ -176,6 +176,7 @@ TEST(Reports, BuildInfoAndVerifyAgree) {
   EXPECT_EQ(build["metric"], "l2");
   EXPECT_EQ(build["m"], 8);
   EXPECT_EQ(build["threads"], 2);
+  EXPECT_EQ(build["alpha"], 1.2);
   EXPECT_EQ(build["layers"][1]["nodes"], 600);
   EXPECT_EQ(build["layers"][2]["nodes"], 75);
   EXPECT_EQ(build["reachable_share"], 1.0);
@@ -195,7 +196,7 @@ TEST(Reports, BuildInfoAndVerifyAgree) {
   const Outcome verified = Hmann({"verify", index, "--json"});
   Succeeds(verified);
   EXPECT_EQ(json::parse(verified.out)["content_hash"], info["content_hash"]);
-  EXPECT_THAT(Hmann({"info", index}).err, AllOf(HasSubstr("upper_links"), HasSubstr("3000 vectors, 128 x u8")));
+  EXPECT_THAT(Hmann({"info", index}).err, AllOf(HasSubstr("upper_links"), HasSubstr("3000 vectors, 128 x u8"), HasSubstr("alpha 1.2,")));
 }
 
 TEST(Reports, SameSeedSameBytesForAnyThreads) {

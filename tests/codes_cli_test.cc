@@ -18,7 +18,8 @@ void Succeeds(const Outcome& ran) { ASSERT_EQ(ran.exit_code, 0) << ran.out << ra
 TEST(Codes, OfLinksAreBuiltSearchedAndReplaced) {
   const TestFolder folder("edges");
   const std::string index = folder / "a.hmann";
-  Succeeds(Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "8", "--promote", "0.1", "--codes", "edge"}));
+  Succeeds(Hmann(
+      {"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "8", "--promote", "0.1", "--codes", "edge", "--alpha", "1.3"}));
   const auto info = [&] { return json::parse(Hmann({"info", index, "--json"}).out); };
   EXPECT_EQ(info()["bytes"]["edge_codes"]["bytes"], 2000 * 16 * (128 / 4 + 4));
   EXPECT_FALSE(info()["bytes"].contains("sketches"));
@@ -34,6 +35,7 @@ TEST(Codes, OfLinksAreBuiltSearchedAndReplaced) {
   EXPECT_FALSE(info()["bytes"].contains("sketches"));
   Succeeds(Hmann({"promote", index, "--codes", "edge", "--promote", "0.02"}));
   EXPECT_EQ(info()["bytes"]["edge_codes"]["bytes"], 2000 * 16 * (128 / 4 + 4));
+  EXPECT_EQ(info()["alpha"], 1.3) << "carried on";
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ void PrintForTheEye(const IndexInfo& info, const std::string& path) {
   std::cerr << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
             << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim, std::string(Name(info.dtype)),
                                std::string(Name(info.metric)), info.user_labels ? "labels of its own" : "labels are row numbers")
-            << absl::StrFormat("  M %d, efConstruction %d, seed %d, promoted by %s: %.2f %%\n", info.m, info.ef_construction, info.seed,
+            << absl::StrFormat("  M %d, efConstruction %d, alpha %s, seed %d, promoted by %s: %.2f %%\n", info.m, info.ef_construction,
+                               info.alpha.has_value() ? absl::StrCat(*info.alpha) : "not recorded", info.seed,
                                std::string(Name(info.promotion)), 100 * info.promote)
             << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n", info.content_hash);
   for (std::size_t level = info.layers.size(); level-- > 0;) {

@@ -1,5 +1,6 @@
 #include "tools/info_json.h"
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -23,6 +24,7 @@ nlohmann::ordered_json ToJson(const IndexInfo& info) {
           {"metric", std::string(Name(info.metric))},
           {"m", info.m},
           {"ef_construction", info.ef_construction},
+          {"alpha", info.alpha.has_value() ? nlohmann::ordered_json(std::round(1e6 * *info.alpha) / 1e6) : nlohmann::ordered_json(nullptr)},
           {"layers", layers},
           {"promotion", std::string(Name(info.promotion))},
           {"promote", info.promote},

@@ -124,7 +124,7 @@ TEST(Hubs, SketchesOfLinksAreThoseOfTheSketcherAboutTheirRecord) {
     options.bits = 3;
     options.codes = CodePlace::kEdge;
     const Built index(options);
-    EXPECT_EQ(index.file.info().version, "1.2");
+    EXPECT_EQ(index.file.info().codes.place, CodePlace::kEdge);
     EXPECT_TRUE(index.file.cells().empty());
     const RecordLayout& records = index.file.records();
     const auto mean = index.file.sketch_mean();
@@ -149,7 +149,7 @@ TEST(Hubs, AnIndexWithoutSketchesHasNoCells) {
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 500);
   options.bits = 0;
   const Built index(options);
-  EXPECT_EQ(index.file.info().version, "1.0");
+  EXPECT_EQ(index.file.info().codes, CodeInfo());
   EXPECT_TRUE(index.file.cells().empty());
   EXPECT_TRUE(index.file.sketches().empty());
 }

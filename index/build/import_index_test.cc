@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "index/build/build_samples.h"
+#include "index/format/reseal.h"
 
 namespace hmann {
 namespace {
@@ -52,6 +53,34 @@ TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
       }
     }
   }
+}
+
+/// L1 is made with the alpha that L0 was, whatever the options say, and the record is carried on; what nobody recorded stays unknown.
+TEST(ImportIndex, GoesOnWithTheRecordedAlpha) {
+  const SampleFolder folder;
+  BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 600);
+  ASSERT_EQ(options.alpha, BuildOptions().alpha);
+  EXPECT_EQ(MustBuild(options).info.alpha, options.alpha);
+  options.alpha = 1;
+  const BuildReport plain = MustBuild(options);
+  EXPECT_EQ(plain.info.alpha, 1.0f);
+  EXPECT_EQ(plain.info.version, "1.3");
+  BuildOptions again = Again(options, folder / "again.hmann");
+  again.alpha = BuildOptions().alpha;
+  EXPECT_EQ(MustBuild(again).info.alpha, 1.0f);
+  EXPECT_TRUE(FileContent(again.out) == FileContent(options.out));
+
+  std::string older = FileContent(options.out);
+  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(older.data()), older.size());
+  Poke(bytes, header_offset::kAlpha, 0.0f);
+  Poke(bytes, header_offset::kMinor, std::uint16_t{1});
+  ResealHeader(bytes);
+  again.from_index = folder / "older.hmann";
+  std::ofstream(again.from_index, std::ios::binary) << older;
+  EXPECT_EQ(MustBuild(again).info.alpha, std::nullopt);
+
+  BuildOptions products = SmallBuild(folder, DType::kU8, Metric::kInnerProduct, 600);
+  EXPECT_EQ(MustBuild(products).info.alpha, 1.0f) << "a ratio of inner products says nothing";
 }
 
 TEST(ImportIndex, ReplacesAnIndexInPlaceAndKeepsUsersLabels) {

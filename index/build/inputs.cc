@@ -6,6 +6,7 @@
 #include "index/build/import_faiss.h"
 #include "index/build/import_hnswlib.h"
 #include "index/build/import_index.h"
+#include "index/graph/select.h"
 
 namespace hmann {
 
@@ -28,7 +29,11 @@ absl::Status BuildInputs::OpenBase() {
   }
   m_ = options_->m;
   ef_construction_ = options_->ef_construction;
-  if (options_->from_hnswlib.empty() && options_->from_faiss.empty()) return absl::OkStatus();
+  alpha_ = AlphaFor(options_->metric, options_->alpha);
+  if (options_->from_hnswlib.empty() && options_->from_faiss.empty()) {
+    alpha_of_l0_ = alpha_;
+    return absl::OkStatus();
+  }
   HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_->from_hnswlib.empty()
                                                   ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
                                                   : ImportFaiss(options_->from_faiss, *file_, options_->metric));
@@ -46,6 +51,8 @@ absl::Status BuildInputs::OpenIndex() {
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(info.dtype, info.metric, info.dim));
   m_ = info.m;
   ef_construction_ = info.ef_construction;
+  alpha_of_l0_ = info.alpha;
+  alpha_ = info.alpha.value_or(AlphaFor(info.metric, options_->alpha));
   seed_ = info.seed;
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,10 @@ class BuildInputs {
   const Kernels& kernels() const { return kernels_; }
   std::uint32_t m() const { return m_; }
   std::uint32_t ef_construction() const { return ef_construction_; }
+  /// Of links that are made, as the metric admits it: a finished index goes on with its own.
+  float alpha() const { return alpha_; }
+  /// Of L0's links; absent where another library has made them, or nobody recorded it.
+  std::optional<float> alpha_of_l0() const { return alpha_of_l0_; }
   std::uint64_t seed() const { return seed_; }
   bool has_user_labels() const { return index_ != nullptr ? index_->info().user_labels : !user_labels_.empty(); }
 
@@ -47,6 +52,8 @@ class BuildInputs {
   NodeId n_ = 0;
   Kernels kernels_;
   std::uint32_t m_ = 0, ef_construction_ = 0;
+  float alpha_ = 1;
+  std::optional<float> alpha_of_l0_;
   std::uint64_t seed_;
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<ImportedGraph> graph_;

@@ -32,7 +32,9 @@ struct BuildOptions {
   std::string labels;        ///< optional file of n u64, or .ivecs/.ibin with dim 1
   std::string from_hnswlib;  ///< finished graph to promote instead of inserting
   std::string from_faiss;
-  std::string from_index;  ///< instead of base: a finished index of our own, whose L0 gets upper layers and sketches anew; may be `out`
+  /// Instead of base: a finished index of our own, whose L0 gets upper layers (with its own m, ef_construction, alpha and seed, as far as
+  /// it has recorded them) and sketches anew; may be `out`.
+  std::string from_index;
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
 
   absl::Status Validate() const;

@@ -25,7 +25,6 @@
 #include "index/build/sketches.h"
 #include "index/build/vectors.h"
 #include "index/format/writer.h"
-#include "index/graph/select.h"
 
 namespace hmann {
 namespace {
@@ -74,7 +73,7 @@ class Pipeline {
   /// Phase 2: the upper layers, inserted in order of rank; copies hung below their firsts in L1, and linked nowhere above.
   absl::Status Promote();
   /// Upper layers of the promoted nodes, by id; `kernels` must outlive them.
-  absl::StatusOr<InsertionGraph> MakeUpperGraph(const Kernels& kernels);
+  absl::StatusOr<InsertionGraph> MakeUpperGraph(const Kernels& kernels, float alpha);
   /// Makes equal_ groups of promoted ids, the highest rank first.
   void KeepPromotedCopies();
   /// Hubs of the unpromoted nodes, whose ids are put into the order of cells.
@@ -102,6 +101,8 @@ class Pipeline {
   NodeId n_ = 0;
   Layers layers_;
   std::uint32_t m_ = 0, ef_construction_ = 0;
+  float alpha_ = 1;                   ///< of links that are made
+  std::optional<float> alpha_of_l0_;  ///< of those that came with the inputs, or alpha_
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<ImportedGraph> imported_;
 
@@ -138,6 +139,8 @@ absl::Status Pipeline::Load() {
   kernels_ = inputs.kernels();
   m_ = inputs.m();
   ef_construction_ = inputs.ef_construction();
+  alpha_ = inputs.alpha();
+  alpha_of_l0_ = inputs.alpha_of_l0();
   seed_ = inputs.seed();
   NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   if (options_.fast_memory_bytes.has_value()) {
@@ -209,14 +212,13 @@ absl::Status Pipeline::BuildBottom() {
     imported_.reset();
     End("insert");
   } else {
-    const float alpha = AlphaFor(kernels_.metric, options_.alpha);
     Begin("insert", inserted, "vectors");
-    const InsertOptions insert{ef_construction_, m_, m_, alpha, options_.cancelled};
+    const InsertOptions insert{ef_construction_, m_, m_, alpha_, options_.cancelled};
     HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
     End("insert");
-    if (alpha > 1) {
+    if (alpha_ > 1) {
       Begin("refine", inserted, "vectors");
-      HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha, options_.cancelled, pool_, progress_));
+      HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, options_.cancelled, pool_, progress_));
       End("refine");
     }
     LinkDuplicates(equal_, *bottom_);
@@ -267,7 +269,7 @@ absl::Status Pipeline::Promote() {
     const std::vector<std::uint32_t> promoted(node_of_id_.begin(), node_of_id_.begin() + layers_.n1());
     HMANN_ASSIGN_OR_RETURN(fast_rows_, GatherVectors(rows_, promoted, pool_));
     KeepPromotedCopies();
-    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, MakeUpperGraph(kernels_));
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, MakeUpperGraph(kernels_, alpha_));
     upper_ = std::make_unique<InsertionGraph>(std::move(graph));
     report_.repaired_nodes += ConnectAll(*upper_, layers_.n1(), 0, ef_construction_).added_links;
   }
@@ -275,7 +277,7 @@ absl::Status Pipeline::Promote() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels) {
+absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels, float alpha) {
   const std::vector<NodeId> nodes(layers_.nodes.begin() + 1, layers_.nodes.end());
   std::vector<std::uint32_t> max_degree;
   for (std::uint32_t layer = 1; layer <= layers_.top(); ++layer) max_degree.push_back(layers_.MaxDegree(layer));
@@ -284,7 +286,7 @@ absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels) 
   for (const std::vector<NodeId>& group : equal_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  const InsertOptions insert{ef_construction_, 2 * m_, m_, AlphaFor(kernels.metric, options_.alpha), options_.cancelled, &copies};
+  const InsertOptions insert{ef_construction_, 2 * m_, m_, alpha, options_.cancelled, &copies};
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, pool_, progress_));
   LinkDuplicates(equal_, graph);
   return graph;
@@ -311,7 +313,7 @@ absl::Status Pipeline::MakeCells() {
     std::optional<InsertionGraph> by_l2;
     HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels_.dtype, Metric::kL2, kernels_.dim));
     if (kernels_.metric == Metric::kInnerProduct) {
-      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2));
+      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2, options_.alpha));
       graph = &by_l2.emplace(std::move(made));
       sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
     }
@@ -402,6 +404,7 @@ absl::Status Pipeline::Write() {
   contents.row_bytes = kernels_.row_bytes;
   contents.layers = layers_;
   contents.ef_construction = ef_construction_;
+  contents.alpha = alpha_of_l0_;
   contents.promotion = options_.promotion;
   contents.seed = seed_;
   contents.user_labels = !user_labels_.empty();

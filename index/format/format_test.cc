@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
 #include "index/format/reader.h"
+#include "index/format/reseal.h"
 #include "index/format/ring_index.h"
 #include "index/format/verify.h"
 
@@ -118,6 +119,7 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(info->metric, Metric::kCosine);
   EXPECT_EQ(info->m, 4u);
   EXPECT_EQ(info->ef_construction, 40u);
+  EXPECT_EQ(info->alpha, std::nullopt);
   EXPECT_EQ(info->promotion, PromotionOrder::kDegree);
   EXPECT_DOUBLE_EQ(info->promote, 0.16);
   EXPECT_EQ(info->seed, 7u);
@@ -232,6 +234,46 @@ TEST(Format, GoldenFileOfVersion1Point2) {
   TemporaryPath path(::testing::TempDir(), "golden_edges");
   ASSERT_TRUE(Write(path, index).ok());
   EXPECT_TRUE(ReadBytes(path) == bytes) << "the writer's bytes changed";
+}
+
+/// The same of version 1.3, which added alpha; older readers may go on without knowing it.
+TEST(Format, GoldenFileOfVersion1Point3) {
+  constexpr char kGoldenOfAlpha[] = "index/format/golden/v1_3.hmann";
+  RingIndex index({.bits = 1, .alpha = 1.25f});
+  const char* golden = std::getenv("HMANN_GOLDEN");
+  if (golden != nullptr && std::string_view(golden) == "overwrite") {
+    ASSERT_TRUE(Write(kGoldenOfAlpha, index).ok());
+  }
+  const auto file = IndexFile::Open(kGoldenOfAlpha);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectHolds(*file, index);
+  EXPECT_EQ(Verify(kGoldenOfAlpha), absl::OkStatus());
+  EXPECT_EQ(file->info().version, "1.3");
+  EXPECT_EQ(file->info().alpha, 1.25f);
+  const std::vector<std::byte> bytes = ReadBytes(kGoldenOfAlpha);
+  EXPECT_EQ(As<std::uint16_t>(std::span(bytes).subspan(12, 2))[0], 0) << "min_reader_minor";
+  TemporaryPath path(::testing::TempDir(), "golden_alpha");
+  ASSERT_TRUE(Write(path, index).ok());
+  EXPECT_TRUE(ReadBytes(path) == bytes) << "the writer's bytes changed";
+}
+
+TEST(Format, AlphaIsTheOnlyDifferenceItMakes) {
+  TemporaryPath path(::testing::TempDir(), "alpha");
+  RingIndex without({.bits = 1, .place = CodePlace::kEdge}), with({.bits = 1, .place = CodePlace::kEdge, .alpha = 1.0f});
+  const auto plain = Write(path, without);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  std::vector<std::byte> before = ReadBytes(path);
+  const auto recorded = Write(path, with);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  EXPECT_EQ(plain->alpha, std::nullopt);
+  EXPECT_EQ(recorded->alpha, 1.0f);
+  EXPECT_EQ(recorded->content_hash, plain->content_hash) << "a tuned table stays valid";
+  Poke(std::span(before), header_offset::kMinor, std::uint16_t{3});
+  Poke(std::span(before), header_offset::kAlpha, 1.0f);
+  ResealHeader(before);
+  EXPECT_TRUE(ReadBytes(path) == before);
+  with.contents.alpha = 0.9f;
+  EXPECT_EQ(Write(path, with).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Format, CodesThatContradictThemselvesAreRefused) {

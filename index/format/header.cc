@@ -44,12 +44,13 @@ struct HeaderBytes {
   std::uint32_t cell_count;
   std::uint8_t code_place, reserved_3[3];
   LayerEntry layers[kMaxLayers];
-  std::byte reserved_4[256];
+  float alpha;
+  std::byte reserved_4[252];
   Section sections[kMaxSections];
 };
 static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 && sizeof(LayerEntry) == 16);
 static_assert(offsetof(HeaderBytes, header_checksum) == 56 && offsetof(HeaderBytes, n) == 64);
-static_assert(offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, sections) == 1024);
+static_assert(offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, alpha) == 768 && offsetof(HeaderBytes, sections) == 1024);
 
 std::uint64_t HeaderChecksum(HeaderBytes bytes) {
   bytes.header_checksum = 0;
@@ -110,6 +111,7 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.dim = raw.dim;
   header.row_bytes = raw.row_bytes;
   header.ef_construction = raw.ef_construction;
+  if (raw.alpha != 0) header.alpha = raw.alpha;
   header.promotion = static_cast<PromotionOrder>(raw.promotion);
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
@@ -215,6 +217,7 @@ absl::Status CheckMetadata(const Header& header) {
   if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
   if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
+  if (header.alpha.has_value() && !(*header.alpha >= 1 && *header.alpha <= 2)) return wrong("alpha", "1 to 2", *header.alpha);
   const bool by_hub = header.codes.bits > 0 && header.codes.place == CodePlace::kHub;
   if (header.codes != CodeInfo()) {
     if (header.codes.place > CodePlace::kEdge) return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
@@ -244,6 +247,11 @@ absl::Status CheckMetadata(const Header& header) {
     }
   }
   return absl::OkStatus();
+}
+
+std::uint16_t MinorOf(const Header& header) {
+  if (header.alpha.has_value()) return 3;
+  return header.codes.bits == 0 ? 0 : header.codes.place == CodePlace::kHub ? 1 : 2;
 }
 
 std::vector<Section> PlanSections(const Header& header) {
@@ -286,6 +294,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.row_bytes = header.row_bytes;
   raw.m = header.layers.m;
   raw.ef_construction = header.ef_construction;
+  raw.alpha = header.alpha.value_or(0);
   raw.dtype = static_cast<std::uint8_t>(header.dtype);
   raw.metric = static_cast<std::uint8_t>(header.metric);
   raw.promotion = static_cast<std::uint8_t>(header.promotion);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 1;
-constexpr std::uint16_t kFormatMinor = 2;
+constexpr std::uint16_t kFormatMinor = 3;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -61,12 +62,13 @@ struct Header {
   Layers layers;
   std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t ef_construction = 0;
+  std::optional<float> alpha;  ///< see IndexInfo
   PromotionOrder promotion = PromotionOrder::kDegree;
   std::uint64_t seed = 0;
   std::uint32_t label_bytes = 4;
   CodeInfo codes;
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the hub of some node
-  std::uint16_t minor = 0;       ///< a file without sketches is one of 1.0, with one of each node of 1.1
+  std::uint16_t minor = 0;       ///< see MinorOf
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
@@ -75,6 +77,10 @@ struct Header {
   /// What the file shows of itself; formulas of section 7 of the readings beside the bytes.
   IndexInfo Info() const;
 };
+
+/// The oldest minor version that has all that `header` says: 3 with alpha; else 2 with sketches of links, 1 with sketches by hub, 0
+/// without.
+std::uint16_t MinorOf(const Header& header);
 
 /// The sections that `header` asks for, in file order, with offsets and sizes; checksums are 0.
 std::vector<Section> PlanSections(const Header& header);

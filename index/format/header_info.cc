@@ -52,6 +52,7 @@ IndexInfo Header::Info() const {
   info.metric = metric;
   info.m = layers.m;
   info.ef_construction = ef_construction;
+  info.alpha = alpha;
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
     info.layers.push_back({layers.nodes[layer], layers.MaxDegree(layer), mean_degree[layer]});
   }

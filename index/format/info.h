@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct IndexInfo {
   Metric metric = Metric::kL2;
   std::uint32_t m = 0;
   std::uint32_t ef_construction = 0;
+  std::optional<float> alpha;     ///< that links of L0 were chosen with, 1 to 2; absent: another library's links, or a file before 1.3
   std::vector<LayerInfo> layers;  ///< [0] is L0
   PromotionOrder promotion = PromotionOrder::kDegree;
   double promote = 0;  ///< N_1 / N

@@ -16,7 +16,8 @@ namespace hmann {
 namespace header_offset {
 constexpr std::size_t kMajor = 8, kMinor = 10, kMinReader = 12, kEndianTag = 16, kHeaderSize = 20, kFeatures = 24, kFileBytes = 40,
                       kContentHash = 48, kChecksum = 56, kN = 64, kN1 = 72, kDim = 80, kRowBytes = 84, kM = 88, kDType = 96, kMetric = 97,
-                      kPromotion = 98, kLabelBytes = 99, kLayerCount = 100, kSectionCount = 112, kLayers = 128, kSections = 1024;
+                      kPromotion = 98, kLabelBytes = 99, kLayerCount = 100, kSectionCount = 112, kLayers = 128, kAlpha = 768,
+                      kSections = 1024;
 }  // namespace header_offset
 
 template <class T>

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct RingIndex {
     bool user_labels = false;
     std::uint32_t bits = 0, assign = 1;  ///< of sketches, whose bytes are made by arithmetic too; assign: of those by hub
     CodePlace place = CodePlace::kHub;
+    std::optional<float> alpha = std::nullopt;
   };
 
   explicit RingIndex(Shape s) : shape(s) {
@@ -40,6 +42,7 @@ struct RingIndex {
     contents.row_bytes = kernels.row_bytes;
     contents.layers = Layers::Make(s.n, s.n1, s.m);
     contents.ef_construction = 40;
+    contents.alpha = s.alpha;
     contents.seed = 7;
     contents.user_labels = s.user_labels;
     contents.links = [this](std::uint32_t layer, NodeId id) { return Links(layer, id); };

@@ -195,11 +195,12 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   header.layers = contents.layers;
   header.mean_degree.resize(contents.layers.nodes.size());
   header.ef_construction = contents.ef_construction;
+  header.alpha = contents.alpha;
   header.promotion = contents.promotion;
   header.seed = contents.seed;
   header.label_bytes = contents.user_labels ? 8 : 4;
   header.codes = contents.codes;
-  header.minor = contents.codes.bits == 0 ? 0 : contents.codes.place == CodePlace::kHub ? 1 : 2;
+  header.minor = MinorOf(header);
   header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,6 +26,7 @@ struct IndexContents {
   std::uint32_t row_bytes = 0;  ///< Kernels::row_bytes
   Layers layers;
   std::uint32_t ef_construction = 0;
+  std::optional<float> alpha;  ///< see IndexInfo
   PromotionOrder promotion = PromotionOrder::kDegree;
   std::uint64_t seed = 0;
   bool user_labels = false;                                                      ///< labels take 8 bytes instead of 4
