@@ -48,6 +48,8 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
     if (line["upper_layers_first_us"].is_null()) continue;
     EXPECT_LE(line["predicted_us"], 1.01 * line["upper_layers_first_us"].get<double>()) << line;
   }
+  const json quick = MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--alpha", "1", "--json"}));
+  EXPECT_LT(quick["build"]["seconds"], plan["build"]["seconds"]) << "links are not chosen a second time";
   const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
   EXPECT_THAT(told.out, IsEmpty());
   EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("one more GiB of fast memory"), HasSubstr("first touch")));

@@ -30,7 +30,8 @@ absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   if (!build.from_hnswlib.empty() || !build.from_faiss.empty()) return absl::OkStatus();
   if (app.count("--assign") > 0) flags.pins.assign = build.assign;
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(build.base, build.rows));
-  const PlanShape shape{base.n(), base.dim(), base.dtype(), build.metric, build.m, build.ef_construction, !build.labels.empty()};
+  const PlanShape shape{base.n(),   base.dim(), base.dtype(), build.metric, build.m, build.ef_construction, !build.labels.empty(),
+                        build.alpha};
   return ChooseStructure(shape, flags.pins, &build);
 }
 

@@ -10,6 +10,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/plan_index.h"
+#include "index/tune/build_estimate.h"
 #include "index/tune/placement_choices.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -201,6 +202,7 @@ void AddShapeOptions(CLI::App& app, Flags* flags) {
       app, "--metric", ParseMetric, [shape](Metric metric) { shape->metric = metric; }, "l2 (default), ip, cosine");
   app.add_option("--m", shape->m, "M of the build")->check(CLI::Range(2, 512))->capture_default_str();
   app.add_option("--ef-construction", shape->ef_construction, "of the build")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--alpha", shape->alpha, "of the build, for the time it takes")->check(CLI::Range(1.0, 2.0))->capture_default_str();
   app.add_option("--queries", flags->queries, "sample of queries for INDEX (default: made from its vectors)")->needs(index);
   app.add_flag("--as-is", flags->as_is, "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")->needs(index);
 }

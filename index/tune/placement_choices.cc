@@ -21,10 +21,6 @@ constexpr double kFewestPromoted = 0.001, kMostPromoted = 0.8, kFewestHubs = 0.0
 constexpr double kCacheHitNs = 230;
 /// What a node costs besides distances and lines: 1M SIFT vectors in DRAM took 38 us (pool) and 66 to 72 us (gated), 24 and 50 for those.
 constexpr double kPoolNodeNs = 250, kGatedNodeNs = 330;
-/// Loads of a batch of fast memory that are under way at once.
-constexpr double kFastLoads = 8;
-
-double Lines(double bytes) { return std::ceil(bytes / 64); }
 
 /// Bytes of a mapping of its own: of 2 MiB pages where it is that large.
 std::uint64_t InPages(std::uint64_t bytes) { return RoundUp(bytes, bytes >= 2_MiB ? 2_MiB : 4_KiB); }
@@ -336,22 +332,6 @@ PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, 
   };
   return {fast_bytes, middle_bytes, or_nothing(PlanPlacement(request)), or_nothing(PlanByHand(request, HandRule::kUpperLayersFirst)),
           or_nothing(PlanByHand(request, HandRule::kFirstTouch))};
-}
-
-absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure, const DeviceProfile& profile,
-                                            int threads) {
-  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  HMANN_ASSIGN_OR_RETURN(const TierCost dram, CostOf(profile, "dram"));
-  BuildEstimate estimate;
-  const std::size_t stride = FastRowStride(header.row_bytes);
-  estimate.memory_bytes = BuildBytes(FastShapeOf(shape, structure, header.row_bytes), structure.n1, stride);
-  HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
-  // An insertion meets about 2 log2(n) vectors for each place of its beam: 100 thousand SIFT vectors took 70 us each on one core.
-  const double vectors = 2.0 * shape.ef_construction * std::log2(static_cast<double>(shape.n));
-  const double one = NsPerDistance(profile, shape.dtype, shape.dim) + Lines(header.row_bytes) * NsPerLine(dram.memory, kFastLoads);
-  const auto inserted = static_cast<double>(shape.n + structure.n1);
-  estimate.seconds = inserted * vectors * one / 1e9 / std::max(1, threads);
-  return estimate;
 }
 
 }  // namespace hmann

@@ -108,15 +108,6 @@ struct PlanBesideRules {
 };
 PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes);
 
-struct BuildEstimate {
-  std::uint64_t memory_bytes = 0;  ///< at its highest
-  std::uint64_t file_bytes = 0;
-  double seconds = 0;
-};
-/// Time: distances of an insertion grow with log n and ef_construction, at the machine's time for one in memory.
-absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure, const DeviceProfile& profile,
-                                            int threads);
-
 /// Figures of a machine as the design's sources have them, for a plan without a profile: DRAM, and a disk.
 DeviceProfile DefaultProfile();
 

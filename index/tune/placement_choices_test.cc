@@ -255,18 +255,5 @@ TEST(DefaultCounts, GoTheRightWay) {
   EXPECT_LE(tiny.distances_fast, 1);
 }
 
-TEST(EstimateBuild, GrowsAsNLogN) {
-  const PlanShape small{1000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
-  PlanShape large = small;
-  large.n = 64000000;
-  const DeviceProfile profile = DefaultProfile();
-  const auto first = EstimateBuild(small, {100000, 2, 1, CodePlace::kHub}, profile, 2);
-  const auto second = EstimateBuild(large, {6400000, 2, 1, CodePlace::kHub}, profile, 2);
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_NEAR(second->seconds / first->seconds, 64 * std::log2(64e6) / std::log2(1e6), 0.1);
-  EXPECT_GT(first->memory_bytes, 1000000u * (128 + 128));
-  EXPECT_NEAR(static_cast<double>(second->file_bytes) / static_cast<double>(first->file_bytes), 64, 0.5);
-}
-
 }  // namespace
 }  // namespace hmann

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "index/tune/profile.h"
 
 namespace hmann {
+
+/// Loads of a batch of fast memory that are under way at once.
+constexpr double kFastLoads = 8;
+
+/// Cache lines.
+inline double Lines(double bytes) { return std::ceil(bytes / 64); }
 
 /// A tier by its figures.
 struct TierCost {

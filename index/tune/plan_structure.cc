@@ -11,6 +11,7 @@ namespace hmann {
 absl::Status PlanShape::Validate() const {
   if (n < 2 || n > kMaxNodes) return absl::InvalidArgumentError(absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
   if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+  if (!(alpha >= 1 && alpha <= 2)) return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
   return ChooseKernels(dtype, metric, dim).status();
 }
 

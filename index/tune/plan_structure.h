@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/build/fast_memory.h"
+#include "index/build/options.h"
 #include "index/distance/distance.h"
 #include "index/format/header.h"
 #include "index/graph/types.h"
@@ -20,6 +21,7 @@ struct PlanShape {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100;
   bool user_labels = false;
+  float alpha = kDefaultAlpha;  ///< of the build, whose time it changes
 
   /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
   absl::Status Validate() const;

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "index/tune/plan_structure.h"
+#include "index/tune/profile.h"
+
+namespace hmann {
+
+/// What a build of such an index will take, from vectors.
+struct BuildEstimate {
+  std::uint64_t memory_bytes = 0;  ///< at its highest
+  std::uint64_t file_bytes = 0;
+  double seconds = 0;
+};
+
+/// Time: distances of an insertion grow with log n and ef_construction, those of the refinement (alpha above 1, distances that have
+/// multiples) with M, at the machine's time for one in memory. Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile without dram.
+absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure, const DeviceProfile& profile,
+                                            int threads);
+
+}  // namespace hmann
