@@ -24,7 +24,7 @@ bool OursToEnter(const fs::directory_entry& entry, const fs::path& root) {
   const std::string name = entry.path().filename().string();
   if (name == ".ci") return true;
   if (name.starts_with('.')) return false;
-  if (name == "data" && entry.path().parent_path() != root) return true;
+  if ((name == "build" || name == "data") && entry.path().parent_path() != root) return true;  // index/build/ is a room
   return !kForeignFolders.contains(name);
 }
 
@@ -132,7 +132,10 @@ std::vector<Function> Functions(const SourceFile& file) {
     if (!lines[i].ends_with('{') || Indent(lines[i]) > 6) continue;
     std::size_t first = i;
     std::string statement = lines[i];
-    while (first > 0 && i - first < 6 && OpenedFunction(statement).empty() && !lines[first - 1].empty() &&
+    const auto goes_on = [&] {  // from the line above: a signature, or what a constructor initialises
+      return OpenedFunction(statement).empty() || statement[Indent(statement)] == ':' || lines[first - 1].ends_with(',');
+    };
+    while (first > 0 && i - first < 12 && !lines[first - 1].empty() && goes_on() &&
            std::string(";{}:").find(lines[first - 1].back()) == std::string::npos) {
       --first;
       statement.insert(0, lines[first]);

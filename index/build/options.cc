@@ -1,6 +1,10 @@
 #include "index/build/options.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
+#include "index/base/file.h"
 
 namespace hmann {
 
@@ -31,6 +35,19 @@ absl::Status BuildOptions::Validate() const {
   }
   if (threads < 0 || threads > 1024) return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
   return absl::OkStatus();
+}
+
+absl::Status BuildOptions::CheckOut() const {
+  for (const std::string& input : {base, labels, from_hnswlib, from_faiss}) {
+    std::error_code absent;
+    if (!input.empty() && std::filesystem::equivalent(input, out, absent)) {
+      return absl::InvalidArgumentError(absl::StrCat("out: ", out, " is the input ", input, ", which it would replace"));
+    }
+  }
+  if (std::error_code absent; std::filesystem::is_directory(out, absent)) {
+    return absl::InvalidArgumentError(absl::StrCat("out: ", out, " is a folder: expected the name of a file"));
+  }
+  return AtomicFile::Create(out).status();
 }
 
 }  // namespace hmann

@@ -40,6 +40,9 @@ struct BuildOptions {
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
 
   absl::Status Validate() const;
+  /// That the index can be written where it shall be: better known before the work than after it. Errors: INVALID_ARGUMENT for an input or
+  /// a folder; those of AtomicFile::Create.
+  absl::Status CheckOut() const;
 };
 
 struct BuildReport {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -10,18 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
-#include "index/base/file.h"
-#include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/build/connect.h"
 #include "index/build/degree.h"
-#include "index/build/duplicates.h"
 #include "index/build/fast_memory.h"
 #include "index/build/hubs.h"
 #include "index/build/inputs.h"
 #include "index/build/insert.h"
+#include "index/build/insertion_order.h"
 #include "index/build/refine.h"
+#include "index/build/self_recall.h"
 #include "index/build/sketches.h"
 #include "index/build/vectors.h"
 #include "index/format/writer.h"
@@ -30,8 +28,6 @@ namespace hmann {
 namespace {
 
 constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 96 GB
-constexpr std::uint64_t kSelfRecallSample = 1000;
-constexpr std::uint64_t kOrderSeed = 0x6f72646572;  ///< keeps the stream of the insertion order apart from that of random promotion
 
 /// The state of one build, handed from phase to phase. Nodes are named by *node* (place in the order of insertion), *row* (place in
 /// the base file) or *id* (place in the finished index).
@@ -50,7 +46,7 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(Promote());
     HMANN_RETURN_IF_ERROR(MakeCells());
     HMANN_RETURN_IF_ERROR(EncodeSketches());
-    CheckSelfRecall();
+    SearchItself();
     HMANN_RETURN_IF_ERROR(Write());
     report_.seconds.emplace_back("total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     report_.peak_rss_bytes = PeakRssBytes();
@@ -61,8 +57,6 @@ class Pipeline {
   void Begin(const char* phase, std::uint64_t total, const char* unit) { progress_.Start(phase, total, unit); }
   void End(const char* phase) { report_.seconds.emplace_back(phase, progress_.Finish()); }
 
-  /// That the index can be written where it shall be: better known now than after the work.
-  absl::Status CheckOut() const;
   /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
   absl::Status Load();
   absl::Status CheckMemory() const;
@@ -84,7 +78,7 @@ class Pipeline {
     if (options_.bits == 0 || options_.codes == CodePlace::kEdge) return 0;
     return SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
   }
-  void CheckSelfRecall();
+  void SearchItself();
   absl::Status Write();
   /// Sketches as Write hands them over; `contents.row` must be set.
   absl::Status AddCodes(IndexContents& contents);
@@ -119,21 +113,8 @@ class Pipeline {
   std::vector<NodeId> id_of_node_;             ///< from Write on
 };
 
-absl::Status Pipeline::CheckOut() const {
-  for (const std::string& input : {options_.base, options_.labels, options_.from_hnswlib, options_.from_faiss}) {
-    std::error_code absent;
-    if (!input.empty() && std::filesystem::equivalent(input, options_.out, absent)) {
-      return absl::InvalidArgumentError(absl::StrCat("out: ", options_.out, " is the input ", input, ", which it would replace"));
-    }
-  }
-  if (std::error_code absent; std::filesystem::is_directory(options_.out, absent)) {
-    return absl::InvalidArgumentError(absl::StrCat("out: ", options_.out, " is a folder: expected the name of a file"));
-  }
-  return AtomicFile::Create(options_.out).status();
-}
-
 absl::Status Pipeline::Load() {
-  HMANN_RETURN_IF_ERROR(CheckOut());
+  HMANN_RETURN_IF_ERROR(options_.CheckOut());
   HMANN_ASSIGN_OR_RETURN(BuildInputs inputs, BuildInputs::Open(options_));
   n_ = inputs.n();
   kernels_ = inputs.kernels();
@@ -170,26 +151,10 @@ absl::Status Pipeline::BuildBottom() {
   Begin("order", n_, "vectors");
   DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
-  // Firsts in random order, so that a sorted base file makes no difference; their copies behind them. An imported graph keeps its own.
-  row_of_.resize(n_);
-  std::vector<NodeId> node_of(n_);
-  NodeId inserted = n_;
-  if (imported_ != nullptr) {
-    std::iota(row_of_.begin(), row_of_.end(), 0u);
-  } else {
-    inserted = static_cast<NodeId>(duplicates.unique.size());
-    const std::vector<std::uint32_t> order = RandomPermutation(inserted, seed_ ^ kOrderSeed);
-    for (NodeId node = 0; node < inserted; ++node) row_of_[node] = duplicates.unique[order[node]];
-    NodeId next = inserted;
-    for (const auto& group : duplicates.groups) {
-      for (std::size_t i = 1; i < group.size(); ++i) row_of_[next++] = group[i];
-    }
-  }
-  for (NodeId node = 0; node < n_; ++node) node_of[row_of_[node]] = node;
-  equal_ = std::move(duplicates.groups);
-  for (std::vector<NodeId>& group : equal_) {
-    for (NodeId& member : group) member = node_of[member];
-  }
+  InsertionOrder order = imported_ == nullptr ? RandomOrder(std::move(duplicates), n_, seed_) : OrderOfRows(std::move(duplicates), n_);
+  const NodeId inserted = order.inserted;
+  row_of_ = std::move(order.row_of);
+  equal_ = std::move(order.equal);
   {
     // The block ends the old rows' life: they would stay in memory through the insertion.
     HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
@@ -340,27 +305,14 @@ absl::Status Pipeline::EncodeSketches() {
   return absl::OkStatus();
 }
 
-void Pipeline::CheckSelfRecall() {
+void Pipeline::SearchItself() {
   Begin("self-recall", kSelfRecallSample, "vectors");
-  constexpr std::uint32_t kWidth = 64;
-  const LayerView bottom = bottom_->View(0);
-  const std::uint64_t sample = std::min<std::uint64_t>(kSelfRecallSample, n_);
-  std::atomic<std::uint64_t> found{0};
-  std::vector<LayerScratch> scratch(static_cast<std::size_t>(pool_.threads()));
-  pool_.ParallelFor(sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
-    LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
-    NullLayerCounters counters;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::byte* query = rows_.Row(RandomBelow(seed_, i, n_));
-      const NodeId entry = upper_ == nullptr ? 0 : upper_->Descend(query, 0, own);
-      OpenBeam(bottom, query, node_of_id_[entry], kWidth, own, counters);
-      SearchLayer(bottom, query, kWidth, own, counters);
-      if (own.beam.key(0) <= kernels_.one(query, query, kernels_.dim)) ++found;
-    }
-    progress_.Advance(end - begin);
-  });
-  report_.self_recall_sample = sample;
-  report_.self_recall_at_1 = static_cast<double>(found) / static_cast<double>(sample);
+  const auto entry = [this](const std::byte* query, LayerScratch& scratch) {
+    return node_of_id_[upper_ == nullptr ? 0 : upper_->Descend(query, 0, scratch)];
+  };
+  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, pool_, progress_);
+  report_.self_recall_sample = recall.sample;
+  report_.self_recall_at_1 = recall.share();
   End("self-recall");
 }
 
