@@ -39,7 +39,7 @@ class Reference {
       if (dials_.ef_l0 == 0) {
         width = std::min(dials_.ef_l1, n1_);
       } else if (dials_.pool) {
-        SearchL0(found, dials_.ef_l0, dials_.reach);
+        SearchL0(found, dials_.ef_l0, dials_.reach, dials_.width);
       } else {
         found = RunBeams(found.Nearest(dials_.ef_l1));
         width = dials_.k;
@@ -121,15 +121,19 @@ class Reference {
     return scored;
   }
 
-  void SearchL0(Scored& scored, std::size_t ef, float reach = 0) {
-    for (NodeId id; TakeNext(scored, ef, &id, reach);) {
-      ++counters_.expanded_l0;
-      ++counters_.slow_touches;
-      counters_.rounds += id < n1_ ? 1 : 0;
-      read_.insert(id);
-      std::vector<NodeId> fresh;
-      for (NodeId link : index_.links(0, id)) {
-        if (!scored.met.contains(link)) fresh.push_back(link);
+  void SearchL0(Scored& scored, std::size_t ef, float reach = 0, std::uint32_t width = 1) {
+    for (;;) {
+      std::vector<NodeId> together, fresh;
+      for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, reach);) together.push_back(id);
+      if (together.empty()) return;
+      counters_.rounds += std::any_of(together.begin(), together.end(), [this](NodeId id) { return id < n1_; }) ? 1 : 0;
+      for (NodeId id : together) {
+        ++counters_.expanded_l0;
+        ++counters_.slow_touches;
+        read_.insert(id);
+        for (NodeId link : index_.links(0, id)) {
+          if (!scored.met.contains(link) && std::find(fresh.begin(), fresh.end(), link) == fresh.end()) fresh.push_back(link);
+        }
       }
       MeasureInL0(scored, fresh);
     }

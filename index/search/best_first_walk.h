@@ -27,9 +27,9 @@ struct NullWalkCounters {
 };
 
 /// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
-/// from. One step reads the links of the nearest unexpanded candidate, the next the vectors of those of its neighbours that are new and
-/// live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of its beam is expanded, or the
-/// nearest that is not is out of reach of the kth.
+/// from. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the vectors of those of
+/// their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of
+/// its beam is expanded, or the nearest that is not is out of reach of the kth.
 ///
 /// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is one of width efSearchL0 per L1 candidate
 /// (Algorithm 3 in the reading of section 11.d), and a result list of its own receives all that the beams score: they crowd around the
@@ -45,27 +45,36 @@ class BestFirstWalk {
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
   /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
   void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr,
-            Reach reach = {}) {
-    Bind(index, query, scratch, counters);
+            Reach reach = {}, std::uint32_t width = 1) {
+    Bind(index, query, scratch, counters, width);
     results_ = results;
     reach_ = reach;
-    NextCandidate();
+    NextCandidates();
   }
 
   /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
   void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounterType& counters) {
-    Bind(index, query, scratch, counters);
+    Bind(index, query, scratch, counters, 1);
     scratch.batch.ids[0] = node;
     Meet(scratch.visited.Insert(node) ? 1 : 0);
   }
 
   bool Done() const { return step_ == Step::kDone; }
-  /// Ids whose records the next Absorb needs, at most max_links; may be empty.
+  /// Ids whose records the next Absorb needs, at most width * max_links; may be empty.
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
   /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
   RecordPart Part() const { return step_ == Step::kLinks ? RecordPart::kLinks : RecordPart::kRow; }
-  /// The candidate that will probably be expanded next, kNoNode if none: worth fetching its links ahead.
-  NodeId Upcoming() const { return scratch_->beam.HasNext(scratch_->beam.width()) ? scratch_->beam.PeekNext() : kNoNode; }
+  /// Calls hint(id) for the candidates that will probably be expanded next: their links are worth fetching ahead.
+  template <typename Hint>
+  void ForUpcoming(const Hint& hint) const {
+    const Beam& beam = scratch_->beam;
+    std::uint32_t most = width_;
+    for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
+      if (beam.expanded(i)) continue;
+      hint(beam.id(i));
+      --most;
+    }
+  }
   /// Calls hint(id) for the nearest `most` unexpanded candidates whose links are not with their vector: the promoted ones.
   template <typename Hint>
   void ForUpcomingLinks(std::uint32_t most, const Hint& hint) const {
@@ -79,7 +88,7 @@ class BestFirstWalk {
 
   void Absorb(std::span<const std::byte* const> records) {
     if (step_ == Step::kLinks) {
-      AbsorbLinks(records[0]);
+      AbsorbLinks(records);
     } else {
       AbsorbVectors(records);
     }
@@ -88,31 +97,35 @@ class BestFirstWalk {
  private:
   enum class Step { kLinks, kVectors, kDone };
 
-  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters) {
+  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters,
+            std::uint32_t width) {
     index_ = &index;
     query_ = query;
     scratch_ = &scratch;
     counters_ = &counters;
     results_ = nullptr;
     reach_ = {};
-    scratch.batch.Reserve(index.records.max_links);
-    if (wanted_.size() < index.records.max_links) wanted_.resize(index.records.max_links);
+    width_ = width;
+    const std::size_t most = std::size_t{width} * index.records.max_links;
+    scratch.batch.Reserve(most);
+    if (wanted_.size() < most) wanted_.resize(most);
   }
 
-  void NextCandidate() {
+  void NextCandidates() {
     Beam& beam = scratch_->beam;
-    if (!beam.HasNext(beam.width()) || beam.key(beam.next()) > reach_.Limit(index_->kernels, beam)) {
-      step_ = Step::kDone;
-      wanted_size_ = 0;
-      return;
-    }
-    wanted_[0] = beam.PopNext();
-    wanted_size_ = 1;
-    step_ = Step::kLinks;
+    const DistanceKey limit = reach_.Limit(index_->kernels, beam);
+    wanted_size_ = 0;
+    while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit) wanted_[wanted_size_++] = beam.PopNext();
+    step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
     if constexpr (WalkCounterType::kCounts) {
-      ++counters_->total.expanded_l0;
-      ++counters_->total.slow_touches;
-      if (wanted_[0] < index_->n1()) CountRead(wanted_[0]);  // an unpromoted node's record came with its vector
+      counters_->total.expanded_l0 += wanted_size_;
+      counters_->total.slow_touches += wanted_size_;
+      bool waits = true;
+      for (std::uint32_t i = 0; i < wanted_size_; ++i) {
+        if (wanted_[i] >= index_->n1()) continue;  // an unpromoted node's record came with its vector
+        CountRead(wanted_[i], waits);
+        waits = false;
+      }
     }
   }
 
@@ -140,9 +153,13 @@ class BestFirstWalk {
     step_ = Step::kVectors;
   }
 
-  void AbsorbLinks(const std::byte* record) {
-    Meet(scratch_->visited.InsertNew(index_->Links(wanted_[0], record), index_->records.max_links, index_->layers.n(),
-                                     scratch_->batch.ids.data()));
+  void AbsorbLinks(std::span<const std::byte* const> records) {
+    std::uint32_t fresh = 0;
+    for (std::uint32_t i = 0; i < wanted_size_; ++i) {
+      const NodeId* links = index_->Links(wanted_[i], records[i]);
+      fresh += scratch_->visited.InsertNew(links, index_->records.max_links, index_->layers.n(), scratch_->batch.ids.data() + fresh);
+    }
+    Meet(fresh);
   }
 
   void AbsorbVectors(std::span<const std::byte* const> records) {
@@ -163,7 +180,7 @@ class BestFirstWalk {
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
     for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
-    NextCandidate();
+    NextCandidates();
   }
 
   void CountRead(NodeId node, bool waits = true) {
@@ -180,7 +197,7 @@ class BestFirstWalk {
   Beam* results_ = nullptr;
   Reach reach_;
   std::vector<NodeId> wanted_;
-  std::uint32_t wanted_size_ = 0;
+  std::uint32_t wanted_size_ = 0, width_ = 1;
   Step step_ = Step::kDone;
 };
 

@@ -26,23 +26,24 @@ BlockQuery::BlockQuery(const PlacedIndex& index, BlockReader* reader, BlockQueue
       first_frame_(first_frame),
       entries_(frames),
       query_(index.kernels.row_bytes),
-      records_(std::max(index.records.max_links, kMaxWidth)) {
+      records_(std::max(kMaxPoolWidth * index.records.max_links, kMaxWidth)) {
   for (Lane& lane : lanes_) lane.entries.resize(records_.size());
 }
 
-std::uint32_t BlockQuery::MinFrames(const PlacedIndex& index, Walk walk) {
-  const auto lanes = static_cast<std::uint32_t>(walk == Walk::kBeams ? kWalksInFlight : 1);
-  return lanes * std::max(index.records.max_links, walk == Walk::kGated ? kMaxWidth : 0) + 2 * kUpcoming;
+std::uint32_t BlockQuery::MinFrames(const PlacedIndex& index, const SearchOptions& resolved) {
+  const std::uint32_t links = index.records.max_links;
+  if (resolved.walk == Walk::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
+  return (resolved.walk == Walk::kBeams ? static_cast<std::uint32_t>(kWalksInFlight) : resolved.width) * links + 2 * kUpcoming;
 }
 
 std::uint32_t BlockQuery::FrameBytes(const PlacedIndex& index) {
   return std::max(ReadBytes(index.records, false), ReadBytes(index.records, true));
 }
 
-bool BlockQuery::CanStart(Walk walk) const {
+bool BlockQuery::CanStart(const SearchOptions& resolved) const {
   if (busy()) return false;
   const auto held = std::count_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.state == State::kUnderWay; });
-  return entries_.size() - static_cast<std::size_t>(held) >= MinFrames(index_, walk);
+  return entries_.size() - static_cast<std::size_t>(held) >= MinFrames(index_, resolved);
 }
 
 void BlockQuery::Begin() {
@@ -193,7 +194,7 @@ void BlockQuery::OfferToCache(const Entry& entry, const std::byte* frame) {
 
 void BlockQuery::FetchAhead(NodeId id, std::uint32_t rank) {
   // Frames that a step may need are not given to what may be useless.
-  if (free_.size() > MinFrames(index_, options_.walk)) Acquire(id, true, rank);
+  if (free_.size() > MinFrames(index_, options_)) Acquire(id, true, rank);
 }
 
 void BlockQuery::Ahead::Stepped(const Beam& beam, std::uint32_t window) {

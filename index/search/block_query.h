@@ -31,7 +31,7 @@ class BlockQuery {
   BlockQuery(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t first_frame,
              std::uint32_t frames);
 
-  static std::uint32_t MinFrames(const PlacedIndex& index, Walk walk);
+  static std::uint32_t MinFrames(const PlacedIndex& index, const SearchOptions& resolved);
   /// Bytes of a frame: a block, or the blocks of one long record.
   static std::uint32_t FrameBytes(const PlacedIndex& index);
   static std::uint32_t NumberOf(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> 48); }
@@ -39,7 +39,7 @@ class BlockQuery {
   bool busy() const { return phase_ != Phase::kIdle && phase_ != Phase::kFinished; }
   bool finished() const { return phase_ == Phase::kFinished; }
   /// Not busy, and enough frames are not held by reads of an earlier query that are still under way.
-  bool CanStart(Walk walk) const;
+  bool CanStart(const SearchOptions& resolved) const;
 
   /// Searches the upper layers, then goes on as far as it gets without waiting. `limits` must outlive the query.
   void Start(std::size_t which, const void* query, const SearchOptions& resolved, const SearchLimits& limits);

@@ -16,8 +16,8 @@ constexpr std::uint64_t kMostFrames = 1024;
 
 }  // namespace
 
-absl::Status BlockRunner::Prepare(std::uint32_t in_flight, Walk walk) {
-  const std::uint32_t least = BlockQuery::MinFrames(index_, walk) + 8, frame_bytes = BlockQuery::FrameBytes(index_);
+absl::Status BlockRunner::Prepare(std::uint32_t in_flight, const SearchOptions& resolved) {
+  const std::uint32_t least = BlockQuery::MinFrames(index_, resolved) + 8, frame_bytes = BlockQuery::FrameBytes(index_);
   const std::uint64_t share = std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
   const std::uint32_t frames = std::max(least, static_cast<std::uint32_t>(share));
   if (slots_.size() >= in_flight && reader_->options().frames / slots_.size() >= least) return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
                                      Counters* counters, const SearchLimits& limits) {
   HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
   in_flight = std::clamp(in_flight, 1u, kMostInFlight);
-  HMANN_RETURN_IF_ERROR(Prepare(in_flight, resolved.walk));
+  HMANN_RETURN_IF_ERROR(Prepare(in_flight, resolved));
   std::vector<Neighbour> answer;
   std::size_t next = 0, finished = 0;
   auto last_progress = Clock::now();
@@ -81,7 +81,7 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
     absl::Status status;
     for (const auto& slot : slots) {
       deliver(*slot);
-      if (next == n || !slot->CanStart(resolved.walk)) continue;
+      if (next == n || !slot->CanStart(resolved)) continue;
       slot->Start(next, query(next), resolved, limits);
       ++next;
       if (slots.size() > 1) status.Update(queue_->Pump());

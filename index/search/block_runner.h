@@ -37,7 +37,7 @@ class BlockRunner {
   /// A device that answers nothing for this long is called stalled.
   static constexpr std::chrono::seconds kStallLimit{30};
 
-  absl::Status Prepare(std::uint32_t in_flight, Walk walk);
+  absl::Status Prepare(std::uint32_t in_flight, const SearchOptions& resolved);
   absl::Status WaitForReads(const SearchLimits& limits, std::chrono::steady_clock::time_point* last_progress);
 
   const PlacedIndex& index_;

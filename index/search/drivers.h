@@ -66,8 +66,8 @@ void AskForWanted(const Walk& walk, Access& access, std::span<const std::byte*> 
   const RecordPart part = walk.Part();
   for (std::size_t i = 0; i < wanted.size(); ++i) records[i] = access.Ask(wanted[i], part, first_slot + i);
   if (part != RecordPart::kRow) return;
-  // The runner-up is expanded next unless one of these vectors beats it.
-  if (const NodeId next = walk.Upcoming(); next != kNoNode) access.Hint(next);
+  // The runners-up are expanded next unless one of these vectors beats them.
+  walk.ForUpcoming([&access](NodeId next) { access.Hint(next); });
 }
 
 /// Walks that one thread drives at once: eight with up to 2M rows each fill the line-fill buffers many times over.
@@ -76,7 +76,7 @@ constexpr std::size_t kWalksInFlight = 8;
 /// Direct driver, for tiers that hand out pointers: one walk to its end.
 template <typename Walk, typename Access>
 absl::Status DriveDirect(Walk& walk, const PlacedIndex& index, Access& access, RecordPointers& records, StopCheck& stop) {
-  records.resize(std::max<std::size_t>(index.records.max_links, kMaxWidth));
+  records.resize(std::max<std::size_t>(kMaxPoolWidth * std::size_t{index.records.max_links}, kMaxWidth));
   while (!walk.Done()) {
     AskForWanted(walk, access, records, 0);
     access.Await(walk.Wanted(), walk.Part(), 0);

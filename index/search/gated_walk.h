@@ -9,38 +9,12 @@
 #include "index/base/prefetch.h"
 #include "index/graph/layer_search.h"
 #include "index/search/best_first_walk.h"
-#include "index/search/id_map.h"
+#include "index/search/hub_distances.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {
-
-/// The distance of a query to the hubs that it has met, each computed once.
-class HubDistances {
- public:
-  static constexpr std::uint32_t kAbsent = IdMap::kAbsent;
-
-  void Clear() {
-    places_.Clear();
-    distances_.clear();
-  }
-  /// Where the hub's distance is or will be; kAbsent when it was not met yet.
-  std::uint32_t Find(NodeId hub) const { return places_.Find(hub); }
-  /// Of a hub that is absent.
-  std::uint32_t Add(NodeId hub, float distance) {
-    const auto place = static_cast<std::uint32_t>(distances_.size());
-    places_.Insert(hub, place);
-    distances_.push_back(distance);
-    return place;
-  }
-  void Set(std::uint32_t place, float distance) { distances_[place] = distance; }
-  float At(std::uint32_t place) const { return distances_[place]; }
-
- private:
-  IdMap places_;
-  std::vector<float> distances_;
-};
 
 /// The gated walk as a pure state machine, with the face of BestFirstWalk: sketches decide which records of slow memory are worth a read.
 ///
@@ -93,7 +67,8 @@ class GatedWalk {
   bool Done() const { return wanted_.empty(); }
   std::span<const NodeId> Wanted() const { return wanted_; }
   RecordPart Part() const { return follows_links_ ? RecordPart::kRowAndLinks : RecordPart::kRow; }
-  NodeId Upcoming() const { return kNoNode; }
+  template <typename Hint>
+  void ForUpcoming(const Hint&) const {}
   template <typename Hint>
   void ForUpcomingLinks(std::uint32_t, const Hint&) const {}
   const Beam& results() const { return results_; }
@@ -288,9 +263,10 @@ class GatedWalk {
   void ScoreLinks(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
     const NodeId n = index_->layers.n(), n1 = index_->n1();
-    const std::size_t most = index_->records.max_links;
+    const std::uint32_t most = index_->records.max_links;
     batch.size = 0;
     Reserve(most);
+    ReserveLinks(most);
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const NodeId* links = index_->Links(wanted_[i], records[i]);
       const std::byte* sketches = records[i] + index_->records.LinksEnd(wanted_[i]);
@@ -298,15 +274,22 @@ class GatedWalk {
       sketch_query_.EstimateCell(sketches, degree, index_->kernels.ToDistance(wanted_keys_[i]), estimates_.data(), nullptr);
       if constexpr (WalkCounterType::kCounts) counters_->total.sketches += degree;
       const float bound = BoundDistance();
-      for (std::size_t l = 0; l < degree; ++l) {
-        if (links[l] >= n1) {
-          if (estimates_[l] <= bound) Offer(estimates_[l], links[l], false);
-        } else if (scratch_->visited.Insert(links[l])) {
-          const std::byte* row = index_->FastRow(links[l]);
-          PrefetchLines(row, PrefetchBytes(index_->kernels));
-          batch.Add(links[l], row);
-        }
+      // Which links are promoted and which are near enough is anyone's guess: they are parted without a branch.
+      std::uint32_t promoted = 0, near = 0;
+      for (std::uint32_t l = 0; l < degree; ++l) {
+        const bool is_fast = links[l] < n1;
+        promoted_[promoted] = links[l];
+        near_[near] = l;
+        promoted += is_fast ? 1 : 0;
+        near += static_cast<unsigned>(!is_fast) & static_cast<unsigned>(estimates_[l] <= bound);
       }
+      const std::uint32_t fresh = scratch_->visited.InsertNew(promoted_.data(), promoted, n, fresh_.data());
+      for (std::uint32_t l = 0; l < fresh; ++l) {
+        const std::byte* row = index_->FastRow(fresh_[l]);
+        PrefetchLines(row, PrefetchBytes(index_->kernels));
+        batch.Add(fresh_[l], row);
+      }
+      for (std::uint32_t l = 0; l < near; ++l) Offer(estimates_[near_[l]], links[near_[l]], false);
     }
     batch.Score(index_->kernels, query_);
     if constexpr (WalkCounterType::kCounts) counters_->total.distances_fast += batch.size;
@@ -320,7 +303,7 @@ class GatedWalk {
     RowBatch& batch = scratch_->batch;
     const NodeId n = index_->layers.n(), n1 = index_->n1();
     const std::uint32_t most = index_->records.max_links;
-    if (fresh_.size() < most) fresh_.resize(most);
+    ReserveLinks(most);
     batch.size = 0;
     met_.clear();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
@@ -342,6 +325,13 @@ class GatedWalk {
     const std::uint32_t promoted = batch.size;
     FindHubs(0);
     ScoreMet(promoted, true);
+  }
+
+  void ReserveLinks(std::size_t n) {
+    if (fresh_.size() >= n) return;
+    fresh_.resize(n);
+    promoted_.resize(n);
+    near_.resize(n);
   }
 
   void Reserve(std::size_t n) {
@@ -373,7 +363,9 @@ class GatedWalk {
   std::vector<NodeId> wanted_;
   std::vector<DistanceKey> wanted_keys_;  ///< as the pool has them: exact once they are read
   std::vector<std::size_t> read_;         ///< which of wanted_ were not exact before
-  std::vector<NodeId> fresh_;  ///< neighbours of a record that were not met before
+  // Of the links of a record: those not met before, the promoted, and the places of those that may enter the pool.
+  std::vector<NodeId> fresh_, promoted_;
+  std::vector<std::uint32_t> near_;
   std::vector<NodeId> cell_hubs_;
   std::vector<Met> met_;
   std::vector<std::uint32_t> new_places_;

@@ -29,7 +29,7 @@ template <typename WalkCounterType>
 void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
                   WalkCounterType& counters, BestFirstWalk<WalkCounterType>& walk) {
   scratch.beam.Reopen(static_cast<std::uint32_t>(options.ef_l0));
-  walk.Open(index, query, scratch, counters, nullptr, {options.reach, options.k});
+  walk.Open(index, query, scratch, counters, nullptr, {options.reach, options.k}, options.width);
 }
 
 /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.

@@ -52,6 +52,9 @@ absl::Status SearchOptions::Validate(std::uint64_t n) const {
   }
   if (cells < -1 || cells > kMaxEf) return absl::InvalidArgumentError(absl::StrCat("cells: expected 0 to ", kMaxEf, ", found ", cells));
   if (width > kMaxWidth) return absl::InvalidArgumentError(absl::StrCat("width: expected at most ", kMaxWidth, ", found ", width));
+  if (walk == Walk::kPool && width > kMaxPoolWidth) {
+    return absl::InvalidArgumentError(absl::StrCat("width: expected at most ", kMaxPoolWidth, " for the pool walk, found ", width));
+  }
   if (!(stop == -1 || (stop >= 0 && stop <= 1e6f))) {
     return absl::InvalidArgumentError(absl::StrCat("stop: expected 0 to 1e6, found ", stop));
   }
@@ -119,6 +122,10 @@ void SearchOptions::ResolveUngated(const SearchContext& context) {
   } else {
     reach = 0;
   }
+  // Ended by `reach`, a pool is searched for speed; by its width alone, as Algorithm 3 says. One candidate of a beam leads to the next.
+  if (!pool) width = 1;
+  if (width == 0) width = reach > 0 ? 2 : 1;
+  width = std::min(width, kMaxPoolWidth);
   if (ef_l1 == 0) ef_l1 = pool ? 4 : std::max(32u, 4 * k);
   if (ef_l0 < 0) ef_l0 = pool ? std::max(64u, 2 * k) : 2;
   if (ef_l0 == 0) {

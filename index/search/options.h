@@ -28,6 +28,8 @@ absl::StatusOr<Prefetch> ParsePrefetch(std::string_view name);
 
 constexpr std::uint32_t kMaxEf = 1u << 20;
 constexpr std::uint32_t kMaxWidth = 64;
+/// Of the pool walk, whose round reads so many lists of links and then all that is new in them.
+constexpr std::uint32_t kMaxPoolWidth = 8;
 /// Queries of one searcher that may be under way at once.
 constexpr std::uint32_t kMostInFlight = 256;
 
@@ -48,7 +50,10 @@ struct SearchOptions {
   std::int64_t ef_l0 = -1;  ///< width in L0; 0 answers from L1; -1: a sensible default for k
   Walk walk = Walk::kDefault;
   std::int64_t cells = -1;  ///< gated: cells that are scored before the first read; -1: a sensible default
-  std::uint32_t width = 0;  ///< gated: records that a round reads; 0: a sensible default
+  /// gated: records that a round reads. pool: candidates that are expanded together, at most kMaxPoolWidth: a few more distances, far fewer
+  /// rounds to wait for. 1M SIFT vectors in DRAM, one query at a time: 2 takes 12 and 18 % less time than 1 at equal recall 0.95 and 0.99,
+  /// as much where several are in flight. 0: a sensible default.
+  std::uint32_t width = 0;
   float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
   /// pool, gated: no candidate is expanded that is farther than `reach` times the kth best so far (L2: squared), so that each query takes
   /// the effort that it needs, at most ef_l0. 0: ef_l0 alone says when to end; -1: a sensible default where ef_l0 is left open, else 0.
@@ -58,7 +63,7 @@ struct SearchOptions {
   Prefetch prefetch = Prefetch::kRound;  ///< what measured best on two cores; see Prefetch
   std::uint32_t query_threads = 1;       ///< Thr: threads of one query in L0 (`beams` only)
 
-  /// Errors: INVALID_ARGUMENT naming the field for k = 0, k > n, a width above kMaxEf, query_threads = 0 or above 64.
+  /// Errors: INVALID_ARGUMENT naming the field for k = 0, k > n, a width above what is allowed, query_threads = 0 or above 64.
   absl::Status Validate(std::uint64_t n) const;
   /// The same with every default filled in, and widths raised to hold k (section 11.f of the readings).
   SearchOptions Resolved(const SearchContext& context) const;

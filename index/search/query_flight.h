@@ -124,7 +124,7 @@ class QueryFlight {
 
   template <typename L0Walk>
   void Ask(const L0Walk& walk, Access& access) {
-    records_.resize(std::max<std::size_t>(index_.records.max_links, kMaxWidth));
+    records_.resize(std::max<std::size_t>(options_->width * std::size_t{index_.records.max_links}, kMaxWidth));
     AskForWanted(walk, access, records_, 0);
   }
 

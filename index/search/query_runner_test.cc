@@ -46,7 +46,8 @@ void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_
   const ReferenceIndex reference = index.Reference();
   const ReferenceAnswer expected = ReferenceSearch(
       reference, stored.data(),
-      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool, std::max(options.reach, 0.0f)});
+      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool,
+       std::max(options.width, 1u), std::max(options.reach, 0.0f)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -76,10 +77,14 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
                                     ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
-          if (walk == Walk::kBeams || !index.placed().Context().has_ratios) continue;
-          for (const float reach : {1.0f, 1.3f, 2.5f}) {
-            options.reach = reach;
-            ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options)) << "reach " << reach;
+          if (walk == Walk::kBeams) continue;
+          for (const std::uint32_t width : {1u, 2u, 8u}) {
+            options.width = width;
+            for (const float reach : {0.0f, 1.0f, 1.3f, 2.5f}) {
+              if (reach > 0 && !index.placed().Context().has_ratios) continue;
+              options.reach = reach;
+              ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options)) << "width " << width << ", reach " << reach;
+            }
           }
         }
       }

@@ -22,7 +22,7 @@ Answered AnswerWith(float reach, Walk walk) {
   QueryRunner runner(index.placed());
   Answered answered;
   for (std::uint64_t query = 0; query < 20; ++query) {
-    const SearchOptions options{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = walk, .cells = 0, .reach = reach};
+    const SearchOptions options{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = walk, .cells = 0, .width = 2, .reach = reach};
     std::vector<Neighbour> nearest;
     Counters counters;
     EXPECT_TRUE(runner.Search(index.Query(query).data(), options, &nearest, &counters, {}).ok());

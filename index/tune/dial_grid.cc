@@ -35,7 +35,11 @@ class Grid {
 
   void Reaching() {
     for (const float reach : Reaches()) {
-      for (const std::uint32_t ef_l1 : {1u, 4u, 16u}) Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = Walk::kPool, .reach = reach});
+      for (const std::uint32_t width : {1u, 2u, 4u}) {
+        for (const std::uint32_t ef_l1 : {1u, 8u}) {
+          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = Walk::kPool, .width = width, .reach = reach});
+        }
+      }
     }
   }
 
@@ -96,7 +100,7 @@ class Grid {
   std::int64_t Cap() const { return static_cast<std::int64_t>(Most()); }
   static std::vector<float> Reaches() {
     std::vector<float> reaches;
-    for (float beyond = 0.02f; beyond < 0.8f; beyond *= 1.25f) reaches.push_back(1 + beyond);
+    for (float beyond = 0.02f; beyond < 0.8f; beyond *= 1.12f) reaches.push_back(1 + beyond);
     return reaches;
   }
 
@@ -156,9 +160,9 @@ Surface::Point DialPoint(const SearchOptions& resolved) {
   const auto log = [](double value) { return std::log2(value); };
   Surface::Point point = {log(1.0 + resolved.ef_l1), log(1.0 + static_cast<double>(resolved.ef_l0))};
   if (resolved.reach > 0) point.push_back(log(static_cast<double>(resolved.reach) - 1));
+  point.push_back(log(resolved.width));
   if (resolved.walk != Walk::kGated) return point;
   point.push_back(log(1.0 + static_cast<double>(resolved.cells)));
-  point.push_back(log(resolved.width));
   point.push_back(2 * std::max(resolved.stop, 0.0f));
   return point;
 }
@@ -167,9 +171,10 @@ std::string DescribeDials(const SearchOptions& resolved) {
   const absl::string_view walk(Name(resolved.walk).data(), Name(resolved.walk).size());
   std::string text = absl::StrCat(walk, " ef_l1 ", resolved.ef_l1, " ef_l0 ", resolved.ef_l0);
   if (resolved.walk == Walk::kGated) {
-    absl::StrAppend(&text, " cells ", resolved.cells, " width ", resolved.width);
+    absl::StrAppend(&text, " cells ", resolved.cells);
     if (resolved.stop >= 0) absl::StrAppend(&text, " stop ", resolved.stop);
   }
+  if (resolved.width > 1) absl::StrAppend(&text, " width ", resolved.width);
   if (resolved.reach > 0) absl::StrAppend(&text, " reach ", resolved.reach);
   if (resolved.query_threads > 1) absl::StrAppend(&text, " query_threads ", resolved.query_threads);
   return text;

@@ -31,7 +31,7 @@ constexpr std::size_t kThreadedFamily = 6;
 /// query_threads, which change the time alone.
 Surface::Point DialPoint(const SearchOptions& resolved);
 
-/// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 width 8 stop 1.5".
+/// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 stop 1.5 width 8".
 std::string DescribeDials(const SearchOptions& resolved);
 
 /// `most` settings of the family that cover it: each the farthest from those before it, beginning with the one nearest to the middle.
