@@ -31,6 +31,7 @@ struct SweepOptions {
   absl::Status Validate() const;
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving Json throws only in its own assertions.
 struct SweepResult {
   Json data;         ///< base, queries, n, dim, dtype, metric, k, query_count
   Json build;        ///< m, ef_construction, threads

@@ -22,7 +22,7 @@ struct BuildOptions {
   std::uint64_t rows = 0;  ///< first rows only; 0: all
   std::uint32_t m = 16;    ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;
-  float alpha = kDefaultAlpha;             ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner product: HNSW's links, not refined
+  float alpha = kDefaultAlpha;    ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner product: HNSW's links, not refined
   std::optional<double> promote;  ///< N_1 / N in (0, 1); default 0.16
   std::optional<std::uint64_t> fast_memory_bytes;  ///< instead: the largest N_1 that fits (section 7)
   PromotionOrder promotion = PromotionOrder::kDegree;

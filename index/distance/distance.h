@@ -42,9 +42,10 @@ struct Kernels {
   DistanceKey ToKey(float distance) const;
 };
 
-/// How much of a row is worth a prefetch: all of it, up to a page, since lines go to the second-level cache (see prefetch.h) and do not keep
-/// each other waiting there. Pool walk in DRAM on Zen 4, 60,000 x 784 u8, us of CPU a query with 128, 256, 512 bytes and whole rows: 27, 26,
-/// 26, 17; with four queries in flight 27, 25, 24, 16. Prefetches inside `many`, 8 rows ahead, gained nothing and cost up to 8 % in L1.
+/// How much of a row is worth a prefetch: all of it, up to a page, since lines go to the second-level cache (see prefetch.h) and do not
+/// keep each other waiting there. Pool walk in DRAM on Zen 4, 60,000 x 784 u8, us of CPU a query with 128, 256, 512 bytes and whole rows:
+/// 27, 26, 26, 17; with four queries in flight 27, 25, 24, 16. Prefetches inside `many`, 8 rows ahead, gained nothing and cost up to 8 % in
+/// L1.
 constexpr std::size_t PrefetchBytes(const Kernels& kernels) { return kernels.row_bytes < 4096 ? kernels.row_bytes : 4096; }
 
 /// Chooses the best level that this CPU and its operating system support, or the one that HMANN_SIMD names.

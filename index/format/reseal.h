@@ -40,9 +40,9 @@ inline void ResealHeader(std::span<std::byte> file) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto section = Peek<Section>(file, kSections + i * sizeof(Section));
     const std::uint64_t entry[] = {static_cast<std::uint64_t>(section.kind), section.layer, section.bytes, section.checksum};
-    std::memcpy(words + 4 * i, entry, sizeof(entry));
+    std::memcpy(words + std::size_t{4} * i, entry, sizeof(entry));
   }
-  Poke(file, kContentHash, Checksum(words, 32 * count));
+  Poke(file, kContentHash, Checksum(words, std::size_t{32} * count));
   Poke(file, kChecksum, std::uint64_t{0});
   Poke(file, kChecksum, Checksum(file.data(), kBlockBytes));
 }

@@ -54,7 +54,7 @@ struct RingIndex {
       contents.codes = {s.bits, 0, SketchBytes(s.dim, s.bits), s.place};
       contents.edge_codes = [this](NodeId id) {
         sketch.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.sketch_bytes);
-        for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(id * 5 + i);
+        for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
         return sketch.data();
       };
       return;
@@ -65,7 +65,7 @@ struct RingIndex {
     for (NodeId id = s.n1; id < s.n && s.assign == 2; ++id) contents.second_hubs.push_back(id * 7 % s.n1);
     contents.sketch = [this](NodeId id) {
       sketch.resize(contents.codes.sketch_bytes);
-      for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(id * 3 + i);
+      for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(std::size_t{id} * 3 + i);
       return sketch.data();
     };
   }
