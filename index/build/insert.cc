@@ -19,73 +19,48 @@ class NeighbourSearch {
     width_ = width;
     level_ = graph.LevelOf(node);
     query_ = graph.View(0).Row(node);
+    done_ = false;
     OpenLayer(graph.layers() - 1, 0);
   }
 
   /// Returns whether beam() holds what layer() has to offer; then NextLayer goes on.
   bool Step() {
     NullLayerCounters none;
-    switch (stage_) {
-      case Stage::kDescend:
-        greedy_.Gather(view_, scratch_);
-        stage_ = Stage::kScoreDescent;
-        return false;
-      case Stage::kScoreDescent:
-        stage_ = Stage::kDescend;
-        if (greedy_.Score(view_, query_, scratch_, none)) {
-          PrefetchLines(view_.Links(greedy_.nearest()), view_.max_degree * sizeof(NodeId));
-        } else {
-          OpenLayer(layer_ - 1, greedy_.nearest());
-        }
-        return false;
-      case Stage::kGather:
-        GatherNeighbours(view_, scratch_);
-        PrefetchNextLinks(view_, scratch_.beam, width_);
-        stage_ = Stage::kScore;
-        return false;
-      case Stage::kScore:
-        ScoreNeighbours(view_, query_, scratch_, none);
-        PrefetchNextLinks(view_, scratch_.beam, width_);
-        stage_ = scratch_.beam.HasNext(width_) ? Stage::kGather : Stage::kDone;
-        return stage_ == Stage::kDone;
-      case Stage::kDone:
-        return false;
-    }
+    if (!search_.Step(view_, query_, scratch_, none)) return false;
+    if (!search_.is_greedy()) return true;
+    OpenLayer(layer_ - 1, search_.nearest());
     return false;
   }
 
   /// Returns false below the last layer.
   bool NextLayer() {
-    if (layer_ == 0) return false;
+    if (layer_ == 0) {
+      done_ = true;
+      return false;
+    }
     // All that was found here opens the next layer: what was visited may be met again there through other links.
     scratch_.visited.Clear();
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(width_);
     view_ = graph_->View(--layer_);
-    scratch_.batch.Reserve(view_.max_degree);
-    stage_ = Stage::kGather;
+    search_.OpenFound(view_, width_, scratch_);
     return true;
   }
 
-  bool Done() const { return stage_ == Stage::kDone; }
+  bool Done() const { return done_; }
   NodeId node() const { return node_; }
   std::uint32_t layer() const { return layer_; }
   const Beam& beam() const { return scratch_.beam; }
 
  private:
-  enum class Stage { kDescend, kScoreDescent, kGather, kScore, kDone };
-
   void OpenLayer(std::uint32_t layer, NodeId entry) {
     layer_ = layer;
     view_ = graph_->View(layer);
-    scratch_.batch.Reserve(view_.max_degree);
     NullLayerCounters none;
     if (layer > level_) {
-      greedy_.Open(view_, query_, entry, scratch_, none);
-      stage_ = Stage::kDescend;
+      search_.OpenGreedy(view_, query_, entry, scratch_, none);
     } else {
-      OpenBeam(view_, query_, entry, width_, scratch_, none);
-      stage_ = Stage::kGather;
+      search_.OpenBeam(view_, query_, entry, width_, width_, scratch_, none);
     }
   }
 
@@ -94,9 +69,9 @@ class NeighbourSearch {
   NodeId node_ = 0;
   std::uint32_t level_ = 0, layer_ = 0, width_ = 0;
   LayerView view_;
-  GreedyWalk greedy_;
+  StepwiseSearch search_;
   LayerScratch scratch_;
-  Stage stage_ = Stage::kDone;
+  bool done_ = true;
 };
 
 /// Nodes that one thread inserts at once, so that it computes for one while memory is on its way for the others.

@@ -4,6 +4,7 @@
 
 #include "index/base/status_macros.h"
 #include "index/graph/layer_search.h"
+#include "index/graph/stepwise_search.h"
 #include "index/search/drivers.h"
 #include "index/search/options.h"
 #include "index/search/placed_index.h"
@@ -45,60 +46,36 @@ class UpperWalk {
     scratch_ = &scratch;
     counters_ = &counters;
     ahead_ = options.ef_l0 > 0 ? &ahead : nullptr;
+    done_ = false;
     OpenLayer(index.layers.top(), 0);
   }
 
-  bool Done() const { return stage_ == Stage::kDone; }
+  bool Done() const { return done_; }
   /// Whether scratch.beam holds what L1 has found so far.
-  bool InL1() const { return stage_ == Stage::kGather || stage_ == Stage::kScore; }
+  bool InL1() const { return !done_ && !search_.is_greedy(); }
 
   void Step() {
-    const LayerView& view = index_->upper[layer_ - 1];
     UpperObserver<WalkCounterType, Ahead> observer{*counters_};
-    switch (stage_) {
-      case Stage::kDescend:
-        greedy_.Gather(view, *scratch_);
-        stage_ = Stage::kScoreDescent;
-        return;
-      case Stage::kScoreDescent:
-        if (!greedy_.Score(view, query_, *scratch_, observer)) return OpenLayer(layer_ - 1, greedy_.nearest());
-        PrefetchLines(view.Links(greedy_.nearest()), view.max_degree * sizeof(NodeId));
-        stage_ = Stage::kDescend;
-        return;
-      case Stage::kGather:
-        GatherNeighbours(view, *scratch_);
-        // The runner-up is the next to be expanded unless a neighbour beats it.
-        PrefetchNextLinks(view, scratch_->beam, options_->ef_l1);
-        stage_ = Stage::kScore;
-        return;
-      case Stage::kScore:
-        observer.ahead = ahead_;
-        observer.window = options_->ef_l1;
-        ScoreNeighbours(view, query_, *scratch_, observer, reach_.Limit(index_->kernels, scratch_->beam));
-        PrefetchNextLinks(view, scratch_->beam, options_->ef_l1);
-        stage_ = scratch_->beam.HasNext(options_->ef_l1) ? Stage::kGather : Stage::kDone;
-        return;
-      case Stage::kDone:
-        return;
+    DistanceKey limit = ~DistanceKey{0};
+    if (!search_.is_greedy()) {
+      observer.ahead = ahead_;
+      observer.window = options_->ef_l1;
+      limit = reach_.Limit(index_->kernels, scratch_->beam);
     }
+    if (!search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit)) return;
+    if (search_.is_greedy()) return OpenLayer(layer_ - 1, search_.nearest());
+    done_ = true;
   }
 
  private:
   /// Candidates of L1 that are kept for a walk which `reach` ends.
   static constexpr std::uint32_t kKeptWithReach = 64;
 
-  enum class Stage { kDescend, kScoreDescent, kGather, kScore, kDone };
-
   void OpenLayer(std::uint32_t layer, NodeId entry) {
     layer_ = layer;
     const LayerView& view = index_->upper[layer - 1];
     UpperObserver<WalkCounterType, Ahead> observer{*counters_};
-    PrefetchLines(view.Links(entry), view.max_degree * sizeof(NodeId));
-    if (layer >= 2) {
-      greedy_.Open(view, query_, entry, *scratch_, observer);
-      stage_ = Stage::kDescend;
-      return;
-    }
+    if (layer >= 2) return search_.OpenGreedy(view, query_, entry, *scratch_, observer);
     // A pool keeps what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `reach` ends the walk, efSearchL0 is
     // for the hardest queries alone, and a beam of that width would cost every query a tenth of its time.
     std::uint32_t width = options_->ef_l1;
@@ -109,9 +86,7 @@ class UpperWalk {
     if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
     // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of hubs.
     reach_ = options_->walk == Walk::kPool ? Reach{options_->reach, std::max(options_->k, options_->ef_l1)} : Reach{};
-    scratch_->batch.Reserve(view.max_degree);
-    OpenBeam(view, query_, entry, width, *scratch_, observer);
-    stage_ = Stage::kGather;
+    search_.OpenBeam(view, query_, entry, width, options_->ef_l1, *scratch_, observer);
   }
 
   const PlacedIndex* index_ = nullptr;
@@ -120,10 +95,10 @@ class UpperWalk {
   LayerScratch* scratch_ = nullptr;
   WalkCounterType* counters_ = nullptr;
   Ahead* ahead_ = nullptr;
-  GreedyWalk greedy_;
+  StepwiseSearch search_;
   Reach reach_;
   std::uint32_t layer_ = 0;
-  Stage stage_ = Stage::kDone;
+  bool done_ = true;
 };
 
 /// The whole of it, or what L1 has found when the budget is spent. Errors: those of `stop`.
