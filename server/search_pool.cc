@@ -7,12 +7,6 @@
 #include "server/errors.h"
 
 namespace hmann {
-namespace {
-
-/// Queries of one job that a thread has under way at once on a block tier.
-constexpr std::size_t kInFlight = 8;
-
-}  // namespace
 
 SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes, Clock::time_point deadline)
     : index_(index), queries_(queries), bytes_(bytes), deadline_(deadline), unfinished_(queries) {}
@@ -91,7 +85,8 @@ SearchPool::Work SearchPool::Take() {
   SearchJob* job = jobs_.front();
   jobs_.pop_front();
   const std::size_t begin = job->next_;
-  const std::size_t share = job->index_->on_block_tier() ? kInFlight : 1;
+  const auto threads = static_cast<std::size_t>(threads_);
+  const std::size_t share = std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
   job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
   if (job->next_ < job->queries_) jobs_.push_back(job);
   waiting_ -= job->next_ - begin;

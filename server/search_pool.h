@@ -31,7 +31,9 @@ class SearchJob {
  protected:
   /// Answers query `i`; several threads at once, each with another `i`.
   virtual absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) = 0;
-  /// Answers queries [begin, end), which one thread took together because their index makes it wait.
+  /// Queries that a thread may take together, so that it computes for one while memory or a device is waited for by the others.
+  virtual std::size_t Together() const { return 1; }
+  /// Answers queries [begin, end), which one thread took together.
   virtual absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits);
   /// All queries are answered (OK), or one failed: the error of the first that did. No thread touches the job any more; it may be deleted.
   virtual void Complete(const absl::Status& status) = 0;
@@ -55,9 +57,8 @@ class SearchJob {
 
 /// The threads that search for a server, behind a bounded queue.
 ///
-/// Jobs take turns: a thread takes one query of the job in front (several where L0 is on a block tier, so that it computes for one while
-/// the device reads for the others), which then goes to the back, so that a batch uses all threads when the server is idle and does not
-/// hold up single queries when it is not. A job whose deadline passed in the queue, or whose client went away, is dropped without a search.
+/// Jobs take turns: a thread takes a query of the job in front, or a few that it may answer together, and the job goes to the back, so that a
+/// batch uses all threads when the server is idle and does not hold up single queries when it is not. A job whose deadline passed in the queue, or whose client went away, is dropped without a search.
 ///
 /// Thread safety: all from any thread.
 class SearchPool {

@@ -20,6 +20,9 @@ namespace {
 /// Candidates that a search may keep to be run in gRPC's thread: it ends within a few hundred microseconds.
 constexpr std::int64_t kNarrow = 512;
 
+/// Queries of a batch that a thread has under way at once: on a block tier; in memory, where more gain nothing.
+constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
+
 struct ParsedQuery {
   ServedIndex* index = nullptr;
   QueryVectors vectors;
@@ -151,6 +154,11 @@ class BatchCall : public PooledCall {
     Keep(i, *answer, searcher);
     Add(counters);
     return absl::OkStatus();
+  }
+
+  std::size_t Together() const override {
+    if (parsed_.index->on_block_tier()) return kTogetherOnBlocks;
+    return parsed_.budget.count() > 0 ? 1 : kTogetherInMemory;  // a query of a budget waits for no other
   }
 
   absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits) override {
