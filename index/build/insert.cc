@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "index/build/reverse_links.h"
+#include "index/graph/stepwise_search.h"
 
 namespace hmann {
 namespace {
