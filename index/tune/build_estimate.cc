@@ -15,6 +15,8 @@ constexpr double kMetByPlace = 2;
 /// What alpha adds, on the same vectors at M = 8, 16 and 32: a sixth to the insertion, whose lists are chosen in two rounds, and to the
 /// refinement of a node as much as this for each link of M, whatever ef_construction is. 1M in two threads: 66 s instead of 40.
 constexpr double kRelaxedInsertion = 1.15, kRefinedByLink = 140;
+/// Loads that are under way at once meanwhile.
+constexpr double kInsertionLoads = 8;
 
 }  // namespace
 
@@ -30,7 +32,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   const auto nodes = static_cast<double>(shape.n), inserted = nodes + structure.n1;
   double vectors = inserted * kMetByPlace * shape.ef_construction * std::log2(nodes);
   if (refined) vectors = kRelaxedInsertion * vectors + nodes * kRefinedByLink * shape.m;
-  const double one = NsPerDistance(profile, shape.dtype, shape.dim) + Lines(header.row_bytes) * NsPerLine(dram.memory, kFastLoads);
+  const double one = NsPerDistance(profile, shape.dtype, shape.dim) + Lines(header.row_bytes) * NsPerLine(dram.memory, kInsertionLoads);
   estimate.seconds = vectors * one / 1e9 / std::max(1, threads);
   return estimate;
 }

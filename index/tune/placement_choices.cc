@@ -19,8 +19,9 @@ constexpr double kRateStep = 1.02;
 constexpr double kFewestPromoted = 0.001, kMostPromoted = 0.8, kFewestHubs = 0.0015;
 /// What a record from the cache costs besides its lines: 438 hits on 1M SIFT vectors took 100, 100 and 69 us more than none.
 constexpr double kCacheHitNs = 230;
-/// What a node costs besides distances and lines: 1M SIFT vectors in DRAM took 38 us (pool) and 66 to 72 us (gated), 24 and 50 for those.
-constexpr double kPoolNodeNs = 250, kGatedNodeNs = 330;
+/// What a round of the pool and a record of the gated walk cost besides distances and lines: 1M SIFT vectors in DRAM took 25 us and 47 us,
+/// one query at a time, 16 and 36 for those.
+constexpr double kPoolRoundNs = 450, kGatedNodeNs = 330;
 
 /// Bytes of a mapping of its own: of 2 MiB pages where it is that large.
 std::uint64_t InPages(std::uint64_t bytes) { return RoundUp(bytes, bytes >= 2_MiB ? 2_MiB : 4_KiB); }
@@ -134,7 +135,7 @@ class Planner {
     const double lines = Lines(made.structure.bits == 0 ? made.header.row_bytes : records.CodesEnd(made.structure.n1));
     const double width = counts.slow_reads / counts.rounds;
     const double waits = 1 - std::pow(hits, width);  // of a round, whose records are not all in the cache
-    const double nodes_ns = made.structure.bits == 0 ? counts.rounds * kPoolNodeNs : counts.slow_reads * kGatedNodeNs;
+    const double nodes_ns = made.structure.bits == 0 ? counts.rounds * kPoolRoundNs : counts.slow_reads * kGatedNodeNs;
     double ns = counts.slow_reads * distance_ns_ + nodes_ns;
     ns += hits * counts.slow_reads * ((cached > 0 ? kCacheHitNs : 0) + lines * NsPerLine(fast_.memory, kFastLoads));
     if (waits > 0) ns += counts.rounds * waits * tier.BatchNs(width * (1 - hits) / waits, lines);

@@ -9,7 +9,7 @@
 namespace hmann {
 
 /// Loads of a batch of fast memory that are under way at once.
-constexpr double kFastLoads = 8;
+constexpr double kFastLoads = 16;
 
 /// Cache lines.
 inline double Lines(double bytes) { return std::ceil(bytes / 64); }
