@@ -217,9 +217,9 @@ void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   wire->set_query_threads(options.query_threads);
   wire->set_walk(static_cast<v1::Walk>(options.walk));
   wire->set_reach(options.reach);
+  wire->set_width(options.width);
   if (options.walk != Walk::kGated) return;
   wire->set_cells(static_cast<std::uint32_t>(options.cells));
-  wire->set_width(options.width);
   wire->set_stop(options.stop);
 }
 

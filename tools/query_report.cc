@@ -137,9 +137,9 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
   figures["ef_l0"] = run.dials.ef_l0;
   if (run.dials.walk == Walk::kGated) {
     figures["cells"] = run.dials.cells;
-    figures["width"] = run.dials.width;
     if (run.dials.stop >= 0) figures["stop"] = run.dials.stop;
   }
+  if (run.dials.width > 1) figures["width"] = run.dials.width;
   if (run.dials.reach > 0) figures["reach"] = Rounded(run.dials.reach);
   AddPromise(run, &figures);
   figures["simd"] = run.simd;

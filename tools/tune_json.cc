@@ -28,9 +28,10 @@ Json ToJson(const SearchOptions& dials) {
   Json json = {{"walk", std::string(Name(dials.walk))}, {"ef_l1", dials.ef_l1}, {"ef_l0", dials.ef_l0}};
   if (dials.walk == Walk::kGated) {
     json["cells"] = dials.cells;
-    json["width"] = dials.width;
     json["stop"] = dials.stop;
   }
+  if (dials.width > 1) json["width"] = dials.width;
+  if (dials.reach > 0) json["reach"] = dials.reach;
   json["query_threads"] = dials.query_threads;
   return json;
 }

@@ -52,7 +52,7 @@ struct SearchOptions {
   std::int64_t cells = -1;  ///< gated: cells that are scored before the first read; -1: a sensible default
   /// gated: records that a round reads. pool: candidates that are expanded together, at most kMaxPoolWidth: a few more distances, far fewer
   /// rounds to wait for. 1M SIFT vectors in DRAM, one query at a time: 2 takes 12 and 18 % less time than 1 at equal recall 0.95 and 0.99,
-  /// as much where several are in flight. 0: a sensible default.
+  /// as much where several are in flight. 0: a sensible default. beams: always 1.
   std::uint32_t width = 0;
   float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
   /// pool, gated: no candidate is expanded that is farther than `reach` times the kth best so far (L2: squared), so that each query takes
