@@ -57,8 +57,9 @@ class SearchJob {
 
 /// The threads that search for a server, behind a bounded queue.
 ///
-/// Jobs take turns: a thread takes a query of the job in front, or a few that it may answer together, and the job goes to the back, so that a
-/// batch uses all threads when the server is idle and does not hold up single queries when it is not. A job whose deadline passed in the queue, or whose client went away, is dropped without a search.
+/// Jobs take turns: a thread takes a query of the job in front, or a few that it may answer together, and the job goes to the back, so that
+/// a batch uses all threads when the server is idle and does not hold up single queries when it is not. A job whose deadline passed in the
+/// queue, or whose client went away, is dropped without a search.
 ///
 /// Thread safety: all from any thread.
 class SearchPool {

@@ -43,7 +43,9 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
       "walk in L0: beams, pool, gated (sketches decide what is read; default where L0 is far and the index has them)");
   app.add_option("--cells", search->cells, "gated: cells scored before the first read (default: one that suits the tier)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
-  app.add_option("--width", search->width, "gated: records that a round reads (default 8); pool: candidates expanded together, at most 8 (default 2, with --ef-l0 alone 1)")
+  app.add_option(
+         "--width", search->width,
+         "gated: records that a round reads (default 8); pool: candidates expanded together, at most 8 (default 2, with --ef-l0 alone 1)")
       ->check(CLI::Range(1u, kMaxWidth));
   app.add_option("--stop", search->stop, "gated: read only while estimate - STOP x error is under the kth distance")
       ->check(CLI::Range(0.0, 1e6));

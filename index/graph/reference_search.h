@@ -26,9 +26,9 @@ struct ReferenceDials {
   std::uint32_t k = 10;
   std::uint32_t ef_l1 = 16;
   std::uint32_t ef_l0 = 64;
-  bool pool = true;  ///< else beams
+  bool pool = true;         ///< else beams
   std::uint32_t width = 1;  ///< of the pool: candidates that are expanded together
-  float reach = 0;   ///< of the pool: it ends at a candidate farther than this times the kth best; 0: it does not
+  float reach = 0;          ///< of the pool: it ends at a candidate farther than this times the kth best; 0: it does not
 };
 
 /// Names as in the JSON of `hmann search`.

@@ -75,9 +75,7 @@ class StepwiseSearch {
  private:
   enum class Stage { kDescend, kScoreDescent, kGather, kScore };
 
-  static void PrefetchLinks(const LayerView& layer, NodeId node) {
-    PrefetchLines(layer.Links(node), layer.max_degree * sizeof(NodeId));
-  }
+  static void PrefetchLinks(const LayerView& layer, NodeId node) { PrefetchLines(layer.Links(node), layer.max_degree * sizeof(NodeId)); }
 
   GreedyWalk greedy_;
   std::uint32_t window_ = 0;

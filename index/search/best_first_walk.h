@@ -97,8 +97,7 @@ class BestFirstWalk {
  private:
   enum class Step { kLinks, kVectors, kDone };
 
-  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters,
-            std::uint32_t width) {
+  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, std::uint32_t width) {
     index_ = &index;
     query_ = query;
     scratch_ = &scratch;

@@ -27,7 +27,8 @@ class IdMap {
   std::uint32_t Find(std::uint32_t id) const {
     std::size_t slot = Home(id);
     // Neither there nor empty: one branch, which is nearly always right (see VisitedSet::InsertNew).
-    while (std::uint64_t{slots_[slot].id ^ id} * (slots_[slot].id ^ kNoNode) != 0) [[unlikely]] slot = (slot + 1) & (slots_.size() - 1);
+    while (std::uint64_t{slots_[slot].id ^ id} * (slots_[slot].id ^ kNoNode) != 0) [[unlikely]]
+      slot = (slot + 1) & (slots_.size() - 1);
     return slots_[slot].value;
   }
 

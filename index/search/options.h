@@ -54,7 +54,7 @@ struct SearchOptions {
   /// rounds to wait for. 1M SIFT vectors in DRAM, one query at a time: 2 takes 12 and 18 % less time than 1 at equal recall 0.95 and 0.99,
   /// as much where several are in flight. 0: a sensible default. beams: always 1.
   std::uint32_t width = 0;
-  float stop = -1;          ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
+  float stop = -1;  ///< gated: reads go on while estimate - stop * error is under the kth distance; -1: a sensible default
   /// pool, gated: no candidate is expanded that is farther than `reach` times the kth best so far (L2: squared), so that each query takes
   /// the effort that it needs, at most ef_l0. 0: ef_l0 alone says when to end; -1: a sensible default where ef_l0 is left open, else 0.
   /// 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the pool reads 14 / 23 % less, the gated walk 13 / 27 %, and the worst

@@ -44,10 +44,10 @@ void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_
   ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
   const Result found = MustSearch(runner, query, options);
   const ReferenceIndex reference = index.Reference();
-  const ReferenceAnswer expected = ReferenceSearch(
-      reference, stored.data(),
-      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool,
-       std::max(options.width, 1u), std::max(options.reach, 0.0f)});
+  const ReferenceAnswer expected =
+      ReferenceSearch(reference, stored.data(),
+                      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool,
+                       std::max(options.width, 1u), std::max(options.reach, 0.0f)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});

@@ -84,7 +84,8 @@ class UpperWalk {
       width = std::max(width, options_->reach > 0 ? std::min(ef_l0, std::max(kKeptWithReach, options_->k)) : ef_l0);
     }
     if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
-    // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of hubs.
+    // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of
+    // hubs.
     reach_ = options_->walk == Walk::kPool ? Reach{options_->reach, std::max(options_->k, options_->ef_l1)} : Reach{};
     search_.OpenBeam(view, query_, entry, width, options_->ef_l1, *scratch_, observer);
   }

@@ -54,16 +54,15 @@ double At(const Multiples& multiples, double share) {
 }
 
 /// From 100 thousand to 1M vectors the pool read 1.7 times as much and the gated walk 1.3 times; beyond, nothing is measured.
-double Growth(double n, bool gated) {
-  return n < kNodes ? std::pow(n / kNodes, gated ? 0.12 : 0.22) : std::log(n) / std::log(kNodes);
-}
+double Growth(double n, bool gated) { return n < kNodes ? std::pow(n / kNodes, gated ? 0.12 : 0.22) : std::log(n) / std::log(kNodes); }
 
 }  // namespace
 
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure) {
   const bool edge = structure.bits > 0 && structure.codes == CodePlace::kEdge, cells = block_tier && structure.bits > 0 && !edge;
   AccessCounts counts = (cells ? kCells : kGated)[structure.bits];
-  const double share = static_cast<double>(structure.n1) / static_cast<double>(n), growth = Growth(static_cast<double>(n), structure.bits > 0);
+  const double share = static_cast<double>(structure.n1) / static_cast<double>(n),
+               growth = Growth(static_cast<double>(n), structure.bits > 0);
   const Trend& trend = kTrends[std::min<std::size_t>(structure.bits, std::size(kTrends) - 1)];
   const auto cap = static_cast<double>(n);
   double reads = growth;
