@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -128,22 +129,30 @@ class ReferenceGated {
     return true;
   }
 
+  /// What cannot enter the pool any more, with what an integer key may round off.
+  float BoundDistance() const {
+    const DistanceKey worst = pool_.size() < window_ ? ~DistanceKey{0} : std::prev(pool_.end())->first, bound = std::min(worst, limit_);
+    if (bound == ~DistanceKey{0}) return std::numeric_limits<float>::max();
+    return placed_.kernels.ToDistance(bound) + (placed_.kernels.dtype == DType::kF32 || placed_.kernels.metric == Metric::kCosine ? 0 : 1);
+  }
   /// Estimates centred on where a link leaves from; one that enters the pool stays, one that does not may come again from elsewhere.
   void FollowEdges(const std::vector<Entry>& wanted) {
     std::vector<NodeId> promoted;
     for (const Entry& entry : wanted) {
+      const float bound = BoundDistance();
       for (const NodeId link : reference_.links(0, entry.second)) {
         if (met_.count(link) > 0) continue;
-        if (link < placed_.n1()) {
-          promoted.push_back(link);
-          met_.insert(link);
-          continue;
-        }
         const std::vector<std::byte> code = index_.EdgeSketch(entry.second, link);
         const std::byte* sketch = code.data();
         const float from = placed_.kernels.ToDistance(Exact(entry.second));
         float estimate;
         estimator_.Estimate(&sketch, &from, 1, &estimate, nullptr);
+        if (estimate > bound) continue;
+        if (link < placed_.n1()) {
+          promoted.push_back(link);
+          met_.insert(link);
+          continue;
+        }
         const Entry offered(placed_.kernels.ToKey(estimate), link);
         if (offered.first > limit_) continue;
         Keep(offered);
