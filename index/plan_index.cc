@@ -118,7 +118,7 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
   scale.rounds = factor(counters.rounds, expected.rounds);
   if (index.file_bytes > kMostCachedFile || counters.slow_reads == 0) return scale;
 
-  scale.cache.others.clear();
+  CacheCurve& curve = scale.cache.emplace();
   HMANN_ASSIGN_OR_RETURN(const PlannedRecords records, RecordsOf(index.shape, index.structure));
   const double promote = static_cast<double>(index.structure.n1) / static_cast<double>(info.n);
   double before = 0;
@@ -130,13 +130,13 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
     const double touches = static_cast<double>(std::max(with.slow_touches, with.slow_reads));
     const double hits = std::clamp(static_cast<double>(with.cache_hits) / touches, before, 1.0);
     if (share == 0) {
-      scale.cache.promoted = hits;
+      curve.promoted = hits;
     } else {
-      scale.cache.others.push_back({share, std::clamp((hits - scale.cache.promoted) / (1 - scale.cache.promoted + 1e-9), 0.0, 1.0)});
+      curve.others.push_back({share, std::clamp((hits - curve.promoted) / (1 - curve.promoted + 1e-9), 0.0, 1.0)});
     }
     before = hits;
   }
-  scale.cache.others.push_back({1, 1});
+  curve.others.push_back({1, 1});
   return scale;
 }
 

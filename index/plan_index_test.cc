@@ -87,13 +87,13 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
     }
     double before = 0;
     for (double cached = 0; cached <= 1; cached += 0.05) {
-      const double hits = scale->cache.Hits(cached, 0.1);
+      const double hits = scale->cache->Hits(cached, 0.1);
       EXPECT_GE(hits, before - 1e-9) << block << ", " << cached;
       EXPECT_LE(hits, 1 + 1e-9);
       before = hits;
     }
-    EXPECT_NEAR(scale->cache.Hits(1, 0.1), 1, 1e-6);
-    EXPECT_GT(scale->cache.Hits(0.5, 0.1), 0.1) << "half the records answer something";
+    EXPECT_NEAR(scale->cache->Hits(1, 0.1), 1, 1e-6);
+    EXPECT_GT(scale->cache->Hits(0.5, 0.1), 0.1) << "half the records answer something";
   }
   EXPECT_TRUE(SampleCounts(path_, "", false, quiet).ok()) << "queries are made where none are given";
   EXPECT_EQ(SampleCounts(path_, "datasets/sample/absent.u8bin", false, quiet).status().code(), absl::StatusCode::kNotFound);

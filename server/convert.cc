@@ -273,6 +273,7 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_version(info.version);
   wire->set_file_bytes(info.file_bytes);
   wire->set_user_labels(info.user_labels);
+  if (info.alpha.has_value()) wire->set_alpha(*info.alpha);
 }
 
 void ToWire(const Placement& placement, v1::Placement* wire) {

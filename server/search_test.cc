@@ -201,6 +201,8 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->seed, info.seed);
   EXPECT_EQ(described->version, info.version);
   EXPECT_EQ(described->file_bytes, info.file_bytes);
+  EXPECT_EQ(described->alpha, info.alpha);
+  EXPECT_TRUE(described->alpha.has_value());
   ASSERT_EQ(described->layers.size(), info.layers.size());
   for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
   ASSERT_EQ(described->bytes.size(), info.bytes.size());

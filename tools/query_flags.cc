@@ -40,7 +40,8 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
   AddParsed<Walk>(
       app, "--walk", ParseWalk, [search](Walk walk) { search->walk = walk; },
-      "walk in L0: beams, pool, gated (sketches decide what is read; default where L0 is far and the index has them)");
+      "walk in L0: beams, pool, gated (sketches decide what is read; default where the index has them and L0 is far, or they are of "
+      "links)");
   app.add_option("--cells", search->cells, "gated: cells scored before the first read (default: one that suits the tier)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{kMaxEf}));
   app.add_option(

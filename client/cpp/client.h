@@ -127,6 +127,7 @@ struct IndexDescription {
   std::string version;  ///< of the file format
   std::uint64_t file_bytes = 0;
   bool user_labels = false;
+  std::optional<float> alpha;  ///< that links were chosen with; absent: not recorded
   std::vector<Placement> placements;
   std::string simd;           ///< level that computes the server's distances
   std::uint32_t threads = 0;  ///< searches that the server runs side by side

@@ -170,6 +170,7 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.version = info.version();
   out.file_bytes = info.file_bytes();
   out.user_labels = info.user_labels();
+  if (info.has_alpha()) out.alpha = info.alpha();
   for (const v1::Placement& placement : wire.placements()) {
     out.placements.push_back({placement.structure(), placement.tier(), placement.where(), placement.bytes()});
   }

@@ -28,6 +28,26 @@ TEST(SearchOptions, DefaultsAreFilledIn) {
   }
 }
 
+TEST(SearchOptions, GatesAreTheDefaultWhereTheyPay) {
+  const auto walk = [](const SearchContext& context, std::int64_t ef_l0 = -1) {
+    return SearchOptions{.ef_l0 = ef_l0}.Resolved(context).walk;
+  };
+  const SearchContext plain{.n = 1000, .n1 = 100};
+  SearchContext by_hub = plain, by_link = plain;
+  by_hub.has_sketches = by_hub.has_cells = by_link.has_sketches = true;
+  EXPECT_EQ(walk(plain), Walk::kPool);
+  EXPECT_EQ(walk(by_hub), Walk::kPool);
+  EXPECT_EQ(walk(by_link), Walk::kGated);
+  for (SearchContext* context : {&by_hub, &by_link}) {
+    context->far = true;
+    EXPECT_EQ(walk(*context), Walk::kGated);
+    EXPECT_EQ(walk(*context, 0), Walk::kPool) << "answers from L1 need no gate";
+  }
+  by_hub.far = false;
+  by_hub.block_tier = true;
+  EXPECT_EQ(walk(by_hub), Walk::kGated);
+}
+
 TEST(SearchOptions, WidthsAreRaisedToHoldK) {
   const auto resolved = [](std::uint32_t k, std::uint32_t ef_l1, std::int64_t ef_l0, Walk walk) {
     return SearchOptions{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk}.Resolved({.n = 1000, .n1 = 100});

@@ -15,7 +15,7 @@ namespace {
 /// Shares of L0's records that a static cache may hold.
 constexpr double kCachedShares[] = {0,   0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25,
                                     0.3, 0.35, 0.4,  0.45, 0.5,  0.6,  0.7, 0.8,  0.9, 1};
-constexpr double kRateStep = 1.02;
+constexpr double kRateStep = 1.005;
 constexpr double kFewestPromoted = 0.001, kMostPromoted = 0.8, kFewestHubs = 0.0015;
 /// What a record from the cache costs besides its lines: 438 hits on 1M SIFT vectors took 100, 100 and 69 us more than none.
 constexpr double kCacheHitNs = 230;
@@ -178,7 +178,12 @@ class Planner {
   }
 
   double Hits(const Candidate& made, double share) const {
-    return request_.scale.cache.Hits(share, static_cast<double>(made.structure.n1) / static_cast<double>(request_.shape.n));
+    const CacheCurve curve = request_.scale.cache.value_or(DefaultCacheCurve(slow_.is_block, made.structure));
+    const NodeId n1 = made.structure.n1;
+    const RecordLayout records = made.header.Records();
+    const double promoted_part = slow_.is_block ? static_cast<double>(records.Offset(n1)) / static_cast<double>(records.TotalBytes())
+                                                : static_cast<double>(n1) / static_cast<double>(request_.shape.n);
+    return curve.Hits(share, promoted_part);
   }
 
   const TierCost& fast() const { return fast_; }

@@ -25,21 +25,22 @@ struct AccessCounts {
 /// with n, as far as that was measured (access_counts.cc has the tables). Counts of 1 and 3 bits with cells lie between measured ones.
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure);
 
-/// The share of slow reads that a cache answers which holds the records with the most links to them. Promoted nodes, being those of highest
-/// degree, come first: of them a walk reads links alone, and seldom.
+/// The share of slow reads that a cache answers which holds the records, or the blocks, with the most links to them. Promoted nodes, being
+/// those of highest degree, come first: of them a walk reads links alone.
 struct CacheCurve {
-  double promoted = 0.03;  ///< with all promoted nodes' records cached, and no other
-  /// (share of the other nodes, share of the reads), ascending. As measured on 1M SIFT vectors, pool, 16 % promoted.
-  std::vector<std::pair<double, double>> others = {{0.05, 0.1}, {0.167, 0.29}, {0.405, 0.58}, {1, 1}};
+  double promoted = 0;  ///< with all promoted nodes' records cached, and no other
+  /// (share of the other records or blocks, share of the reads that are left), ascending to (1, 1).
+  std::vector<std::pair<double, double>> others;
 
-  /// `cached`: share of all nodes; `promote`: N_1 / N.
-  double Hits(double cached, double promote) const;
+  /// `cached`: share of all records or blocks; `promoted_part`: those of promoted nodes, as a share.
+  double Hits(double cached, double promoted_part) const;
 };
+CacheCurve DefaultCacheCurve(bool block_tier, const PlanStructure& structure);
 
 /// What a sample of queries on an index says, where there is one: factors on DefaultCounts.
 struct CountScale {
   double distances_fast = 1, sketches = 1, slow_reads = 1, rounds = 1;
-  CacheCurve cache;
+  std::optional<CacheCurve> cache;  ///< absent: DefaultCacheCurve
 };
 
 struct PlanRequest {
