@@ -64,7 +64,7 @@ class ManagedAccess {
   void AddCounts(Counters& counters) const;
 
  private:
-  static constexpr std::uint64_t kAheadBytes = 64 * 1024;
+  static constexpr std::uint64_t kAheadBytes = 64 << 10;
   /// Candidates of L1 that are looked at after each of its steps.
   static constexpr std::uint32_t kAheadWindow = 8;
 

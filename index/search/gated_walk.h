@@ -242,7 +242,7 @@ class GatedWalk {
 
   void ScoreRead(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
-    batch.Reserve(std::max<std::size_t>(wanted_.size(), index_->records.max_links * width_));
+    batch.Reserve(std::max<std::size_t>(wanted_.size(), std::size_t{index_->records.max_links} * width_));
     batch.size = 0;
     read_.clear();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {

@@ -228,7 +228,8 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
             for (const float reach : {0.0f, 1.0f, 1.3f}) {
               if (reach > 0 && metric == Metric::kInnerProduct) continue;
               SCOPED_TRACE(absl::StrCat("reach ", reach));
-              ExpectReference(index, query++,
+              ++query;
+              ExpectReference(index, query,
                               {.k = 10,
                                .ef_l1 = 12,
                                .ef_l0 = ef_l0,

@@ -165,7 +165,7 @@ class RandomIndex {
     std::uint64_t counter = 0;
     for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < hubs.size();) {
       contents.cells.push_back({hubs[contents.cells.size()], first});
-      first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++, 2 * (shape_.n / shape_.n1)));
+      first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++, std::uint64_t{2} * (shape_.n / shape_.n1)));
     }
     for (NodeId id = shape_.n1; id < shape_.n && shape_.assign == 2; ++id) {
       contents.second_hubs.push_back(static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
