@@ -37,6 +37,8 @@ Json HmannLadder(const std::vector<int>& widths, Metric metric, bool sketches) {
   for (const double reach : {1.03, 1.05, 1.07, 1.09, 1.12, 1.16, 1.2, 1.3, 1.45}) add("pool", 1, 400, {{"reach", reach}});
   if (!sketches) return settings;
   for (const double reach : {1.04, 1.07, 1.1, 1.14, 1.2, 1.25, 1.3}) add("gated", 16, 400, {{"cells", 0}, {"reach", reach}});
+  // A pool of estimates is worth keeping short.
+  for (const double reach : {1.06, 1.08, 1.1, 1.13}) add("gated", 2, 40, {{"cells", 0}, {"reach", reach}});
   return settings;
 }
 
