@@ -4,11 +4,11 @@ include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/hmann)
-set(library_rooms index index/tune index/search index/build index/format index/tiers index/sketch index/graph datasets index/distance index/base)
+set(library_rooms index index/tune index/search index/build index/format index/tiers index/sketch index/graph datasets index/distance index/dials index/base)
 
 # hmann.h and what it includes; nothing else is public.
 foreach(header index/hmann.h index/base/progress.h index/build/options.h index/distance/distance.h index/distance/types.h index/format/info.h
-        index/search/options.h index/tiers/block_cache.h index/tune/target.h index/tune/tuned_table.h)
+        index/dials/answer.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h index/dials/options.h index/tiers/block_cache.h index/tune/target.h index/tune/tuned_table.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${headers}/${folder} COMPONENT library)
 endforeach()

@@ -149,7 +149,7 @@ ContestantRuns ByFirstAnswer(const ContestantRuns& runs) {
   return read;
 }
 
-Json Dials(const Json& setting) {
+Json SettingWithoutThreads(const Json& setting) {
   Json dials = setting;
   dials.erase("threads");
   return dials;

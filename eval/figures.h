@@ -83,7 +83,7 @@ std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, cons
 ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
 
 /// A setting without "threads": however many there are, a query finds the same with the same work.
-Json Dials(const Json& setting);
+Json SettingWithoutThreads(const Json& setting);
 
 /// Which run comes when: (contestant, setting) pairs, each once. The contestants' settings are spread evenly over the round, however many
 /// each has, so that all of them see the same machine; odd rounds run backwards.

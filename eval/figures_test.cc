@@ -101,8 +101,8 @@ TEST(Figures, TheFirstAnswerIsAReadingOfItsOwn) {
 }
 
 TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
-  EXPECT_EQ(Dials({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}), Json({{"ef", 40}, {"in_flight", 8}}));
-  EXPECT_EQ(Dials({{"ef", 40}}), Json({{"ef", 40}}));
+  EXPECT_EQ(SettingWithoutThreads({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}), Json({{"ef", 40}, {"in_flight", 8}}));
+  EXPECT_EQ(SettingWithoutThreads({{"ef", 40}}), Json({{"ef", 40}}));
 }
 
 TEST(Figures, FilterKeepsSomeSettings) {

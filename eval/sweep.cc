@@ -225,9 +225,9 @@ class Arena {
 
   /// The first setting of a contestant with the dials of its setting s.
   std::size_t SameDials(std::size_t c, std::size_t s) const {
-    const Json dials = Dials(runs_[c].settings[s].setting);
+    const Json dials = SettingWithoutThreads(runs_[c].settings[s].setting);
     std::size_t first = 0;
-    while (Dials(runs_[c].settings[first].setting) != dials) ++first;
+    while (SettingWithoutThreads(runs_[c].settings[first].setting) != dials) ++first;
     return first;
   }
 

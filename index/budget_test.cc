@@ -59,16 +59,19 @@ class Searches : public ::testing::Test {
     return *Index::Open(made_->path, options);
   }
 
-  static Answered Search(Searcher& searcher, const SearchOptions& options, std::chrono::nanoseconds budget, std::uint32_t in_flight) {
+  static Answered Search(const Index& index, Searcher& searcher, const SearchOptions& options, std::chrono::nanoseconds budget,
+                         std::uint32_t in_flight) {
+    const absl::StatusOr<ResolvedSearch> resolved = index.Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
     SearchLimits limits;
     limits.budget = budget;
     Answered answered;
     const absl::Status status = searcher.SearchMany(
-        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, options, in_flight,
-        [&](std::size_t i, const absl::Status& outcome, std::vector<Neighbour>& answer) {
+        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, resolved->dials, in_flight,
+        [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           EXPECT_TRUE(outcome.ok()) << outcome;
-          answered.nearest[i] = answer;
-          answered.cut_short += searcher.cut_short() ? 1 : 0;
+          answered.nearest[i] = answer.nearest;
+          answered.cut_short += answer.cut_short ? 1 : 0;
         },
         nullptr, limits);
     EXPECT_TRUE(status.ok()) << status;
@@ -115,8 +118,8 @@ TEST_P(Budget, PlentyChangesNothing) {
   Searcher searcher(index);
   for (const SearchOptions& options : EveryWalk()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
-      const Answered free = Search(searcher, options, std::chrono::nanoseconds(0), in_flight);
-      const Answered bounded = Search(searcher, options, kPlenty, in_flight);
+      const Answered free = Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered bounded = Search(*index, searcher, options, kPlenty, in_flight);
       EXPECT_EQ(free.cut_short, 0u);
       EXPECT_EQ(bounded.cut_short, 0u);
       ExpectSame(bounded, free);
@@ -129,14 +132,14 @@ TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
   Searcher searcher(index);
   for (const SearchOptions& options : EveryWalk()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
-      const Answered before = Search(searcher, options, std::chrono::nanoseconds(0), in_flight);
-      const Answered cut = Search(searcher, options, kNothing, in_flight);
+      const Answered before = Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered cut = Search(*index, searcher, options, kNothing, in_flight);
       for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(cut.nearest[query], query, options.k);
       // On memory a walk of a few steps may be over before the clock is looked at.
-      if (options.ef_l0 > 0) {
-        EXPECT_EQ(cut.cut_short, kQueries) << Name(options.walk);
+      if (options.ef_l0 != 0u) {
+        EXPECT_EQ(cut.cut_short, kQueries) << Name(*options.walk);
       }
-      ExpectSame(Search(searcher, options, std::chrono::nanoseconds(0), in_flight), before);
+      ExpectSame(Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight), before);
     }
   }
 }
@@ -146,7 +149,7 @@ TEST_P(Budget, AnyLengthGivesAnAnswer) {
   Searcher searcher(index);
   for (const SearchOptions& options : EveryWalk()) {
     for (std::int64_t us = 1; us <= 4096; us *= 2) {
-      const Answered answered = Search(searcher, options, std::chrono::microseconds(us), 3);
+      const Answered answered = Search(*index, searcher, options, std::chrono::microseconds(us), 3);
       for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
     }
   }
@@ -163,11 +166,12 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Budget, ::testing::Values("dram", "mapped", "emu
 /// A device that answers no more: the budget ends what waits for it.
 TEST_F(StalledDevice, EndsWithTheBestSoFar) {
   for (const SearchOptions& options : EveryWalk()) {
-    if (options.ef_l0 == 0) continue;
-    Searcher searcher(Open("stall:after=10+nvme"));
-    const Answered answered = Search(searcher, options, std::chrono::milliseconds(20), 1);
+    if (options.ef_l0 == 0u) continue;
+    const auto index = Open("stall:after=10+nvme");
+    Searcher searcher(index);
+    const Answered answered = Search(*index, searcher, options, std::chrono::milliseconds(20), 1);
     for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
-    EXPECT_GE(answered.cut_short, kQueries - 1) << Name(options.walk);
+    EXPECT_GE(answered.cut_short, kQueries - 1) << Name(*options.walk);
   }
 }
 

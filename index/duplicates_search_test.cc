@@ -45,14 +45,15 @@ class Copies : public testing::Test {
     }
     SearchOptions options = dials;
     options.k = static_cast<std::uint32_t>(expected.size());
-    std::vector<Neighbour> nearest;
+    Answer answer;
     Searcher searcher(index_);
-    ASSERT_TRUE(searcher.Search(base_.Row(row), options, &nearest).ok());
+    ASSERT_TRUE(searcher.Search(base_.Row(row), options, &answer).ok());
     std::set<std::uint64_t> found;
-    for (const Neighbour& neighbour : nearest) {
+    for (const Neighbour& neighbour : answer.nearest) {
       if (neighbour.distance == 0) found.insert(neighbour.label);
     }
-    EXPECT_EQ(found.size(), expected.size()) << "copies of row " << row << ", walk " << static_cast<int>(options.walk);
+    EXPECT_EQ(found.size(), expected.size()) << "copies of row " << row << ", walk "
+                                             << (options.walk.has_value() ? static_cast<int>(*options.walk) : -1);
     EXPECT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end())) << "something else at distance 0";
   }
 
@@ -88,9 +89,9 @@ TEST_F(Copies, TenVectorsAThousandTimesEach) {
       ExpectAllCopies(row, {.walk = Walk::kPool});
       // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
       ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = Walk::kBeams});
-      std::vector<Neighbour> nearest;
-      ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = Walk::kBeams}, &nearest).ok());
-      EXPECT_EQ(nearest[0].distance, 0) << "row " << row;
+      Answer answer;
+      ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = Walk::kBeams}, &answer).ok());
+      EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
     }
   }
 }
@@ -103,12 +104,12 @@ TEST_F(Copies, AmongManyOthers) {
         6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
     EXPECT_GE(report_.self_recall_at_1, 0.99);
     for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = Walk::kPool});
-    std::vector<Neighbour> nearest;
+    Answer answer;
     Searcher searcher(index_);
     std::uint32_t found = 0;
     for (std::uint32_t row = 1; row < 3000; row += 10) {
-      ASSERT_TRUE(searcher.Search(base_.Row(row), {.k = 1}, &nearest).ok());
-      found += nearest[0].label == row ? 1 : 0;
+      ASSERT_TRUE(searcher.Search(base_.Row(row), {.k = 1}, &answer).ok());
+      found += answer.nearest[0].label == row ? 1 : 0;
     }
     EXPECT_GE(found, 297u) << "of 300 rows without copies";
   }

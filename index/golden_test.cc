@@ -25,16 +25,16 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
   Counters total;
   std::uint64_t found = 0;
   for (std::uint64_t query = 0; query < queries.n(); ++query) {
-    std::vector<Neighbour> nearest;
-    EXPECT_TRUE(searcher.Search(queries.Row(query), options, &nearest, &total).ok());
+    Answer answer;
+    EXPECT_TRUE(searcher.Search(queries.Row(query), options, &answer, &total).ok());
     std::vector<std::uint64_t> ids;
-    for (const Neighbour& neighbour : nearest) ids.push_back(neighbour.label);
+    for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
     found += static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
   }
-  return {{"walk", std::string(Name(options.walk))},
+  return {{"walk", std::string(Name(*options.walk))},
           {"k", options.k},
-          {"ef_l1", options.ef_l1},
-          {"ef_l0", options.ef_l0},
+          {"ef_l1", *options.ef_l1},
+          {"ef_l0", *options.ef_l0},
           {"found", found},
           {"distances_fast", total.distances_fast},
           {"distances_slow", total.distances_slow},

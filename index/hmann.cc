@@ -20,29 +20,32 @@ class SearcherImpl {
   explicit SearcherImpl(std::shared_ptr<const Index> index)
       : index_(std::move(index)), direct_(index_->impl().placed()), blocks_(index_->impl().placed()) {}
 
-  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
-                      const SearchLimits& limits) {
-    if (!index_->on_block_tier()) return direct_.Search(query, options, out, counters, limits);
+  absl::Status Search(const void* query, const Dials& dials, Answer* answer, Counters* counters, const SearchLimits& limits) {
+    if (!index_->on_block_tier()) return direct_.Search(query, dials, answer, counters, limits);
     absl::Status outcome;
     HMANN_RETURN_IF_ERROR(blocks_.SearchMany(
-        1, [query](std::size_t) { return query; }, options, 1,
-        [&](std::size_t, const absl::Status& status, std::vector<Neighbour>& answer) {
+        1, [query](std::size_t) { return query; }, dials, 1,
+        [&](std::size_t, const absl::Status& status, Answer& found) {
           outcome = status;
-          if (status.ok()) out->swap(answer);
+          if (status.ok()) std::swap(*answer, found);
         },
         counters, limits));
     return outcome;
   }
 
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                          std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
-                          const SearchLimits& limits) {
-    if (index_->on_block_tier()) return blocks_.SearchMany(n, query, options, in_flight, done, counters, limits);
-    return direct_.SearchMany(n, query, options, in_flight, done, counters, limits);
+  absl::Status Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters) {
+    HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
+    SearchLimits limits;
+    limits.budget = options.budget.value_or(limits.budget);
+    return Search(query, resolved.dials, answer, counters, limits);
   }
 
-  bool cut_short() const { return index_->on_block_tier() ? blocks_.cut_short() : direct_.cut_short(); }
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
+                          const SearchLimits& limits) {
+    if (index_->on_block_tier()) return blocks_.SearchMany(n, query, dials, in_flight, done, counters, limits);
+    return direct_.SearchMany(n, query, dials, in_flight, done, counters, limits);
+  }
 
  private:
   std::shared_ptr<const Index> index_;
@@ -69,11 +72,26 @@ const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm() const { impl_->Warm(); }
-absl::StatusOr<SearchOptions> Index::Resolve(const SearchOptions& options) const { return options.CheckedFor(impl_->placed().Context()); }
-absl::StatusOr<TunedSetting> Index::Choose(std::uint32_t k, const Target& target) const {
+
+absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) const {
+  const SearchContext context = impl_->placed().Context();
+  ResolvedSearch resolved;
+  if (!options.has_target()) {
+    HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
+    return resolved;
+  }
+  HMANN_RETURN_IF_ERROR(options.Validate(context.n));
   HMANN_RETURN_IF_ERROR(impl_->tuned().status());
-  return impl_->tuned()->Choose(impl_->placement(), k, target);
+  HMANN_ASSIGN_OR_RETURN(resolved.tuned, impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
+  // The table is a file, and what is said beside the target counts.
+  SearchOptions chosen = OptionsOf(resolved.tuned->dials);
+  for (const Dial& dial : DialTable()) {
+    if (const std::optional<double> asked = dial.asked(options); asked.has_value()) dial.ask(chosen, *asked);
+  }
+  HMANN_ASSIGN_OR_RETURN(resolved.dials, chosen.Resolve(context));
+  return resolved;
 }
+
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 
 absl::Status Index::SetCachePolicy(CachePolicy policy) const {
@@ -86,19 +104,19 @@ Searcher::Searcher(std::shared_ptr<const Index> index) : impl_(std::make_unique<
 Searcher::~Searcher() = default;
 Searcher::Searcher(Searcher&&) noexcept = default;
 
-absl::Status Searcher::Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
-                              const SearchLimits& limits) {
-  return impl_->Search(query, options, out, counters, limits);
+absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* answer, Counters* counters, const SearchLimits& limits) {
+  return impl_->Search(query, dials, answer, counters, limits);
 }
 
-absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                                  std::uint32_t in_flight,
-                                  const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
+absl::Status Searcher::Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters) {
+  return impl_->Search(query, options, answer, counters);
+}
+
+absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
+                                  std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                   Counters* counters, const SearchLimits& limits) {
-  return impl_->SearchMany(n, query, options, in_flight, done, counters, limits);
+  return impl_->SearchMany(n, query, dials, in_flight, done, counters, limits);
 }
-
-bool Searcher::cut_short() const { return impl_->cut_short(); }
 
 absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(TuningRun run, TuneIndex(options, {}, progress));

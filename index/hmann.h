@@ -5,14 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "index/build/options.h"
+#include "index/dials/answer.h"
+#include "index/dials/counters.h"
+#include "index/dials/dial_table.h"
+#include "index/dials/dials.h"
+#include "index/dials/options.h"
 #include "index/distance/distance.h"
 #include "index/format/info.h"
-#include "index/search/options.h"
 #include "index/tiers/block_cache.h"
 #include "index/tune/target.h"
 #include "index/tune/tuned_table.h"
@@ -45,6 +50,12 @@ struct Placement {
   std::uint64_t bytes = 0;
 };
 
+/// What a search will do.
+struct ResolvedSearch {
+  Dials dials;
+  std::optional<TunedSetting> tuned;  ///< where a target chose the dials: what to expect of them
+};
+
 class SearcherImpl;
 class IndexImpl;
 
@@ -65,11 +76,10 @@ class Index {
   std::vector<std::string> Warnings() const;
   /// Another policy for the cache that Open made; queries may run meanwhile. Errors: FAILED_PRECONDITION without a cache.
   absl::Status SetCachePolicy(CachePolicy policy) const;
-  /// `options` with every default filled in, as a search here would run them. Errors: those of SearchOptions::Validate and CheckWalk.
-  absl::StatusOr<SearchOptions> Resolve(const SearchOptions& options) const;
-  /// The dials that `hmann tune` found for a target at this placement and k, with what to expect of them; takes microseconds. The table is
-  /// read by Open. Errors: those of ReadTunedTable (NOT_FOUND: not tuned; FAILED_PRECONDITION: stale) and of TunedTable::Choose.
-  absl::StatusOr<TunedSetting> Choose(std::uint32_t k, const Target& target) const;
+  /// The dials that run here for what a user says, to be found once for all queries that share it; takes microseconds. For a target they
+  /// are those that `hmann tune` found at this placement and k, from the table that Open has read. Errors: those of SearchOptions::Resolve;
+  /// for a target those of ReadTunedTable (NOT_FOUND: not tuned; FAILED_PRECONDITION: stale) and of TunedTable::Choose (OUT_OF_RANGE).
+  absl::StatusOr<ResolvedSearch> Resolve(const SearchOptions& options) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
   /// Touches all of L0 that can be addressed, so that the first queries pay no page fault.
@@ -89,24 +99,19 @@ class Searcher {
   ~Searcher();
   Searcher(Searcher&&) noexcept;
 
-  /// `query`: dim components of the index's dtype, unaligned. `out`: the options.k nearest, nearest first, ties by internal id; k <= n
-  /// always fills, but where limits.budget cuts it short. `counters`, when given, is added to. Errors: INVALID_ARGUMENT (options, NaN, zero
-  /// vector under cosine), DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
-  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters = nullptr,
-                      const SearchLimits& limits = {});
+  /// `query`: dim components of the index's dtype, unaligned. `dials`: those that Index::Resolve gave. `counters`, when given, is added to.
+  /// Errors: INVALID_ARGUMENT (NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, INTERNAL (device).
+  absl::Status Search(const void* query, const Dials& dials, Answer* answer, Counters* counters = nullptr, const SearchLimits& limits = {});
+  /// Resolves `options` first, and keeps their budget. Errors: those of Index::Resolve as well.
+  absl::Status Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters = nullptr);
 
   /// Answers queries 0 .. n - 1 as Search does, in any order. Up to `in_flight` (at most 256) of them are under way at once, so that the
   /// thread computes for one while memory or the device reads for others: four in DRAM, eight and more on a device. `query(i)` points to
   /// query i and is called when it begins; `done(i, status, answer)` is called once for each, from this thread; it may take the answer's
-  /// content. Errors: INVALID_ARGUMENT for the options, and what prevents all queries; those of one query go to `done`.
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                          std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
-                          Counters* counters = nullptr, const SearchLimits& limits = {});
-
-  /// Whether limits.budget ran out before the search was over, so that the last answer (in `done`: this one) is the best so far: nearest
-  /// first still, exact distances still, perhaps fewer than k.
-  bool cut_short() const;
+  /// content. Errors: what prevents all queries; those of one query go to `done`.
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters = nullptr,
+                          const SearchLimits& limits = {});
 
  private:
   std::unique_ptr<SearcherImpl> impl_;

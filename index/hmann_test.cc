@@ -33,7 +33,9 @@ Answers SearchAll(const std::shared_ptr<const Index>& index, const VectorFile& q
   Searcher searcher(index);
   for (std::uint64_t i = 0; i < queries.n(); ++i) {
     answers.nearest.emplace_back();
-    const absl::Status status = searcher.Search(queries.Row(i), options, &answers.nearest.back(), &answers.total);
+    Answer answer;
+    const absl::Status status = searcher.Search(queries.Row(i), options, &answer, &answers.total);
+    answers.nearest.back().swap(answer.nearest);
     EXPECT_TRUE(status.ok()) << status;
   }
   return answers;
@@ -169,13 +171,13 @@ TEST_F(Sample, WorkIsTheReferences) {
   for (const auto& [k, ef_l1, ef_l0, pool] :
        {std::tuple(10u, 16u, 64u, true), {10u, 4u, 30u, true}, {10u, 32u, 2u, false}, {100u, 8u, 0u, true}}) {
     for (std::uint64_t query = 0; query < 40; ++query) {
-      std::vector<Neighbour> nearest;
+      Answer answer;
       Counters counters;
       const SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? Walk::kPool : Walk::kBeams};
-      ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &nearest, &counters).ok());
+      ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &answer, &counters).ok());
       const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
-      ASSERT_EQ(nearest.size(), expected.nearest.size());
-      for (std::size_t i = 0; i < nearest.size(); ++i) ASSERT_EQ(nearest[i].label, file.Label(expected.nearest[i].id));
+      ASSERT_EQ(answer.nearest.size(), expected.nearest.size());
+      for (std::size_t i = 0; i < answer.nearest.size(); ++i) ASSERT_EQ(answer.nearest[i].label, file.Label(expected.nearest[i].id));
       EXPECT_EQ(counters.distances_fast, expected.counters.distances_fast);
       EXPECT_EQ(counters.distances_slow, expected.counters.distances_slow);
       EXPECT_EQ(counters.slow_reads, expected.counters.slow_reads);
@@ -206,14 +208,14 @@ TEST(Open, TinyIndexesAnswer) {
       Searcher searcher(*Index::Open(options.out));
       const VectorFile base = *VectorFile::Open(options.base);
       for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
-        std::vector<Neighbour> nearest;
-        ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &nearest).ok());
+        Answer answer;
+        ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &answer).ok());
         std::set<std::uint64_t> labels;
-        for (const Neighbour& neighbour : nearest) labels.insert(neighbour.label);
-        EXPECT_EQ(nearest[0].distance, 0);
+        for (const Neighbour& neighbour : answer.nearest) labels.insert(neighbour.label);
+        EXPECT_EQ(answer.nearest[0].distance, 0);
         EXPECT_EQ(labels.size(), n);
         EXPECT_EQ(*labels.rbegin(), n - 1);
-        EXPECT_FALSE(searcher.Search(base.Row(0), {.k = n + 1, .walk = walk}, &nearest).ok());
+        EXPECT_FALSE(searcher.Search(base.Row(0), {.k = n + 1, .walk = walk}, &answer).ok());
       }
     }
   }

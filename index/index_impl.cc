@@ -75,6 +75,7 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
   }
   placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !slow.traits().name.starts_with("mapped");
   placed_.migration_bytes = options.migration_bytes;
+  placed_.helpers_asked = options.helper_threads != 0;
   return absl::OkStatus();
 }
 

@@ -148,7 +148,7 @@ class Runner {
         searcher_(index_),
         counts_apart_(!index_->on_block_tier() && index_->impl().cache() == nullptr) {}
 
-  absl::StatusOr<Sample> Run(const SearchOptions& setting, std::uint64_t first, std::uint64_t count) {
+  absl::StatusOr<Sample> Run(const Dials& setting, std::uint64_t first, std::uint64_t count) {
     constexpr std::uint64_t kBetweenCounted = 4;
     Sample sample;
     times_.clear();
@@ -179,7 +179,7 @@ class Runner {
  private:
   /// Queries other than those about to be timed, so that the CPU's caches hold what other queries leave there, not what the same ones left
   /// when they ran at the setting before: that makes a fast setting half again as fast as it will be.
-  absl::Status AnswerOthers(const SearchOptions& setting, std::uint64_t first, std::uint64_t count) {
+  absl::Status AnswerOthers(const Dials& setting, std::uint64_t first, std::uint64_t count) {
     const auto end = std::chrono::steady_clock::now() + kBetweenSettings;
     for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end; ++i, ++others_) {
       const std::uint64_t query = (first + count + others_ % (learning_.n() - count)) % learning_.n();
@@ -191,7 +191,7 @@ class Runner {
   double Recall(std::uint64_t query, std::uint32_t k) {
     ids_.clear();
     distances_.clear();
-    for (const Neighbour& neighbour : answer_) {
+    for (const Neighbour& neighbour : answer_.nearest) {
       ids_.push_back(neighbour.label);
       distances_.push_back(neighbour.distance);
     }
@@ -203,7 +203,7 @@ class Runner {
   Searcher searcher_;
   const bool counts_apart_;
   std::uint64_t others_ = 0;
-  std::vector<Neighbour> answer_;
+  Answer answer_;
   std::vector<std::uint64_t> ids_;
   std::vector<float> distances_;
   std::vector<double> times_, disturbed_;
@@ -241,7 +241,7 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
 
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning) {
   auto runner = std::make_shared<Runner>(std::move(index), learning);
-  return [runner](const SearchOptions& setting, std::uint64_t first, std::uint64_t count) { return runner->Run(setting, first, count); };
+  return [runner](const Dials& setting, std::uint64_t first, std::uint64_t count) { return runner->Run(setting, first, count); };
 }
 
 }  // namespace hmann

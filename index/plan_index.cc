@@ -13,6 +13,7 @@
 #include "datasets/vector_file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/index_impl.h"
 #include "index/learning_set.h"
 
 namespace hmann {
@@ -21,18 +22,14 @@ namespace {
 constexpr std::uint64_t kQueries = 200;
 constexpr std::uint64_t kMostCachedFile = 2_GiB;
 
-/// The dials that a search has by default where L0 lies on such a tier.
-SearchOptions DialsOn(const IndexInfo& info, bool block_tier) {
-  const std::uint64_t n1 = info.layers.size() > 1 ? info.layers[1].nodes : 0;
+/// The dials that a search of `index` has by default where its L0 lies on such a tier.
+absl::StatusOr<Dials> DialsOn(const Index& index, bool block_tier) {
+  SearchContext context = index.impl().placed().Context();
+  context.block_tier = block_tier;
+  context.far = !block_tier;
   SearchOptions options;
-  options.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.k, info.n));
-  const bool sketches = info.codes.bits > 0;
-  return options.Resolved({.n = info.n,
-                           .n1 = n1,
-                           .has_sketches = sketches,
-                           .has_cells = sketches && info.codes.place == CodePlace::kHub,
-                           .block_tier = block_tier,
-                           .far = !block_tier});
+  options.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.k, context.n));
+  return options.Resolve(context);
 }
 
 /// Sum of the counters of all queries. `cache_bytes` 0: no cache.
@@ -44,10 +41,10 @@ absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::
   open.cache_bytes = cache_bytes;
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(path, open));
   const std::size_t bytes = index->info().dim * SizeOf(index->info().dtype);
-  const SearchOptions dials = DialsOn(index->info(), block_tier);
+  HMANN_ASSIGN_OR_RETURN(const Dials dials, DialsOn(*index, block_tier));
   Searcher searcher(index);
   Counters counters;
-  std::vector<Neighbour> answer;
+  Answer answer;
   for (std::size_t at = 0; at < queries.size(); at += bytes) {
     HMANN_RETURN_IF_ERROR(searcher.Search(&queries[at], dials, &answer, &counters));
   }

@@ -51,12 +51,15 @@ struct Made {
     Answers answers;
     answers.nearest.resize(kQueries);
     answers.status.resize(kQueries, absl::UnknownError("not answered"));
+    const absl::StatusOr<ResolvedSearch> resolved = index->Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
+    if (!resolved.ok()) return answers;
     Searcher searcher(index);
     const absl::Status status = searcher.SearchMany(
-        kQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); }, options, in_flight,
-        [&](std::size_t i, const absl::Status& outcome, std::vector<Neighbour>& answer) {
+        kQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); }, resolved->dials, in_flight,
+        [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           answers.status[i] = outcome;
-          if (outcome.ok()) answers.nearest[i] = answer;
+          if (outcome.ok()) answers.nearest[i] = answer.nearest;
         },
         &answers.total, limits);
     EXPECT_TRUE(status.ok()) << status;
@@ -122,7 +125,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
   const auto with_helper = made_->Open(Spec(), {.helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && with_helper != nullptr);
   for (SearchOptions options : ManyDials()) {
-    SCOPED_TRACE(absl::StrCat(absl::string_view(Name(options.walk).data()), " k ", options.k));
+    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default", " k ", options.k));
     const Answers expected = made_->Search(dram, options);
     for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
       SCOPED_TRACE(std::string(Name(prefetch)));
@@ -155,8 +158,8 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithSketchesOfLinks) {
                                                           {.k = 50, .ef_l0 = 50, .walk = Walk::kGated, .cells = 0, .width = 64},
                                                           {.k = 10, .walk = Walk::kPool},
                                                           {.k = 10, .walk = Walk::kBeams}}) {
-    SCOPED_TRACE(absl::StrCat(absl::string_view(Name(options.walk).data()), " width ", options.width));
-    if (options.walk == Walk::kGated && options.width == 0) options.width = 8;  // the default depends on the tier
+    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default", " width ", options.width.value_or(0)));
+    if (options.walk == Walk::kGated && !options.width.has_value()) options.width = 8;  // the default depends on the tier
     const Answers expected = edges.Search(dram, options);
     EXPECT_EQ(expected.total.sketches > 0, options.walk == Walk::kGated);
     for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
@@ -316,14 +319,15 @@ TEST(BlockTier, ASearcherGoesOnAfterADeadline) {
   const auto slow = made.Open("delay:3ms+nvme");
   const Answers expected = made.Search(made.Open("dram"), kPool);
   Searcher searcher(slow);
-  std::vector<Neighbour> nearest;
+  Answer answer;
+  const Dials dials = slow->Resolve(kPool)->dials;
   for (int i = 0; i < 5; ++i) {
     const absl::Status late =
-        searcher.Search(made.queries.Row(0), kPool, &nearest, nullptr, {.deadline = steady_clock::now() + std::chrono::milliseconds(4)});
+        searcher.Search(made.queries.Row(0), dials, &answer, nullptr, {.deadline = steady_clock::now() + std::chrono::milliseconds(4)});
     EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-    ASSERT_TRUE(searcher.Search(made.queries.Row(0), kPool, &nearest).ok());
-    ASSERT_EQ(nearest.size(), 10u);
-    for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(nearest[k].label, expected.nearest[0][k].label);
+    ASSERT_TRUE(searcher.Search(made.queries.Row(0), dials, &answer).ok());
+    ASSERT_EQ(answer.nearest.size(), 10u);
+    for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(answer.nearest[k].label, expected.nearest[0][k].label);
   }
 }
 

@@ -91,7 +91,7 @@ class TuningOfIndex {
 
   absl::Status TuneFor(std::uint32_t k) {
     const std::uint32_t threads = options_.most_query_threads > 0 ? options_.most_query_threads : static_cast<std::uint32_t>(UsableCores());
-    const std::vector<SearchOptions> grid =
+    const std::vector<Dials> grid =
         DialGrid({.k = k, .context = index_->impl().placed().Context(), .most_query_threads = std::min(threads, 64u)});
     TunerOptions tuner;
     tuner.targets = options_.targets;
@@ -137,7 +137,7 @@ class TuningOfIndex {
     for (const std::size_t i : tuned.front) {
       const TriedSetting& tried = tuned.settings[i];
       const Measurement& measured = tried.measured;
-      entry.settings.push_back({tried.options, measured.recall, tried.recall_low, measured.recall_p05, measured.mean_us, measured.p95_us,
+      entry.settings.push_back({tried.dials, measured.recall, tried.recall_low, measured.recall_p05, measured.mean_us, measured.p95_us,
                                 measured.p99_us, tried.predicted.mean_us});
     }
     return entry;

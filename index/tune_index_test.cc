@@ -55,43 +55,46 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   EXPECT_EQ(report->entries[1].origin, "made from indexed vectors");
 
   const auto index = Open();
-  const auto tuned = index->Choose(10, {.recall = 0.9});
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_GE(tuned->recall, 0.9);
-  EXPECT_TRUE(index->Resolve(tuned->options).ok());
-  EXPECT_EQ(index->Choose(1, {.latency_us = 1e9})->options.k, 1u);
-  EXPECT_EQ(index->Choose(7, {.recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(index->Choose(10, {.latency_us = 1e-3}).status().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(Open("dram")->Choose(10, {.recall = 0.9}).status().code(), absl::StatusCode::kNotFound) << "another placement";
+  const auto chosen = index->Resolve({.recall = 0.9});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_TRUE(chosen->tuned.has_value());
+  EXPECT_GE(chosen->tuned->recall, 0.9);
+  EXPECT_EQ(chosen->dials, chosen->tuned->dials);
+  EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->dials.k, 1u);
+  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch, Prefetch::kOff) << "may be said beside a target";
+  EXPECT_EQ(index->Resolve({.reach = 1.2f, .recall = 0.9}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(index->Resolve({.k = 7, .recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::nanoseconds(1)}).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(Open("dram")->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound) << "another placement";
 }
 
 TEST_F(TuneIndexTest, KeepsTheEntriesOfOtherPlacements) {
   ASSERT_TRUE(Run().ok());
   options_.open.slow = "dram";
   ASSERT_TRUE(Run().ok());
-  EXPECT_TRUE(Open("mapped")->Choose(10, {.latency_us = 1e9}).ok());
-  EXPECT_TRUE(Open("dram")->Choose(10, {.latency_us = 1e9}).ok());
+  EXPECT_TRUE(Open("mapped")->Resolve({.latency = std::chrono::seconds(1)}).ok());
+  EXPECT_TRUE(Open("dram")->Resolve({.latency = std::chrono::seconds(1)}).ok());
 }
 
 TEST_F(TuneIndexTest, ATableOfAnIndexThatWasRebuiltIsRefusedUntilItIsTunedAgain) {
   ASSERT_TRUE(Run().ok());
   build_.promote = 0.2;
   MustBuild(build_);
-  const absl::Status stale = Open()->Choose(10, {.recall = 0.9}).status();
+  const absl::Status stale = Open()->Resolve({.recall = 0.9}).status();
   EXPECT_EQ(stale.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(stale.message(), HasSubstr("stale"));
   const auto again = Run();
   ASSERT_TRUE(again.ok()) << again.status();
   ASSERT_EQ(again->warnings.size(), 1u);
   EXPECT_THAT(again->warnings[0], HasSubstr("stale"));
-  EXPECT_TRUE(Open()->Choose(10, {.latency_us = 1e9}).ok());
+  EXPECT_TRUE(Open()->Resolve({.latency = std::chrono::seconds(1)}).ok());
 }
 
 TEST_F(TuneIndexTest, AnIndexWithoutATableOpensAndSaysSo) {
   const auto index = Open();
-  EXPECT_EQ(index->Choose(10, {.recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(index->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
   std::ofstream(TunedPath(build_.out)) << "{";
-  EXPECT_EQ(Open()->Choose(10, {.recall = 0.9}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Open()->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
@@ -197,7 +200,7 @@ TEST(MakeLearningSet, MakesQueriesOfEveryType) {
       learn.most = 50;
       const auto set = MakeLearningSet(learn, quiet);
       ASSERT_TRUE(set.ok()) << set.status();
-      const auto sample = MeasureOn(*Index::Open(build.out), *set)(*(*Index::Open(build.out))->Resolve({}), 0, 50);
+      const auto sample = MeasureOn(*Index::Open(build.out), *set)((*Index::Open(build.out))->Resolve({})->dials, 0, 50);
       ASSERT_TRUE(sample.ok()) << sample.status();
       double recall = 0;
       for (const float one : sample->recalls) recall += static_cast<double>(one) / 50;

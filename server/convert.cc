@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
+#include "proto/wire.h"
 #include "server/errors.h"
 
 namespace hmann {
@@ -82,87 +83,40 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
 
 namespace {
 
-/// The dials of the tuned table, or an error that names the target's field.
-absl::StatusOr<TunedSetting> ReadTarget(const v1::SearchOptions& wire, const Index& index) {
-  const char* const field = wire.has_recall() ? "options.recall" : "options.latency_us";
-  if (wire.ef_l1() != 0 || wire.has_ef_l0() || wire.walk() != v1::WALK_UNSPECIFIED || wire.has_cells() || wire.has_width() ||
-      wire.has_stop() || wire.has_query_threads()) {
-    return BadField(field, "expected a target or dials, found both");
-  }
-  if (wire.has_recall() && !(wire.recall() > 0 && wire.recall() <= 1)) {
-    return BadField(field, absl::StrCat("expected a target in (0, 1], found ", wire.recall()));
-  }
-  if (wire.has_latency_us() && wire.latency_us() == 0) return BadField("options.latency_us", "expected at least 1, found 0");
-  absl::StatusOr<TunedSetting> tuned = index.Choose(wire.k(), {wire.recall(), static_cast<double>(wire.latency_us())});
-  if (tuned.ok()) return tuned;
-  if (absl::IsOutOfRange(tuned.status())) return BadField(field, tuned.status().message());
-  return NotTuned(tuned.status());
-}
-
-absl::StatusOr<SearchOptions> ReadDials(const v1::SearchOptions& wire) {
-  SearchOptions options;
-  options.k = wire.k();
-  options.ef_l1 = wire.ef_l1();
-  if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
-  if (wire.has_query_threads()) options.query_threads = wire.query_threads();
-  if (wire.has_cells()) options.cells = wire.cells();
-  if (wire.has_width()) options.width = wire.width();
-  if (wire.has_stop()) options.stop = wire.stop();
-  if (wire.has_reach()) options.reach = wire.reach();
-  switch (wire.walk()) {
-    case v1::WALK_UNSPECIFIED:
-      return options;
-    case v1::WALK_BEAMS:
-      options.walk = Walk::kBeams;
-      return options;
-    case v1::WALK_POOL:
-      options.walk = Walk::kPool;
-      return options;
-    case v1::WALK_GATED:
-      options.walk = Walk::kGated;
-      return options;
-    default:
-      return BadField("options.walk", absl::StrCat("expected a walk that this server knows, found number ", int{wire.walk()}));
-  }
-}
-
 absl::Status CheckLimits(const v1::SearchOptions& wire, const RequestLimits& limits) {
   const auto above = [](const char* field, std::uint64_t most, std::uint64_t found) {
     return BadField(field, absl::StrCat("expected at most ", most, ", found ", found));
   };
-  constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
   if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
   if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
   if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
+  if (wire.cells() > limits.max_ef) return above("options.cells", limits.max_ef, wire.cells());
   if (wire.query_threads() > limits.max_query_threads)
     return above("options.query_threads", limits.max_query_threads, wire.query_threads());
-  if (wire.budget_us() > kMostUs) return above("options.budget_us", kMostUs, wire.budget_us());
   return absl::OkStatus();
+}
+
+/// What the engine says of options, as the error of a request. Its messages begin with their field: "k: expected ...".
+absl::Status OfRequest(const absl::Status& status, const SearchOptions& options) {
+  const absl::string_view message = status.message();
+  if (options.has_target() && absl::IsOutOfRange(status)) {
+    return BadField(options.recall.has_value() ? "options.recall" : "options.latency_us", message);
+  }
+  if (options.has_target() && !absl::IsInvalidArgument(status)) return NotTuned(status);
+  const std::size_t colon = message.find(": ");
+  if (colon == absl::string_view::npos) return BadField("options", message);
+  return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
 }
 
 }  // namespace
 
 absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits) {
   HMANN_RETURN_IF_ERROR(CheckLimits(wire, limits));
-  RequestOptions options;
-  options.budget = std::chrono::microseconds(wire.budget_us());
-  if (wire.has_recall() || wire.has_latency_us()) {
-    HMANN_ASSIGN_OR_RETURN(options.predicted, ReadTarget(wire, index));
-    options.dials = options.predicted->options;
-  } else {
-    HMANN_ASSIGN_OR_RETURN(options.dials, ReadDials(wire));
-  }
-  absl::StatusOr<SearchOptions> resolved = index.Resolve(options.dials);
-  if (absl::IsFailedPrecondition(resolved.status())) return BadField("options.walk", resolved.status().message());
-  if (const absl::Status& status = resolved.status(); !status.ok()) {
-    // The engine's message begins with its field: "k: expected ...".
-    const absl::string_view message = status.message();
-    const std::size_t colon = message.find(": ");
-    if (colon == absl::string_view::npos) return BadField("options", message);
-    return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
-  }
-  options.dials = *resolved;
-  return options;
+  const absl::StatusOr<SearchOptions> options = OptionsFromWire(wire);
+  if (!options.ok()) return OfRequest(options.status(), {});
+  absl::StatusOr<ResolvedSearch> search = index.Resolve(*options);
+  if (!search.ok()) return OfRequest(search.status(), *options);
+  return RequestOptions{*std::move(search), options->budget.value_or(std::chrono::nanoseconds(0))};
 }
 
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) { return queries * k * kBytesPerId; }
@@ -210,37 +164,6 @@ static v1::PromotionOrder ToWire(PromotionOrder order) {
   return v1::PROMOTION_ORDER_UNSPECIFIED;
 }
 
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
-  wire->set_k(options.k);
-  wire->set_ef_l1(options.ef_l1);
-  wire->set_ef_l0(static_cast<std::uint32_t>(options.ef_l0));
-  wire->set_query_threads(options.query_threads);
-  wire->set_walk(static_cast<v1::Walk>(options.walk));
-  wire->set_reach(options.reach);
-  wire->set_width(options.width);
-  if (options.walk != Walk::kGated) return;
-  wire->set_cells(static_cast<std::uint32_t>(options.cells));
-  wire->set_stop(options.stop);
-}
-
-void ToWire(const Counters& counters, v1::Counters* wire) {
-  wire->set_distances_fast(counters.distances_fast);
-  wire->set_distances_slow(counters.distances_slow);
-  wire->set_sketches(counters.sketches);
-  wire->set_slow_reads(counters.slow_reads);
-  wire->set_slow_touches(counters.slow_touches);
-  wire->set_slow_bytes(counters.slow_bytes);
-  wire->set_rounds(counters.rounds);
-  wire->set_migrated(counters.migrated);
-  wire->set_migrated_used(counters.migrated_used);
-  wire->set_migrated_late(counters.migrated_late);
-  wire->set_io_reads(counters.io_reads);
-  wire->set_io_bytes(counters.io_bytes);
-  wire->set_cache_hits(counters.cache_hits);
-  wire->set_expanded_l1(counters.expanded_l1);
-  wire->set_expanded_l0(counters.expanded_l0);
-}
-
 void ToWire(const TunedSetting& predicted, v1::Prediction* wire) {
   wire->set_recall(predicted.recall);
   wire->set_mean_us(predicted.mean_us);
@@ -274,6 +197,10 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_file_bytes(info.file_bytes);
   wire->set_user_labels(info.user_labels);
   if (info.alpha.has_value()) wire->set_alpha(*info.alpha);
+  if (info.codes.bits == 0) return;
+  wire->set_codes(info.codes.place == CodePlace::kEdge ? v1::CODE_PLACE_EDGE : v1::CODE_PLACE_HUB);
+  wire->set_bits(info.codes.bits);
+  wire->set_assign(info.codes.assign);
 }
 
 void ToWire(const Placement& placement, v1::Placement* wire) {

@@ -1,4 +1,4 @@
-/// Between the wire and the engine: what a request holds is checked here, before it waits for a thread.
+/// Between the wire and the engine (dials and counters: proto/wire.h): what a request holds is checked here, before it waits for a thread.
 #pragma once
 
 #include <chrono>
@@ -28,16 +28,15 @@ struct QueryVectors {
 /// float that the index's dtype cannot hold. NaN and zero vectors are the engine's to refuse.
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field);
 
-/// How a request is to be searched.
+/// How a request is to be searched, and its budget (0: none).
 struct RequestOptions {
-  SearchOptions dials;                    ///< every default filled in
-  std::optional<TunedSetting> predicted;  ///< of the target that chose the dials
-  std::chrono::nanoseconds budget{0};     ///< 0: none
+  ResolvedSearch search;
+  std::chrono::nanoseconds budget{0};
 };
 
 /// Errors: INVALID_ARGUMENT naming the field, for a target that cannot be met, too; FAILED_PRECONDITION for a target where the index is not
 /// tuned, or its table is stale.
-absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& options, const Index& index, const RequestLimits& limits);
+absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits);
 
 /// What `queries` answers of k ids take on the wire.
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);
@@ -47,8 +46,6 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
 
 v1::DType ToWire(DType dtype);
 v1::Metric ToWire(Metric metric);
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire);
-void ToWire(const Counters& counters, v1::Counters* wire);
 void ToWire(const TunedSetting& predicted, v1::Prediction* wire);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
 void ToWire(const Placement& placement, v1::Placement* wire);

@@ -20,8 +20,10 @@ std::vector<std::vector<Neighbour>> InProcess(const SearchOptions& dials, std::s
   Searcher searcher(index);
   std::vector<std::vector<Neighbour>> answers(queries);
   for (std::size_t i = 0; i < queries; ++i) {
-    const absl::Status status = searcher.Search(SampleQueries(i, 1).data(), dials, &answers[i]);
+    Answer answer;
+    const absl::Status status = searcher.Search(SampleQueries(i, 1).data(), dials, &answer);
     EXPECT_TRUE(status.ok()) << status;
+    answers[i].swap(answer.nearest);
   }
   return answers;
 }
@@ -67,15 +69,10 @@ void ExpectBadField(const absl::Status& status, const std::string& field, const 
 }
 
 TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
-  for (const auto& walk : {std::pair(Walk::kBeams, client::Walk::kBeams), std::pair(Walk::kPool, client::Walk::kPool)}) {
+  for (const Walk walk : {Walk::kBeams, Walk::kPool, Walk::kGated}) {
     for (const std::uint32_t ef_l0 : {0u, 3u, 64u}) {
-      SearchOptions dials;
-      dials.k = 7;
-      dials.ef_l1 = 20;
-      dials.ef_l0 = ef_l0;
-      dials.walk = walk.first;
-      const auto expected = InProcess(dials, 20);
-      const client::SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk.second};
+      const SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
+      const auto expected = InProcess(wire, 20);
       for (std::size_t i = 0; i < 20; ++i) {
         const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), wire);
         ASSERT_TRUE(answer.ok()) << answer.status();
@@ -107,26 +104,30 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
 }
 
 TEST_F(SearchTest, DialsAndCountersComeBack) {
-  SearchOptions asked;
-  asked.k = 5;
-  const SearchOptions resolved = *(*Index::Open(SampleIndex()))->Resolve(asked);
-  const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5, .counters = true});
+  const auto index = *Index::Open(SampleIndex());
+  for (const SearchOptions& asked :
+       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = Walk::kBeams, .query_threads = 2},
+        SearchOptions{.k = 5, .walk = Walk::kPool, .width = 3, .reach = 1.3f, .prefetch = Prefetch::kOff},
+        SearchOptions{.k = 5, .ef_l1 = 7, .ef_l0 = 9, .walk = Walk::kGated, .cells = 11, .width = 13, .stop = 1.25f, .reach = 1.1f}}) {
+    const auto reply = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), asked);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->dials, index->Resolve(asked)->dials) << "to the bit";
+    EXPECT_FALSE(reply->counters.has_value());
+  }
+  const client::CallOptions count{.counters = true};
+  const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5}, count);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->dials.ef_l1, resolved.ef_l1);
-  EXPECT_EQ(answer->dials.ef_l0, resolved.ef_l0);
-  EXPECT_NE(answer->dials.walk, client::Walk::kDefault);
 
   // A batch counts what its queries do one by one.
   ASSERT_TRUE(answer->counters.has_value());
   std::uint64_t distances = 0;
   for (std::size_t i = 0; i < 10; ++i) {
-    const auto one = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 5, .counters = true});
+    const auto one = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 5}, count);
     distances += one->counters->distances_fast + one->counters->distances_slow;
   }
-  const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 10)), {.k = 5, .counters = true});
+  const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 10)), {.k = 5}, count);
   EXPECT_GT(distances, 0u);
   EXPECT_EQ(batch->counters->distances_fast + batch->counters->distances_slow, distances);
-  EXPECT_FALSE(client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5})->counters.has_value());
 }
 
 TEST_F(SearchTest, BadDialsAreNamed) {
@@ -136,6 +137,14 @@ TEST_F(SearchTest, BadDialsAreNamed) {
   ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
   ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
   ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
+  ExpectBadField(Error(row, {.walk = Walk::kGated, .cells = 20001}), "options.cells", "20000");
+  ExpectBadField(Error(row, {.walk = Walk::kGated, .stop = -1}), "options.stop", "found -1");
+  ExpectBadField(Error(row, {.reach = -1}), "options.reach", "found -1");
+  ExpectBadField(Error(row, {.reach = 0.5f}), "options.reach", "0, or 1 to");
+  ExpectBadField(Error(row, {.walk = Walk::kPool, .cells = 3}), "options.cells", "only gated");
+  ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
+  ExpectBadField(Error(row, {.walk = static_cast<Walk>(7)}), "options.walk", "number 8");
+  ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch", "number 10");
 }
 
 TEST_F(SearchTest, BadVectorsAreNamed) {
@@ -203,6 +212,9 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->file_bytes, info.file_bytes);
   EXPECT_EQ(described->alpha, info.alpha);
   EXPECT_TRUE(described->alpha.has_value());
+  EXPECT_EQ(described->codes, client::CodePlace::kHub);
+  EXPECT_EQ(described->bits, info.codes.bits);
+  EXPECT_EQ(described->assign, info.codes.assign);
   ASSERT_EQ(described->layers.size(), info.layers.size());
   for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
   ASSERT_EQ(described->bytes.size(), info.bytes.size());

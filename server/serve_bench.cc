@@ -101,31 +101,22 @@ double Microseconds(const std::function<absl::Status()>& work, absl::Status* sta
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-client::SearchOptions ClientOptions(const SearchOptions& options) {
-  client::SearchOptions out;
-  out.k = options.k;
-  out.ef_l1 = options.ef_l1;
-  if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = static_cast<client::Walk>(options.walk);
-  return out;
-}
-
 /// The three calls take turns on each query, so that all meet the same machine. The first tenth warms up.
 absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, const std::string& address) {
   HMANN_ASSIGN_OR_RETURN(const auto index, Index::Open(flags.index));
   index->Warm();
   Searcher searcher(index);
+  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index->Resolve(flags.search));
   HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(address));
   const auto health = grpc::health::v1::Health::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  const client::SearchOptions options = ClientOptions(flags.search);
 
   const std::size_t calls = 2000 * static_cast<std::size_t>(flags.rounds);
   std::vector<double> in_process, empty, served;
   absl::Status status;
-  std::vector<Neighbour> answer;
+  Answer answer;
   for (std::size_t i = 0; i < calls && status.ok(); ++i) {
     const auto row = queries.rows(i % queries.count, 1);
-    const double a = Microseconds([&] { return searcher.Search(row.data(), flags.search, &answer); }, &status);
+    const double a = Microseconds([&] { return searcher.Search(row.data(), resolved.dials, &answer); }, &status);
     const double b = Microseconds(
         [&] {
           grpc::ClientContext context;
@@ -133,7 +124,7 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
           return health->Check(&context, {}, &response).ok() ? absl::OkStatus() : absl::UnavailableError("health check failed");
         },
         &status);
-    const double c = Microseconds([&] { return client.Search("bench", client::Vectors::Raw(row), options).status(); }, &status);
+    const double c = Microseconds([&] { return client.Search("bench", client::Vectors::Raw(row), flags.search).status(); }, &status);
     if (i < calls / 10) continue;
     in_process.push_back(a);
     empty.push_back(b);
@@ -151,7 +142,6 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
 
 /// Queries per second of `clients` closed loops with a connection each.
 absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, const std::string& address, int clients, std::size_t batch) {
-  const client::SearchOptions options = ClientOptions(flags.search);
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> answered{0};
   std::atomic<bool> stop{false};
@@ -163,7 +153,8 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, co
       for (*own = client.status(); own->ok() && !stop.load();) {
         const std::size_t count = std::min(batch, queries.count), first = next.fetch_add(count) % (queries.count - count + 1);
         const auto rows = client::Vectors::Raw(queries.rows(first, count));
-        own->Update(batch == 1 ? client->Search("bench", rows, options).status() : client->SearchBatch("bench", rows, options).status());
+        own->Update(batch == 1 ? client->Search("bench", rows, flags.search).status()
+                               : client->SearchBatch("bench", rows, flags.search).status());
         answered.fetch_add(count);
       }
     });
@@ -238,18 +229,27 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
 }
 
 }  // namespace
+
+/// One dial, as NAME=VALUE.
+absl::Status Ask(const std::string& setting, SearchOptions* options) {
+  const std::size_t equals = setting.find('=');
+  const Dial* const dial = FindDial(setting.substr(0, equals));
+  if (dial == nullptr || equals == std::string::npos) return absl::InvalidArgumentError("expected NAME=VALUE of a dial");
+  HMANN_ASSIGN_OR_RETURN(const double value, dial->Parse(std::string_view(setting).substr(equals + 1)));
+  dial->ask(*options, value);
+  return absl::OkStatus();
+}
+
 }  // namespace hmann
 
 int main(int argc, char** argv) {
   CLI::App app("What serving costs: latency of one search over gRPC, and queries per second by clients and batch size");
   hmann::Flags flags;
-  std::string walk = "default";
   app.add_option("--index", flags.index, "index file")->required();
   app.add_option("--queries", flags.queries, "vector file")->required();
   app.add_option("--k", flags.search.k);
-  app.add_option("--ef-l1", flags.search.ef_l1);
-  app.add_option("--ef-l0", flags.search.ef_l0);
-  app.add_option("--walk", walk, "beams or pool");
+  std::vector<std::string> settings;
+  app.add_option("--dial", settings, "NAME=VALUE, as in the JSON of `hmann search`: ef_l0=56");
   app.add_option("--threads", flags.threads, "of the server; 0: as many as there are cores");
   app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 1000));
   app.add_option("--seconds", flags.seconds, "per cell and round");
@@ -259,12 +259,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto parsed = hmann::ParseWalk(walk);
-  if (!parsed.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(parsed.status().message()).c_str());
-    return 2;
+  for (const std::string& setting : settings) {
+    if (const absl::Status asked = hmann::Ask(setting, &flags.search); !asked.ok()) {
+      std::fprintf(stderr, "--dial %s: %s\n", setting.c_str(), std::string(asked.message()).c_str());
+      return 2;
+    }
   }
-  flags.search.walk = *parsed;
   const hmann::ServerProcess server(flags);
   const absl::Status status = hmann::Run(flags, server);
   if (!status.ok()) std::fprintf(stderr, "serve_bench: %s\n", status.ToString().c_str());

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
+#include "proto/wire.h"
 #include "server/convert.h"
 #include "server/errors.h"
 
@@ -18,7 +19,7 @@ namespace hmann {
 namespace {
 
 /// Candidates that a search may keep to be run in gRPC's thread: it ends within a few hundred microseconds.
-constexpr std::int64_t kNarrow = 512;
+constexpr std::uint64_t kNarrow = 512;
 
 /// Queries of a batch that a thread has under way at once: on a block tier; in memory, where more gain nothing.
 constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
@@ -26,7 +27,7 @@ constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
 struct ParsedQuery {
   ServedIndex* index = nullptr;
   QueryVectors vectors;
-  SearchOptions options;
+  Dials dials;
   std::optional<TunedSetting> predicted;
   std::chrono::nanoseconds budget{0};
   bool counters = false;
@@ -34,8 +35,8 @@ struct ParsedQuery {
   /// Small enough for the thread that read it from the socket, which must not wait.
   bool IsNarrow() const {
     if (index->on_block_tier()) return false;
-    const std::int64_t beams = options.walk == Walk::kBeams ? std::max<std::int64_t>(options.ef_l1, 1) : 1;
-    return vectors.count == 1 && options.query_threads == 1 && options.ef_l1 <= kNarrow && options.ef_l0 * beams <= kNarrow;
+    const std::uint64_t beams = dials.walk == Walk::kBeams ? dials.ef_l1 : 1;
+    return vectors.count == 1 && dials.query_threads == 1 && dials.ef_l1 <= kNarrow && dials.ef_l0 * beams <= kNarrow;
   }
 };
 
@@ -46,17 +47,17 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
   HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
   HMANN_ASSIGN_OR_RETURN(RequestOptions request, ReadOptions(options, *index, limits));
-  parsed.options = request.dials;
-  parsed.predicted = std::move(request.predicted);
+  parsed.dials = request.search.dials;
+  parsed.predicted = std::move(request.search.tuned);
   parsed.budget = request.budget;
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
-  HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.options.k, limits));
+  HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.dials.k, limits));
   parsed.counters = options.counters();
   return parsed;
 }
 
 std::uint64_t Bytes(const ParsedQuery& parsed) {
-  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() + ReplyBytes(parsed.vectors.count, parsed.options.k);
+  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() + ReplyBytes(parsed.vectors.count, parsed.dials.k);
 }
 
 /// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when gRPC is done, which is after Complete.
@@ -82,10 +83,10 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   }
 
   /// The answer to query `i`, valid until this thread's next.
-  absl::StatusOr<const std::vector<Neighbour>*> Search(std::size_t i, absl::string_view field, Searcher& searcher,
-                                                       const SearchLimits& limits, Counters* counters) {
-    thread_local std::vector<Neighbour> answer;
-    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.options, &answer, counters, WithBudget(limits));
+  absl::StatusOr<const hmann::Answer*> Search(std::size_t i, absl::string_view field, Searcher& searcher, const SearchLimits& limits,
+                                              Counters* counters) {
+    thread_local hmann::Answer answer;
+    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.dials, &answer, counters, WithBudget(limits));
     // The options were valid when the call was parsed, so it is the vector.
     if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
     if (!status.ok()) return status;
@@ -108,15 +109,15 @@ class SingleCall : public PooledCall {
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, parsed_.counters ? &counters : nullptr));
-    response_->mutable_ids()->Reserve(static_cast<int>(answer->size()));
-    response_->mutable_distances()->Reserve(static_cast<int>(answer->size()));
-    for (const Neighbour& neighbour : *answer) {
+    response_->mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
+    response_->mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
+    for (const Neighbour& neighbour : answer->nearest) {
       response_->mutable_ids()->AddAlreadyReserved(neighbour.label);
       response_->mutable_distances()->AddAlreadyReserved(neighbour.distance);
     }
-    ToWire(parsed_.options, response_->mutable_dials());
+    ToWire(parsed_.dials, response_->mutable_dials());
     if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
-    response_->set_cut_short(searcher.cut_short());
+    response_->set_cut_short(answer->cut_short);
     if (parsed_.counters) ToWire(counters, response_->mutable_counters());
     return absl::OkStatus();
   }
@@ -138,7 +139,7 @@ class BatchCall : public PooledCall {
   void Complete(const absl::Status& status) override {
     if (status.ok()) {
       CloseGaps();
-      ToWire(parsed_.options, response_->mutable_dials());
+      ToWire(parsed_.dials, response_->mutable_dials());
       if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
       response_->set_cut_short(cut_short_.load());
       if (parsed_.counters) ToWire(counters_, response_->mutable_counters());
@@ -151,7 +152,7 @@ class BatchCall : public PooledCall {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer,
                            Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
-    Keep(i, *answer, searcher);
+    Keep(i, *answer);
     Add(counters);
     return absl::OkStatus();
   }
@@ -165,10 +166,9 @@ class BatchCall : public PooledCall {
     Counters counters;
     absl::Status first_error;
     const absl::Status status = searcher.SearchMany(
-        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.options,
-        static_cast<std::uint32_t>(end - begin),
-        [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
-          if (done.ok()) return Keep(begin + i, answer, searcher);
+        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.dials, static_cast<std::uint32_t>(end - begin),
+        [&](std::size_t i, const absl::Status& done, hmann::Answer& answer) {
+          if (done.ok()) return Keep(begin + i, answer);
           first_error.Update(absl::IsInvalidArgument(done) ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message()) : done);
         },
         parsed_.counters ? &counters : nullptr, WithBudget(limits));
@@ -178,16 +178,16 @@ class BatchCall : public PooledCall {
 
  private:
   /// Into the places of query `i`, which no other thread touches.
-  void Keep(std::size_t i, const std::vector<Neighbour>& answer, const Searcher& searcher) {
+  void Keep(std::size_t i, const hmann::Answer& answer) {
     std::call_once(sized_, [this] { MakeRoom(); });
-    cut_short_ += searcher.cut_short() ? 1 : 0;
-    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.options.k;
-    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.options.k;
-    for (std::size_t j = 0; j < answer.size(); ++j) {
-      ids[j] = answer[j].label;
-      distances[j] = answer[j].distance;
+    cut_short_ += answer.cut_short ? 1 : 0;
+    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.dials.k;
+    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.dials.k;
+    for (std::size_t j = 0; j < answer.nearest.size(); ++j) {
+      ids[j] = answer.nearest[j].label;
+      distances[j] = answer.nearest[j].distance;
     }
-    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer.size());
+    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer.nearest.size());
   }
 
   void Add(const Counters& counters) {
@@ -199,7 +199,7 @@ class BatchCall : public PooledCall {
   /// Each query's answer has k places of its own in the response, so that threads do not meet. Not before the first search begins: a call
   /// that is refused or waits takes no memory for its reply.
   void MakeRoom() {
-    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.options.k);
+    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.dials.k);
     response_->mutable_ids()->Resize(ids, 0);
     response_->mutable_distances()->Resize(ids, 0);
     response_->mutable_counts()->Resize(queries, 0);
@@ -211,7 +211,7 @@ class BatchCall : public PooledCall {
     float* distances = response_->mutable_distances()->mutable_data();
     std::size_t end = 0;
     for (int i = 0; i < response_->counts_size(); ++i) {
-      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.options.k, count = response_->counts(i);
+      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.dials.k, count = response_->counts(i);
       if (begin != end) {
         std::copy_n(ids + begin, count, ids + end);
         std::copy_n(distances + begin, count, distances + end);

@@ -24,9 +24,11 @@ class TargetTest : public testing::Test {
     std::filesystem::copy_file(SampleIndex(), *path_, std::filesystem::copy_options::overwrite_existing);
     TunedEntry entry{
         .placement = {"dram", "mapped", "none"}, .k = 10, .queries = 100, .origin = "test", .cpu = "", .simd = "", .settings = {}};
-    for (const std::int64_t ef_l0 : {20, 80, 320}) {
+    for (const std::uint32_t ef_l0 : {20u, 80u, 320u}) {
       TunedSetting setting;
-      setting.options = {.k = 10, .ef_l1 = 4, .ef_l0 = ef_l0, .walk = Walk::kPool};
+      setting.dials.k = 10;
+      setting.dials.ef_l1 = 4;
+      setting.dials.ef_l0 = ef_l0;
       setting.recall = 1 - 1.0 / static_cast<double>(ef_l0);
       setting.recall_low = setting.recall - 0.001;
       setting.mean_us = static_cast<double>(ef_l0);
@@ -56,12 +58,12 @@ TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
   const auto answer = Search({.recall = 0.98});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->dials.ef_l0, 80u);
-  EXPECT_EQ(answer->dials.walk, client::Walk::kPool);
+  EXPECT_EQ(answer->dials.walk, Walk::kPool);
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.9875);
   EXPECT_DOUBLE_EQ(answer->predicted->mean_us, 80);
   EXPECT_FALSE(answer->cut_short);
-  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = client::Walk::kPool});
+  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = Walk::kPool});
   EXPECT_EQ(answer->ids, by_hand->ids);
   EXPECT_FALSE(by_hand->predicted.has_value());
 }
@@ -87,7 +89,8 @@ TEST_F(TargetTest, WhatCannotBeIsNamed) {
   expect({.latency = 1us}, "options.latency_us", "cannot be met");
   expect({.recall = 1.5}, "options.recall", "(0, 1]");
   expect({.latency = 0us}, "options.latency_us", "at least 1");
-  expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both");
+  expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both: ef_l1");
+  expect({.reach = 1.2f, .recall = 0.9}, "options.recall", "a target or dials, found both: reach");
   expect({.budget = 2h}, "options.budget_us", "at most");
 }
 

@@ -3,7 +3,7 @@
 
 #include "eval/tier_contest.h"
 #include "index/base/status_macros.h"
-#include "index/search/options.h"
+#include "index/dials/dial_table.h"
 #include "tools/eval_flags.h"
 
 namespace hmann {
@@ -13,10 +13,7 @@ struct TiersFlags : EvalFlags {
   TierContest contest;
 };
 
-std::string CheckPrefetch(const std::string& text) {
-  const absl::StatusOr<Prefetch> prefetch = ParsePrefetch(text);
-  return prefetch.ok() ? std::string() : std::string(prefetch.status().message());
-}
+std::string CheckPrefetch(const std::string& text) { return std::string(FindDial("prefetch")->Parse(text).status().message()); }
 
 absl::Status RunTiersCommand(TiersFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(TierPlan plan, PlanTiers(flags.contest));

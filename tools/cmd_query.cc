@@ -28,57 +28,6 @@ struct Flags {
   QueryFlags query;
 };
 
-client::SearchOptions ToClient(const QueryFlags& flags) {
-  const SearchOptions& options = flags.search;
-  client::SearchOptions out;
-  out.k = options.k;
-  out.ef_l1 = options.ef_l1;
-  if (options.ef_l0 >= 0) out.ef_l0 = static_cast<std::uint32_t>(options.ef_l0);
-  out.walk = static_cast<client::Walk>(options.walk);
-  if (options.cells >= 0) out.cells = static_cast<std::uint32_t>(options.cells);
-  if (options.width > 0) out.width = options.width;
-  if (options.stop >= 0) out.stop = options.stop;
-  if (options.reach >= 0) out.reach = options.reach;
-  out.query_threads = options.query_threads;
-  out.counters = true;
-  if (flags.target.recall > 0) out.recall = flags.target.recall;
-  if (flags.target.latency_us > 0) out.latency = std::chrono::microseconds(std::llround(flags.target.latency_us));
-  if (flags.budget.count() > 0) out.budget = std::chrono::ceil<std::chrono::microseconds>(flags.budget);
-  return out;
-}
-
-SearchOptions FromClient(const client::SearchOptions& dials) {
-  SearchOptions out;
-  out.k = dials.k;
-  out.ef_l1 = dials.ef_l1;
-  out.ef_l0 = dials.ef_l0.value_or(0);
-  out.walk = static_cast<Walk>(dials.walk);
-  out.cells = dials.cells.value_or(0);
-  out.width = dials.width.value_or(0);
-  out.stop = dials.stop.value_or(0);
-  out.reach = dials.reach.value_or(0);
-  out.query_threads = dials.query_threads;
-  return out;
-}
-
-void Add(const client::Counters& from, Counters* to) {
-  to->distances_fast += from.distances_fast;
-  to->distances_slow += from.distances_slow;
-  to->sketches += from.sketches;
-  to->slow_reads += from.slow_reads;
-  to->slow_touches += from.slow_touches;
-  to->slow_bytes += from.slow_bytes;
-  to->rounds += from.rounds;
-  to->migrated += from.migrated;
-  to->migrated_used += from.migrated_used;
-  to->migrated_late += from.migrated_late;
-  to->io_reads += from.io_reads;
-  to->io_bytes += from.io_bytes;
-  to->cache_hits += from.cache_hits;
-  to->expanded_l1 += from.expanded_l1;
-  to->expanded_l0 += from.expanded_l0;
-}
-
 absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
   const auto same = [&] {
     switch (index.dtype) {
@@ -103,7 +52,7 @@ struct alignas(64) Connection {
   explicit Connection(client::Client connected) : server(std::move(connected)) {}
   client::Client server;
   Counters counters;
-  client::SearchOptions dials;
+  Dials dials;
   std::optional<client::Prediction> predicted;
   std::uint64_t cut_short = 0;
   std::vector<std::byte> rows;
@@ -112,8 +61,8 @@ struct alignas(64) Connection {
 /// Queries [first, first + count) in one request; the answers end to end.
 absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first, std::uint64_t count, Connection* connection,
                     std::vector<Neighbour>* answer) {
-  const client::SearchOptions options = ToClient(flags.query);
-  const client::CallOptions call{.deadline = flags.deadline};
+  const SearchOptions& options = flags.query.search;
+  const client::CallOptions call{.deadline = flags.deadline, .counters = true};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
     std::copy_n(queries.Row(first + i), queries.row_bytes(),
@@ -126,7 +75,7 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
     connection->dials = reply.dials;
     connection->predicted = reply.predicted;
     connection->cut_short += reply.cut_short;
-    if (reply.counters.has_value()) Add(*reply.counters, &connection->counters);
+    if (reply.counters.has_value()) connection->counters += *reply.counters;
   };
   if (flags.batch == 1) {
     HMANN_ASSIGN_OR_RETURN(const client::Answer reply, connection->server.Search(flags.index, vectors, options, call));
@@ -177,12 +126,13 @@ absl::Status Query(const Flags& flags) {
   };
   HMANN_RETURN_IF_ERROR(RunQueries((queries.n() + batch - 1) / batch, answer_one, &run));
   run.counters.emplace();
-  if (flags.query.budget.count() > 0) run.cut_short.emplace(0);
+  if (flags.query.search.budget.has_value()) run.cut_short.emplace(0);
+  run.asked = flags.query.search;
   for (const Connection& connection : connections) {
     *run.counters += connection.counters;
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
-    if (connection.predicted.has_value()) run.promise = {flags.query.target, connection.predicted->recall, connection.predicted->mean_us};
-    if (connection.dials.k != 0 && !connection.rows.empty()) run.dials = FromClient(connection.dials);
+    if (connection.predicted.has_value()) run.promise = {connection.predicted->recall, connection.predicted->mean_us};
+    if (!connection.rows.empty()) run.dials = connection.dials;
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);
   return Report(run, flags.query);

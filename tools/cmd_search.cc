@@ -31,20 +31,17 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 struct alignas(64) Worker {
   explicit Worker(const std::shared_ptr<const Index>& index) : searcher(index) {}
   Searcher searcher;
+  Answer answer;
   Counters counters;
   std::uint64_t cut_short = 0;
 };
 
 /// The user's dials, or those of the tuned table for his target.
-absl::Status ChooseDials(const Index& index, const QueryFlags& flags, QueryRun* run) {
-  SearchOptions dials = flags.search;
-  if (flags.target.recall > 0 || flags.target.latency_us > 0) {
-    HMANN_ASSIGN_OR_RETURN(const TunedSetting tuned, index.Choose(flags.search.k, flags.target));
-    dials = tuned.options;
-    dials.prefetch = flags.search.prefetch;
-    run->promise = {flags.target, tuned.recall, tuned.mean_us};
-  }
-  HMANN_ASSIGN_OR_RETURN(run->dials, index.Resolve(dials));
+absl::Status ChooseDials(const Index& index, const SearchOptions& options, QueryRun* run) {
+  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
+  run->asked = options;
+  run->dials = search.dials;
+  if (search.tuned.has_value()) run->promise = {search.tuned->recall, search.tuned->mean_us};
   return absl::OkStatus();
 }
 
@@ -71,12 +68,12 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
           return queries.Row(thread + i * threads);
         },
         run->dials, run->in_flight,
-        [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+        [&](std::size_t i, const absl::Status& done, Answer& answer) {
           first_error.Update(done);
           const std::uint64_t query = thread + i * threads;
           run->latency_ns[query] = static_cast<std::uint64_t>((Clock::now() - begun[i]).count());
-          run->answers[query].swap(answer);
-          workers[thread].cut_short += workers[thread].searcher.cut_short() ? 1 : 0;
+          run->answers[query].swap(answer.nearest);
+          workers[thread].cut_short += answer.cut_short ? 1 : 0;
         },
         &workers[thread].counters, limits);
     outcome[thread] = status.ok() ? first_error : status;
@@ -105,23 +102,24 @@ absl::Status Search(const Flags& flags) {
   QueryRun run;
   run.open_seconds = open_seconds;
   run.in_flight = flags.in_flight;
-  HMANN_RETURN_IF_ERROR(ChooseDials(*index, flags.query, &run));
+  HMANN_RETURN_IF_ERROR(ChooseDials(*index, flags.query.search, &run));
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
   for (int thread = 0; thread < run.threads; ++thread) workers.emplace_back(index);
   if (queries.n() > 0) {
-    std::vector<Neighbour> first;
+    Answer first;
     // What is wrong with the query is said when its turn comes.
     if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok()) run.first_answer_seconds = SecondsSince(start);
   }
   if (!flags.cold) index->Warm();
   SearchLimits limits;
-  limits.budget = flags.query.budget;
+  limits.budget = flags.query.search.budget.value_or(limits.budget);
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
     Worker& worker = workers[thread];
-    const absl::Status status = worker.searcher.Search(queries.Row(i), run.dials, answer, &worker.counters, limits);
-    worker.cut_short += worker.searcher.cut_short() ? 1 : 0;
+    const absl::Status status = worker.searcher.Search(queries.Row(i), run.dials, &worker.answer, &worker.counters, limits);
+    answer->swap(worker.answer.nearest);
+    worker.cut_short += worker.answer.cut_short ? 1 : 0;
     return status;
   };
   if (run.in_flight > 1) {
@@ -131,7 +129,7 @@ absl::Status Search(const Flags& flags) {
   }
   run.counters.emplace();
   for (const Worker& worker : workers) *run.counters += worker.counters;
-  if (limits.budget.count() > 0) {
+  if (flags.query.search.budget.has_value()) {
     run.cut_short.emplace(0);
     for (const Worker& worker : workers) *run.cut_short += worker.cut_short;
   }

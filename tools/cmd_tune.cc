@@ -52,14 +52,14 @@ void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
     const TriedSetting& worst = tuned.settings[check.worst];
     std::cerr << absl::StrFormat(
         "    drift of the machine since tuning %+.1f %%; the worst is %s: predicted %.1f us, rounds of %.1f to %.1f us\n",
-        100 * check.drift, DescribeDials(worst.options), worst.predicted.mean_us, check.worst_low_us, check.worst_high_us);
+        100 * check.drift, DescribeDials(worst.dials), worst.predicted.mean_us, check.worst_low_us, check.worst_high_us);
   }
   for (const ChoiceCheck& choice : check.choices) {
     std::cerr << absl::StrFormat("    %-18s on test queries: recall %.4f, %.1f us", Describe(choice.choice.target), choice.test_recall,
                                  choice.test_mean_us);
     if (choice.best_exists) {
       std::cerr << absl::StrFormat("; best of the whole grid: %s, recall %.4f, %.1f us%s; regret %.2f %%",
-                                   DescribeDials(tuned.settings[choice.best].options), choice.best_recall, choice.best_mean_us,
+                                   DescribeDials(tuned.settings[choice.best].dials), choice.best_recall, choice.best_mean_us,
                                    choice.best_was_run ? "" : " (never run)", 100 * choice.regret);
     }
     std::cerr << '\n';
@@ -74,7 +74,7 @@ void Print(const TuningRun::OfK& of_k, const TunedEntry& entry) {
   for (const Choice& choice : tuned.choices) {
     const TriedSetting& tried = tuned.settings[choice.setting];
     std::cerr << absl::StrFormat("  %-18s %s%s: recall %.4f (at least %.4f), %.1f us (predicted %.1f), 95 of 100 within %.1f us\n",
-                                 Describe(choice.target), choice.met ? "" : "CANNOT BE MET; the best: ", DescribeDials(tried.options),
+                                 Describe(choice.target), choice.met ? "" : "CANNOT BE MET; the best: ", DescribeDials(tried.dials),
                                  tried.measured.recall, tried.recall_low, tried.measured.mean_us, tried.predicted.mean_us,
                                  tried.measured.p95_us);
   }
@@ -89,7 +89,8 @@ absl::Status Tune(const Flags& flags) {
     HMANN_ASSIGN_OR_RETURN(const std::chrono::nanoseconds latency, ParseDuration(text));
     options.targets.push_back({.latency_us = std::chrono::duration<double, std::micro>(latency).count()});
   }
-  Json json = {{"table", TunedPath(options.index)}, {"tuned", Json::array()}};
+  Json json = {{"table", TunedPath(options.index)}, {"dials", Json::array()}, {"tuned", Json::array()}};
+  for (const Dial& dial : DialTable()) json["dials"].push_back(std::string(dial.name));
   const bool settings = flags.settings || !flags.report.empty();
   for (const std::string& slow : flags.slow) {
     options.open.slow = slow;

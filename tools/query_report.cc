@@ -17,6 +17,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -74,16 +75,12 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nloh
 void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
   if (run.cut_short.has_value()) (*figures)["cut_short"] = *run.cut_short;
   if (!run.promise.has_value()) return;
-  if (run.promise->target.recall > 0) (*figures)["target_recall"] = run.promise->target.recall;
-  if (run.promise->target.latency_us > 0) (*figures)["target_latency_us"] = run.promise->target.latency_us;
+  if (run.asked.recall.has_value()) (*figures)["target_recall"] = *run.asked.recall;
+  if (run.asked.latency.has_value()) {
+    (*figures)["target_latency_us"] = std::chrono::duration<double, std::micro>(*run.asked.latency).count();
+  }
   (*figures)["predicted_recall"] = run.promise->recall;
   (*figures)["predicted_us"] = Rounded(run.promise->mean_us);
-}
-
-void AddCounters(const Counters& sum, double queries, nlohmann::ordered_json* figures) {
-  for (const CounterName& counter : CounterNames()) {
-    (*figures)[std::string(counter.name)] = static_cast<double>(sum.*counter.value) / queries;
-  }
 }
 
 }  // namespace
@@ -131,22 +128,13 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
   figures["p95_us"] = Rounded(Percentile(sorted, 0.95) / 1000);
   figures["p99_us"] = Rounded(Percentile(sorted, 0.99) / 1000);
   figures["threads"] = run.threads;
-  figures["query_threads"] = run.dials.query_threads;
-  figures["walk"] = std::string(Name(run.dials.walk));
-  figures["ef_l1"] = run.dials.ef_l1;
-  figures["ef_l0"] = run.dials.ef_l0;
-  if (run.dials.walk == Walk::kGated) {
-    figures["cells"] = run.dials.cells;
-    if (run.dials.stop >= 0) figures["stop"] = run.dials.stop;
-  }
-  if (run.dials.width > 1) figures["width"] = run.dials.width;
-  if (run.dials.reach > 0) figures["reach"] = Rounded(run.dials.reach);
+  figures.update(ToJson(run.dials));
   AddPromise(run, &figures);
   figures["simd"] = run.simd;
   if (run.in_flight > 1) figures["in_flight"] = run.in_flight;
   if (run.open_seconds > 0) figures["open_seconds"] = run.open_seconds;
   if (run.first_answer_seconds > 0) figures["first_answer_seconds"] = run.first_answer_seconds;
-  if (run.counters.has_value()) AddCounters(*run.counters, queries, &figures);
+  if (run.counters.has_value()) figures.update(ToJson(*run.counters, queries));
   return figures;
 }
 

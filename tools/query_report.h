@@ -12,8 +12,10 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/search/options.h"
-#include "index/tune/target.h"
+#include "index/dials/answer.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
+#include "index/dials/options.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -24,27 +26,25 @@ struct QueryFlags {
   std::string groundtruth;  ///< optional
   std::string out;          ///< optional: .ibin, .gt or .jsonl
   SearchOptions search;
-  Target target;                       ///< instead of dials: what a tuned index is to reach
-  std::chrono::nanoseconds budget{0};  ///< of each query; 0: none
-  std::uint64_t rows = 0;              ///< first queries only; 0: all
-  int threads = 1;                     ///< queries side by side
+  std::uint64_t rows = 0;  ///< first queries only; 0: all
+  int threads = 1;         ///< queries side by side
   bool json = false;
 };
 
-/// Declares --queries --k --recall --latency --budget --ef-l1 --ef-l0 --walk --threads --query-threads --groundtruth --out --rows --json on
-/// `app`; `flags` must outlive it. Checks the suffix of --out while parsing, so that no work is done for an answer that cannot be written.
+/// Declares --queries --k, targets and dials, --threads --groundtruth --out --rows --json on `app`; `flags` must outlive it. Checks the
+/// suffix of --out while parsing, so that no work is done for an answer that cannot be written.
 void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 
-/// What the tuned table promised.
+/// What the tuned table promised for a target.
 struct Promise {
-  Target target;
   double recall = 0;   ///< mean over the learning queries
   double mean_us = 0;  ///< one query at a time, in the engine
 };
 
 /// The answers to a file of queries, and what they took.
 struct QueryRun {
-  SearchOptions dials;                     ///< as resolved: what really ran
+  Dials dials;                             ///< what really ran
+  SearchOptions asked;                     ///< what was said of it: a target
   std::optional<Promise> promise;          ///< absent: the dials were the user's own
   std::optional<std::uint64_t> cut_short;  ///< answers that a budget ended; absent: there was none
   std::string simd;                        ///< "avx512": who computed the distances (the server's, for `query`)

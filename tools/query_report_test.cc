@@ -43,8 +43,8 @@ TEST(Summarise, NamesAndOrderAreTheSurface) {
   ASSERT_TRUE(figures.ok()) << figures.status();
   std::vector<std::string> names;
   for (const auto& [name, value] : figures->items()) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us", "threads", "query_threads", "walk",
-                                 "ef_l1", "ef_l0", "simd", "distances_fast", "distances_slow", "sketches", "slow_reads", "slow_touches",
+  EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us", "threads", "walk", "ef_l1", "ef_l0",
+                                 "width", "prefetch", "simd", "distances_fast", "distances_slow", "sketches", "slow_reads", "slow_touches",
                                  "slow_bytes", "rounds", "migrated", "migrated_used", "migrated_late", "io_reads", "io_bytes", "cache_hits",
                                  "expanded_l1", "expanded_l0"));
   EXPECT_EQ((*figures)["queries"], 100);

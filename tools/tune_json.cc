@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "index/dials/dials_json.h"
+
 namespace hmann {
 namespace {
 
@@ -24,20 +26,8 @@ Json ToJson(const Target& target) {
   return json;
 }
 
-Json ToJson(const SearchOptions& dials) {
-  Json json = {{"walk", std::string(Name(dials.walk))}, {"ef_l1", dials.ef_l1}, {"ef_l0", dials.ef_l0}};
-  if (dials.walk == Walk::kGated) {
-    json["cells"] = dials.cells;
-    json["stop"] = dials.stop;
-  }
-  if (dials.width > 1) json["width"] = dials.width;
-  if (dials.reach > 0) json["reach"] = dials.reach;
-  json["query_threads"] = dials.query_threads;
-  return json;
-}
-
 Json ToJson(const TriedSetting& tried) {
-  Json json = ToJson(tried.options);
+  Json json = hmann::ToJson(tried.dials);
   json["fate"] = Name(tried.fate);
   json["predicted_us"] = Rounded(tried.predicted.mean_us, 2);
   json["predicted_recall"] = Rounded(tried.predicted.recall, 5);
@@ -61,7 +51,7 @@ Json ToJson(const TuningCheck& check, const Tuned& tuned) {
                {"same_again", ToJson(check.same_again)},
                {"pruned", Rounded(check.pruned, 4)}};
   if (check.held_out > 0) {
-    json["worst"] = ToJson(tuned.settings[check.worst].options);
+    json["worst"] = hmann::ToJson(tuned.settings[check.worst].dials);
     json["worst"].update({{"predicted_us", Rounded(tuned.settings[check.worst].predicted.mean_us, 2)},
                           {"lowest_round_us", Rounded(check.worst_low_us, 2)},
                           {"highest_round_us", Rounded(check.worst_high_us, 2)}});
@@ -69,11 +59,11 @@ Json ToJson(const TuningCheck& check, const Tuned& tuned) {
   json["choices"] = Json::array();
   for (const ChoiceCheck& choice : check.choices) {
     Json one = {{"target", ToJson(choice.choice.target)},
-                {"chosen", ToJson(tuned.settings[choice.choice.setting].options)},
+                {"chosen", hmann::ToJson(tuned.settings[choice.choice.setting].dials)},
                 {"test_recall", Rounded(choice.test_recall, 5)},
                 {"test_mean_us", Rounded(choice.test_mean_us, 2)}};
     if (choice.best_exists) {
-      one["best"] = ToJson(tuned.settings[choice.best].options);
+      one["best"] = hmann::ToJson(tuned.settings[choice.best].dials);
       one["best_recall"] = Rounded(choice.best_recall, 5);
       one["best_mean_us"] = Rounded(choice.best_mean_us, 2);
       one["best_was_run"] = choice.best_was_run;
@@ -111,7 +101,7 @@ Json TuningJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settin
     json["settings"] = Json::array();
     for (std::size_t i = 0; i < tuned.settings.size(); ++i) {
       Json one = ToJson(tuned.settings[i]);
-      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].options), 2);
+      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].dials), 2);
       if (of_k.check.has_value()) {
         one["test_mean_us"] = Rounded(of_k.check->measured[i].mean_us, 2);
         one["test_recall"] = Rounded(of_k.check->measured[i].recall, 5);

@@ -12,6 +12,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "hmann/v1/search.grpc.pb.h"
+#include "proto/wire.h"
 
 namespace hmann::client {
 namespace {
@@ -108,10 +109,11 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
   v1::SearchResponse response;
   request.set_index(index);
   ToWire(query, request.mutable_query());
-  ToWire(options, request.mutable_options());
+  hmann::ToWire(options, request.mutable_options());
+  request.mutable_options()->set_counters(call.counters);
   if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call); !status.ok()) return status;
-  Answer answer{Copy(response.ids()), Copy(response.distances()), FromWire(response.dials()), {}};
-  if (response.has_counters()) answer.counters = FromWire(response.counters());
+  Answer answer{Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
+  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
   if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
   answer.cut_short = response.cut_short();
   return answer;
@@ -123,14 +125,15 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   v1::SearchBatchResponse response;
   request.set_index(index);
   ToWire(queries, request.mutable_queries());
-  ToWire(options, request.mutable_options());
+  hmann::ToWire(options, request.mutable_options());
+  request.mutable_options()->set_counters(call.counters);
   if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call); !status.ok()) return status;
   BatchAnswer answer{Copy(response.ids()),
                      Copy(response.distances()),
                      {response.counts().begin(), response.counts().end()},
-                     FromWire(response.dials()),
+                     DialsFromWire(response.dials()),
                      {}};
-  if (response.has_counters()) answer.counters = FromWire(response.counters());
+  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
   if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
   answer.cut_short = response.cut_short();
   return answer;

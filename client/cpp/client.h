@@ -16,13 +16,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
+#include "index/dials/options.h"
 
 namespace hmann::client {
 
+// What is said of a search, what ran and what work it was are the engine's own types.
+using hmann::Counters;
+using hmann::Dials;
+using hmann::Prefetch;
+using hmann::SearchOptions;
+using hmann::Walk;
+
 enum class DType { kUnknown, kF32, kU8, kI8 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
-enum class Walk { kDefault, kBeams, kPool, kGated };
 enum class Promotion { kUnknown, kDegree, kInDegree, kOutDegree, kRandom };
+enum class CodePlace { kNone, kHub, kEdge };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
 /// One or more query vectors, row-major; views the caller's memory.
@@ -35,45 +45,18 @@ struct Vectors {
   static Vectors Floats(std::span<const float> values) { return {{}, values, false}; }
 };
 
-/// The dials of a query, and in an answer what really ran.
-struct SearchOptions {
-  std::uint32_t k = 10;
-  std::uint32_t ef_l1 = 0;                  ///< 0: a default for k
-  std::optional<std::uint32_t> ef_l0 = {};  ///< absent: a default for k; 0 answers from L1
-  Walk walk = Walk::kDefault;
-  std::uint32_t query_threads = 1;
-  std::optional<std::uint32_t> cells = {}, width = {};  ///< of the gated walk; absent: a default
-  std::optional<float> stop = {};
-  std::optional<float> reach = {};  ///< pool, gated: nothing is expanded beyond reach x the kth best; 0: no end; absent: a default
-  bool counters = false;            ///< count the work
-
-  /// Instead of dials, on a tuned index: the mean recall to reach, in (0, 1], or the mean time of a query to keep.
-  std::optional<double> recall = {};
-  std::optional<std::chrono::microseconds> latency = {};
-  /// Of each query: then its answer is the best so far. Unlike the deadline, past which nothing arrives.
-  std::optional<std::chrono::microseconds> budget = {};
-};
-
 /// What the server's tuned table says of the dials that a target chose.
 struct Prediction {
   double recall = 0;
   double mean_us = 0;
 };
 
-/// Work of a query, or the sum over a batch; names as `hmann search --json` prints them.
-struct Counters {
-  std::uint64_t distances_fast = 0, distances_slow = 0, sketches = 0;
-  std::uint64_t slow_reads = 0, slow_touches = 0, slow_bytes = 0, rounds = 0;
-  std::uint64_t migrated = 0, migrated_used = 0, migrated_late = 0, io_reads = 0, io_bytes = 0, cache_hits = 0;
-  std::uint64_t expanded_l1 = 0, expanded_l0 = 0;
-};
-
 /// ids[j], distances[j]: the j-th nearest. Smaller is nearer.
 struct Answer {
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
-  SearchOptions dials;
-  std::optional<Counters> counters;
+  Dials dials;                       ///< what really ran
+  std::optional<Counters> counters;  ///< of a batch: the sum
   std::optional<Prediction> predicted = {};
   bool cut_short = false;  ///< by the budget: best so far, perhaps fewer than k
 };
@@ -83,8 +66,8 @@ struct BatchAnswer {
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
   std::vector<std::uint32_t> counts;
-  SearchOptions dials;
-  std::optional<Counters> counters;
+  Dials dials;                       ///< what really ran
+  std::optional<Counters> counters;  ///< of a batch: the sum
   std::optional<Prediction> predicted = {};
   std::uint32_t cut_short = 0;  ///< queries that the budget ended
 };
@@ -128,6 +111,8 @@ struct IndexDescription {
   std::uint64_t file_bytes = 0;
   bool user_labels = false;
   std::optional<float> alpha;  ///< that links were chosen with; absent: not recorded
+  CodePlace codes = CodePlace::kNone;
+  std::uint32_t bits = 0, assign = 0;  ///< of a code, per dimension; hubs that a node is listed with
   std::vector<Placement> placements;
   std::string simd;           ///< level that computes the server's distances
   std::uint32_t threads = 0;  ///< searches that the server runs side by side
@@ -160,6 +145,7 @@ class Cancellation {
 struct CallOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  ///< from the start of the call
   Cancellation* cancellation = nullptr;                          ///< not owned
+  bool counters = false;                                         ///< of a search: have its work counted
 };
 
 struct ConnectOptions {

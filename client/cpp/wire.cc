@@ -11,9 +11,6 @@
 
 namespace hmann::client {
 
-// The numbers of a walk are the wire's own.
-static_assert(static_cast<int>(Walk::kBeams) == v1::WALK_BEAMS && static_cast<int>(Walk::kPool) == v1::WALK_POOL &&
-              static_cast<int>(Walk::kGated) == v1::WALK_GATED);
 namespace {
 
 DType FromWire(v1::DType dtype) {
@@ -96,59 +93,6 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   }
 }
 
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
-  wire->set_k(options.k);
-  if (options.ef_l1 != 0) wire->set_ef_l1(options.ef_l1);
-  if (options.ef_l0.has_value()) wire->set_ef_l0(*options.ef_l0);
-  wire->set_walk(static_cast<v1::Walk>(options.walk));
-  if (options.query_threads != 1) wire->set_query_threads(options.query_threads);
-  if (options.cells.has_value()) wire->set_cells(*options.cells);
-  if (options.width.has_value()) wire->set_width(*options.width);
-  if (options.stop.has_value()) wire->set_stop(*options.stop);
-  if (options.reach.has_value()) wire->set_reach(*options.reach);
-  wire->set_counters(options.counters);
-  if (options.recall.has_value()) wire->set_recall(*options.recall);
-  const auto whole = [](std::chrono::microseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)); };
-  if (options.latency.has_value()) wire->set_latency_us(whole(*options.latency));
-  if (options.budget.has_value()) wire->set_budget_us(whole(*options.budget));
-}
-
-SearchOptions FromWire(const v1::SearchOptions& wire) {
-  SearchOptions options;
-  options.k = wire.k();
-  options.ef_l1 = wire.ef_l1();
-  if (wire.has_ef_l0()) options.ef_l0 = wire.ef_l0();
-  // A walk of a newer server is none that this client can name.
-  options.walk = wire.walk() <= static_cast<int>(Walk::kGated) ? static_cast<Walk>(wire.walk()) : Walk::kDefault;
-  if (wire.has_cells()) options.cells = wire.cells();
-  if (wire.has_width()) options.width = wire.width();
-  if (wire.has_stop()) options.stop = wire.stop();
-  if (wire.has_reach()) options.reach = wire.reach();
-  options.query_threads = wire.has_query_threads() ? wire.query_threads() : 1;
-  options.counters = wire.counters();
-  return options;
-}
-
-Counters FromWire(const v1::Counters& wire) {
-  Counters counters;
-  counters.distances_fast = wire.distances_fast();
-  counters.distances_slow = wire.distances_slow();
-  counters.sketches = wire.sketches();
-  counters.slow_reads = wire.slow_reads();
-  counters.slow_touches = wire.slow_touches();
-  counters.slow_bytes = wire.slow_bytes();
-  counters.rounds = wire.rounds();
-  counters.migrated = wire.migrated();
-  counters.migrated_used = wire.migrated_used();
-  counters.migrated_late = wire.migrated_late();
-  counters.io_reads = wire.io_reads();
-  counters.io_bytes = wire.io_bytes();
-  counters.cache_hits = wire.cache_hits();
-  counters.expanded_l1 = wire.expanded_l1();
-  counters.expanded_l0 = wire.expanded_l0();
-  return counters;
-}
-
 IndexDescription FromWire(const v1::DescribeResponse& wire) {
   IndexDescription out;
   const v1::IndexInfo& info = wire.info();
@@ -171,6 +115,11 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.file_bytes = info.file_bytes();
   out.user_labels = info.user_labels();
   if (info.has_alpha()) out.alpha = info.alpha();
+  out.codes = info.codes() == v1::CODE_PLACE_HUB    ? CodePlace::kHub
+              : info.codes() == v1::CODE_PLACE_EDGE ? CodePlace::kEdge
+                                                    : CodePlace::kNone;
+  out.bits = info.bits();
+  out.assign = info.assign();
   for (const v1::Placement& placement : wire.placements()) {
     out.placements.push_back({placement.structure(), placement.tier(), placement.where(), placement.bytes()});
   }

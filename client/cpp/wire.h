@@ -1,4 +1,4 @@
-/// Between the client's structs and the wire. Internal to the client.
+/// Between the client's own structs and the wire (dials and counters: proto/wire.h). Internal to the client.
 #pragma once
 
 #include <string>
@@ -11,10 +11,7 @@
 namespace hmann::client {
 
 void ToWire(const Vectors& vectors, v1::Vectors* wire);
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire);
 
-SearchOptions FromWire(const v1::SearchOptions& wire);
-Counters FromWire(const v1::Counters& wire);
 IndexDescription FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);
 

@@ -1,7 +1,6 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1}, and how it is opened:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
-// Settings: {"walk": "pool", "ef_l1": 16, "ef_l0": 64, "cells": 0, "width": 8, "stop": 1.5, "reach": 0, "prefetch": "ahead"}; the last five
-// optional.
+// Settings: dials, as `hmann search --json` names them: {"walk": "pool", "ef_l1": 16, "ef_l0": 64}; all optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -130,37 +130,12 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "reach", "prefetch"}));
-    HMANN_ASSIGN_OR_RETURN(const std::string walk, TextIn(setting, "walk", "default"));
-    HMANN_ASSIGN_OR_RETURN(search_.walk, ParseWalk(walk));
-    HMANN_ASSIGN_OR_RETURN(const std::string prefetch, TextIn(setting, "prefetch", "round"));
-    HMANN_ASSIGN_OR_RETURN(search_.prefetch, ParsePrefetch(prefetch));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l1, NumberIn(setting, "ef_l1", 1, kMaxEf));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_l0, NumberIn(setting, "ef_l0", 0, kMaxEf));
-    const SearchOptions defaults;
-    search_.cells = defaults.cells;
-    search_.width = defaults.width;
-    search_.stop = defaults.stop;
-    search_.reach = defaults.reach;
-    if (setting.contains("cells")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t cells, NumberIn(setting, "cells", 0, kMaxEf));
-      search_.cells = static_cast<std::int64_t>(cells);
-    }
-    if (setting.contains("width")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t width, NumberIn(setting, "width", 1, kMaxWidth));
-      search_.width = static_cast<std::uint32_t>(width);
-    }
-    if (const auto stop = setting.find("stop"); stop != setting.end()) {
-      if (!stop->is_number()) return absl::InvalidArgumentError(absl::StrCat("setting stop: expected a number, found ", stop->dump()));
-      search_.stop = stop->get<float>();
-    }
-    if (const auto reach = setting.find("reach"); reach != setting.end()) {
-      if (!reach->is_number()) return absl::InvalidArgumentError(absl::StrCat("setting reach: expected a number, found ", reach->dump()));
-      search_.reach = reach->get<float>();
-    }
-    search_.ef_l1 = static_cast<std::uint32_t>(ef_l1);
-    search_.ef_l0 = static_cast<std::int64_t>(ef_l0);
-    return absl::OkStatus();
+    std::vector<std::string> keys;
+    for (const Dial& dial : DialTable()) keys.emplace_back(dial.name);
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
+    search_ = SearchOptions();
+    const absl::Status asked = AskFromJson(setting, &search_);
+    return asked.ok() ? asked : absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
   }
 
   absl::Status SetShape(const RunShape& shape) override {
@@ -182,23 +157,9 @@ class HmannAdapter : public Adapter {
   absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
     Counters sum;
     HMANN_RETURN_IF_ERROR(Run({0, 0, n_, k, ids, nullptr}, &sum));
-    const auto mean = [this](std::uint64_t total) { return static_cast<double>(total) / static_cast<double>(n_); };
-    return nlohmann::json{{"distances_fast", mean(sum.distances_fast)},
-                          {"distances_slow", mean(sum.distances_slow)},
-                          {"sketches", mean(sum.sketches)},
-                          {"slow_reads", mean(sum.slow_reads)},
-                          {"slow_touches", mean(sum.slow_touches)},
-                          {"slow_bytes", mean(sum.slow_bytes)},
-                          {"rounds", mean(sum.rounds)},
-                          {"io_reads", mean(sum.io_reads)},
-                          {"io_bytes", mean(sum.io_bytes)},
-                          {"cache_hits", mean(sum.cache_hits)},
-                          {"migrated", mean(sum.migrated)},
-                          {"migrated_used", mean(sum.migrated_used)},
-                          {"migrated_late", mean(sum.migrated_late)},
-                          {"expanded_l1", mean(sum.expanded_l1)},
-                          {"expanded_l0", mean(sum.expanded_l0)},
-                          {"fast_bytes", FastBytes()}};
+    nlohmann::json counts = ToJson(sum, static_cast<double>(n_));
+    counts["fast_bytes"] = FastBytes();
+    return counts;
   }
 
  private:
@@ -212,30 +173,31 @@ class HmannAdapter : public Adapter {
   absl::Status Run(const RunShare& share, Counters* counters) {
     SearchOptions options = search_;
     options.k = share.k;
+    HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
     Searcher& searcher = searchers_[static_cast<std::size_t>(share.thread)];
-    if (in_flight_ > 1) return RunMany(share, options, searcher, counters);
-    std::vector<Neighbour> found;
+    if (in_flight_ > 1) return RunMany(share, resolved.dials, searcher, counters);
+    Answer found;
     for (std::uint64_t q = share.begin; q < share.end; ++q) {
       const QueryTimer timer(share, q);
-      HMANN_RETURN_IF_ERROR(searcher.Search(Query(q), options, &found, counters));
-      Store(found, share, q);
+      HMANN_RETURN_IF_ERROR(searcher.Search(Query(q), resolved.dials, &found, counters));
+      Store(found.nearest, share, q);
     }
     return absl::OkStatus();
   }
 
-  absl::Status RunMany(const RunShare& share, const SearchOptions& options, Searcher& searcher, Counters* counters) const {
+  absl::Status RunMany(const RunShare& share, const Dials& dials, Searcher& searcher, Counters* counters) const {
     std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
     absl::Status first_error;
     const auto begin = [&](std::size_t i) -> const void* {
       timers[i].emplace(share, share.begin + i);
       return Query(share.begin + i);
     };
-    const auto done = [&](std::size_t i, const absl::Status& status, std::vector<Neighbour>& found) {
+    const auto done = [&](std::size_t i, const absl::Status& status, Answer& found) {
       timers[i].reset();
       first_error.Update(status);
-      if (status.ok()) Store(found, share, share.begin + i);
+      if (status.ok()) Store(found.nearest, share, share.begin + i);
     };
-    HMANN_RETURN_IF_ERROR(searcher.SearchMany(timers.size(), begin, options, static_cast<std::uint32_t>(in_flight_), done, counters));
+    HMANN_RETURN_IF_ERROR(searcher.SearchMany(timers.size(), begin, dials, static_cast<std::uint32_t>(in_flight_), done, counters));
     return first_error;
   }
 

@@ -10,9 +10,7 @@ const table = () => results.tuned[state.at];
 const checked = () => table().check !== undefined;
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const formatUs = (us) => `${formatFigure(us)} µs`;
-const dialsText = (setting) => settingText(Object.fromEntries(["walk", "ef_l1", "ef_l0", "cells", "width", "stop", "query_threads"]
-  .filter((dial) => setting[dial] !== undefined && !(dial === "stop" && setting.stop < 0) && !(dial === "query_threads" && setting.query_threads === 1))
-  .map((dial) => [dial, setting[dial]])));
+const dialsText = (setting) => settingText(Object.fromEntries(results.dials.filter((dial) => setting[dial] !== undefined).map((dial) => [dial, setting[dial]])));
 const targetText = (target) => Object.entries(target).map(([key, value]) => (key === "recall" ? `recall ${value}` : `${formatFigure(value)} µs`)).join(", ");
 
 /** Where a setting is drawn: as the check saw it, else as it was measured, else as predicted. */

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
 #include "index/graph/beam.h"
 #include "index/graph/visited.h"
 #include "index/search/migration_helpers.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/emulation.h"
 

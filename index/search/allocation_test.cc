@@ -34,7 +34,7 @@ namespace {
 constexpr std::uint64_t kQueries = 40;
 
 /// Allocations of one pass over the queries, walks and thread counts taking turns.
-std::uint64_t OnePass(QueryRunner& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
+std::uint64_t OnePass(AskedRunner& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
   const std::uint64_t before = allocations.load();
   for (const std::vector<std::byte>& query : queries) {
     for (const SearchOptions& options :
@@ -55,7 +55,7 @@ std::uint64_t OnePass(QueryRunner& runner, const std::vector<std::vector<std::by
 
 TEST(QueryRunner, TheSteadyStateAllocatesNothing) {
   const RandomIndex index({.n = 3000, .n1 = 400, .m = 6, .dim = 8});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < kQueries; ++i) queries.push_back(index.Query(i));
   std::vector<Neighbour> nearest;
@@ -70,7 +70,7 @@ TEST(QueryRunner, BeamsTakeNoMemoryForEachCandidate) {
       wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = Walk::kBeams};
   std::uint64_t made[2];
   for (int i = 0; i < 2; ++i) {
-    QueryRunner runner(index.placed());
+    AskedRunner runner(index.placed());
     std::vector<Neighbour> nearest;
     const std::uint64_t before = allocations.load();
     ASSERT_TRUE(runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());

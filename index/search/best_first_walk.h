@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
+#include "index/dials/counters.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/types.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/search/reach.h"
 

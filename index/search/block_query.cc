@@ -30,20 +30,20 @@ BlockQuery::BlockQuery(const PlacedIndex& index, BlockReader* reader, BlockQueue
   for (Lane& lane : lanes_) lane.entries.resize(records_.size());
 }
 
-std::uint32_t BlockQuery::MinFrames(const PlacedIndex& index, const SearchOptions& resolved) {
+std::uint32_t BlockQuery::MinFrames(const PlacedIndex& index, const Dials& dials) {
   const std::uint32_t links = index.records.max_links;
-  if (resolved.walk == Walk::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
-  return (resolved.walk == Walk::kBeams ? static_cast<std::uint32_t>(kWalksInFlight) : resolved.width) * links + 2 * kUpcoming;
+  if (dials.walk == Walk::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
+  return (dials.walk == Walk::kBeams ? static_cast<std::uint32_t>(kWalksInFlight) : dials.width) * links + 2 * kUpcoming;
 }
 
 std::uint32_t BlockQuery::FrameBytes(const PlacedIndex& index) {
   return std::max(ReadBytes(index.records, false), ReadBytes(index.records, true));
 }
 
-bool BlockQuery::CanStart(const SearchOptions& resolved) const {
+bool BlockQuery::CanStart(const Dials& dials) const {
   if (busy()) return false;
   const auto held = std::count_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.state == State::kUnderWay; });
-  return entries_.size() - static_cast<std::size_t>(held) >= MinFrames(index_, resolved);
+  return entries_.size() - static_cast<std::size_t>(held) >= MinFrames(index_, dials);
 }
 
 void BlockQuery::Begin() {
@@ -66,10 +66,10 @@ void BlockQuery::Begin() {
   labels_read_ = 0;
 }
 
-void BlockQuery::Start(std::size_t which, const void* query, const SearchOptions& resolved, const SearchLimits& limits) {
+void BlockQuery::Start(std::size_t which, const void* query, const Dials& dials, const SearchLimits& limits) {
   Begin();
   which_ = which;
-  options_ = resolved;
+  dials_ = dials;
   limits_ = &limits;
   cut_ = StopCheck::CutOf(limits);
   cut_short_ = false;
@@ -79,9 +79,9 @@ void BlockQuery::Start(std::size_t which, const void* query, const SearchOptions
   if (status.ok()) status = stop_->Now();
   Ahead ahead{this};
   if (status.ok() && index_.n1() > 0) {
-    status = SearchUpperLayers(index_, query_.data(), options_, scratch_, counters_, ahead, *stop_);
+    status = SearchUpperLayers(index_, query_.data(), dials_, scratch_, counters_, ahead, *stop_);
   } else {
-    scratch_.beam.Reset(static_cast<std::uint32_t>(options_.ef_l0));
+    scratch_.beam.Reset(dials_.ef_l0);
   }
   if (!status.ok()) return Finish(std::move(status));
   if (!stop_->spent()) return OpenWalks();
@@ -90,19 +90,19 @@ void BlockQuery::Start(std::size_t which, const void* query, const SearchOptions
 }
 
 void BlockQuery::OpenWalks() {
-  if (options_.walk == Walk::kGated) {
-    gated_.Open(index_, query_.data(), options_, scratch_, counters_);
+  if (dials_.walk == Walk::kGated) {
+    gated_.Open(index_, query_.data(), dials_, scratch_, counters_);
     active_ = 1;
     return Advance(lanes_[0]);
   }
-  if (options_.ef_l0 == 0 || index_.n1() == 0) return NextPhase();
-  if (options_.walk != Walk::kBeams) {
-    OpenPoolWalk(index_, query_.data(), options_, scratch_, counters_, lanes_[0].walk);
+  if (dials_.ef_l0 == 0 || index_.n1() == 0) return NextPhase();
+  if (dials_.walk != Walk::kBeams) {
+    OpenPoolWalk(index_, query_.data(), dials_, scratch_, counters_, lanes_[0].walk);
     active_ = 1;
     return Advance(lanes_[0]);
   }
-  results_.Reset(options_.k);
-  beams_ = std::min(options_.ef_l1, scratch_.beam.size());
+  results_.Reset(dials_.k);
+  beams_ = std::min(dials_.ef_l1, scratch_.beam.size());
   active_ = std::min(beams_, static_cast<std::uint32_t>(lanes_.size()));
   // A query may end while its lanes are opened (an error in the first): then there is nothing left to open.
   const std::uint32_t generation = generation_, lanes = active_;
@@ -117,7 +117,7 @@ void BlockQuery::OpenWalks() {
 
 bool BlockQuery::NextWalk(Lane& lane) {
   if (phase_ != Phase::kWalks || next_beam_ >= beams_) return false;
-  OpenBeamWalk(index_, query_.data(), options_, scratch_.beam, next_beam_++, lane.scratch, results_, counters_, lane.walk);
+  OpenBeamWalk(index_, query_.data(), dials_, scratch_.beam, next_beam_++, lane.scratch, results_, counters_, lane.walk);
   return true;
 }
 
@@ -194,14 +194,14 @@ void BlockQuery::OfferToCache(const Entry& entry, const std::byte* frame) {
 
 void BlockQuery::FetchAhead(NodeId id, std::uint32_t rank) {
   // Frames that a step may need are not given to what may be useless.
-  if (free_.size() > MinFrames(index_, options_)) Acquire(id, true, rank);
+  if (free_.size() > MinFrames(index_, dials_)) Acquire(id, true, rank);
 }
 
 void BlockQuery::Ahead::Stepped(const Beam& beam, std::uint32_t window) {
-  if (query->options_.prefetch != Prefetch::kAhead && query->options_.prefetch != Prefetch::kHelper) return;
+  if (query->dials_.prefetch != Prefetch::kAhead && query->dials_.prefetch != Prefetch::kHelper) return;
   // With cells few of L1's candidates have their links read: fetching them ahead cost a gated query on 1M SIFT vectors 8 useless reads
   // of 28.
-  if (query->options_.walk == Walk::kGated && (query->options_.ef_l0 == 0 || query->options_.cells > 0)) return;
+  if (query->dials_.walk == Walk::kGated && (query->dials_.ef_l0 == 0 || query->dials_.cells > 0)) return;
   const std::uint32_t candidates = std::min({window, kUpcoming, beam.size()});
   for (std::uint32_t i = 0; i < candidates; ++i) query->FetchAhead(beam.id(i), i);
   // An error of the device is found by whoever waits for it.
@@ -212,7 +212,7 @@ void BlockQuery::AskFor(Lane& lane) {
   const std::span<const NodeId> wanted = Wanted(lane);
   const auto bit = 1u << (&lane - lanes_.data());
   for (; lane.asked < wanted.size(); ++lane.asked) {
-    if (options_.prefetch == Prefetch::kOff && lane.pending > 0) return;
+    if (dials_.prefetch == Prefetch::kOff && lane.pending > 0) return;
     const std::uint32_t e = Acquire(wanted[lane.asked], false, 0);
     HMANN_CHECK(e != IdMap::kAbsent);  // MinFrames
     lane.entries[lane.asked] = e;
@@ -222,7 +222,7 @@ void BlockQuery::AskFor(Lane& lane) {
     entry.waiters |= bit;
     ++lane.pending;
   }
-  if (options_.prefetch == Prefetch::kOff || phase_ == Phase::kLabels) return;
+  if (dials_.prefetch == Prefetch::kOff || phase_ == Phase::kLabels) return;
   if (gated()) return;
   std::uint32_t rank = 0;
   lane.walk.ForUpcomingLinks(kUpcoming, [&](NodeId id) { FetchAhead(id, rank++); });
@@ -259,7 +259,7 @@ void BlockQuery::Advance(Lane& lane) {
     }
     AskFor(lane);
     if (lane.pending > 0) {
-      io_.rounds += lane.waited && options_.prefetch != Prefetch::kOff ? 0 : 1;
+      io_.rounds += lane.waited && dials_.prefetch != Prefetch::kOff ? 0 : 1;
       lane.waited = true;
       return;
     }
@@ -274,18 +274,18 @@ void BlockQuery::Advance(Lane& lane) {
 void BlockQuery::NextPhase() {
   Beam& beam = scratch_.beam;
   if (phase_ == Phase::kWalks) {
-    if (gated()) TakeResults(gated_.results(), options_.k, beam);
-    if (beams_ > 0) TakeResults(results_, options_.k, beam);
+    if (gated()) TakeResults(gated_.results(), dials_.k, beam);
+    if (beams_ > 0) TakeResults(results_, dials_.k, beam);
     phase_ = Phase::kRest;
-    if (beam.size() < options_.k) {
-      OpenRestWalk(index_, query_.data(), options_, scratch_, counters_, lanes_[0].walk);
+    if (beam.size() < dials_.k) {
+      OpenRestWalk(index_, query_.data(), dials_, scratch_, counters_, lanes_[0].walk);
       active_ = 1;
       return Advance(lanes_[0]);
     }
   }
   if (phase_ == Phase::kRest) {
     phase_ = Phase::kLabels;
-    for (std::uint32_t i = 0; i < std::min(options_.k, beam.size()); ++i) {
+    for (std::uint32_t i = 0; i < std::min(dials_.k, beam.size()); ++i) {
       if (beam.id(i) >= index_.n1()) label_ids_.push_back(beam.id(i));
     }
     active_ = 1;
@@ -321,8 +321,6 @@ void BlockQuery::HandleDone(const BlockDone& done) {
   }
 }
 
-void BlockQuery::Fail(const absl::Status& status) { Finish(status); }
-
 bool BlockQuery::IsHere(NodeId id) const {
   const std::uint32_t e = units_.Find(UnitOf(index_, id));
   return e != IdMap::kAbsent && entries_[e].state == State::kHere;
@@ -343,7 +341,7 @@ bool BlockQuery::CutShort() {
   const bool walks = phase_ == Phase::kWalks;
   const Beam& found = gated() ? gated_.results() : walks && beams_ > 0 ? results_ : scratch_.beam;
   Beam kept;
-  kept.Reset(options_.k);
+  kept.Reset(dials_.k);
   // A label lies in its record: what would have to be read again for it is left out.
   const auto keep = [&](const Beam& from, std::uint32_t i) {
     if (from.id(i) < index_.n1() || IsHere(from.id(i))) kept.InsertUnique(from.key(i), from.id(i));
@@ -352,7 +350,7 @@ bool BlockQuery::CutShort() {
   for (std::uint32_t i = walks ? next_beam_ : beams_; i < beams_; ++i) keep(scratch_.beam, i);
   if (kept.size() == 0) return false;
   for (Lane& lane : lanes_) Release(lane);
-  TakeResults(kept, options_.k, scratch_.beam);
+  TakeResults(kept, dials_.k, scratch_.beam);
   cut_short_ = true;
   phase_ = Phase::kRest;
   NextPhase();
@@ -378,16 +376,18 @@ void BlockQuery::Finish(absl::Status status) {
   }
 }
 
-absl::Status BlockQuery::TakeAnswer(std::size_t* which, std::vector<Neighbour>* out, Counters* counters) {
+absl::Status BlockQuery::TakeAnswer(std::size_t* which, Answer* out, Counters* counters) {
   phase_ = Phase::kIdle;
   *which = which_;
+  out->nearest.clear();
+  out->cut_short = cut_short_;
   if (!status_.ok()) return status_;
   const Beam& beam = scratch_.beam;
-  out->resize(std::min(options_.k, beam.size()));
+  out->nearest.resize(std::min(dials_.k, beam.size()));
   std::size_t slow = 0;
-  for (std::uint32_t i = 0; i < out->size(); ++i) {
+  for (std::uint32_t i = 0; i < out->nearest.size(); ++i) {
     const NodeId id = beam.id(i);
-    (*out)[i] = {id < index_.n1() ? index_.FastLabel(id) : labels_[slow++], index_.kernels.ToDistance(beam.key(i))};
+    out->nearest[i] = {id < index_.n1() ? index_.FastLabel(id) : labels_[slow++], index_.kernels.ToDistance(beam.key(i))};
   }
   if (counters == nullptr) return absl::OkStatus();
   CountDistinct(index_, counters_, distinct_);

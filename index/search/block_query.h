@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "index/dials/answer.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/block_queue.h"
 #include "index/search/drivers.h"
 #include "index/search/gated_walk.h"
 #include "index/search/id_map.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {
@@ -31,7 +33,7 @@ class BlockQuery {
   BlockQuery(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t first_frame,
              std::uint32_t frames);
 
-  static std::uint32_t MinFrames(const PlacedIndex& index, const SearchOptions& resolved);
+  static std::uint32_t MinFrames(const PlacedIndex& index, const Dials& dials);
   /// Bytes of a frame: a block, or the blocks of one long record.
   static std::uint32_t FrameBytes(const PlacedIndex& index);
   static std::uint32_t NumberOf(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> 48); }
@@ -39,21 +41,19 @@ class BlockQuery {
   bool busy() const { return phase_ != Phase::kIdle && phase_ != Phase::kFinished; }
   bool finished() const { return phase_ == Phase::kFinished; }
   /// Not busy, and enough frames are not held by reads of an earlier query that are still under way.
-  bool CanStart(const SearchOptions& resolved) const;
+  bool CanStart(const Dials& dials) const;
 
   /// Searches the upper layers, then goes on as far as it gets without waiting. `limits` must outlive the query.
-  void Start(std::size_t which, const void* query, const SearchOptions& resolved, const SearchLimits& limits);
+  void Start(std::size_t which, const void* query, const Dials& dials, const SearchLimits& limits);
   void HandleDone(const BlockDone& done);
   /// When the query is to end with what it has: CutShort ends it so, with what has been read, and reads no more. False: that is nothing.
   StopCheck::TimePoint cut() const { return cut_; }
   bool CutShort();
-  /// Of the answer.
-  bool cut_short() const { return cut_short_; }
   /// Ends a query that is busy.
-  void Fail(const absl::Status& status);
+  void Fail(const absl::Status& status) { Finish(status); }
 
   /// Of a finished query. `counters`, when given, is added to.
-  absl::Status TakeAnswer(std::size_t* which, std::vector<Neighbour>* out, Counters* counters);
+  absl::Status TakeAnswer(std::size_t* which, Answer* out, Counters* counters);
 
  private:
   enum class Phase { kIdle, kWalks, kRest, kLabels, kFinished };
@@ -88,7 +88,7 @@ class BlockQuery {
 
   std::uint64_t Tag(std::uint32_t entry) const { return std::uint64_t{number_} << 48 | std::uint64_t{generation_} << 24 | entry; }
   const std::byte* Record(NodeId id, std::uint32_t entry) const;
-  bool gated() const { return options_.walk == Walk::kGated && phase_ == Phase::kWalks; }
+  bool gated() const { return dials_.walk == Walk::kGated && phase_ == Phase::kWalks; }
   std::span<const NodeId> Wanted(const Lane& lane) const;
   static std::uint32_t UnitOf(const PlacedIndex& index, NodeId id) {
     return static_cast<std::uint32_t>(index.records.Offset(id) / kBlockBytes);
@@ -128,7 +128,7 @@ class BlockQuery {
 
   std::size_t which_ = 0;
   std::vector<std::byte> query_;  ///< in stored form
-  SearchOptions options_;
+  Dials dials_;
   const SearchLimits* limits_ = nullptr;
   std::optional<StopCheck> stop_;
   StopCheck::TimePoint cut_;

@@ -16,8 +16,8 @@ constexpr std::uint64_t kMostFrames = 1024;
 
 }  // namespace
 
-absl::Status BlockRunner::Prepare(std::uint32_t in_flight, const SearchOptions& resolved) {
-  const std::uint32_t least = BlockQuery::MinFrames(index_, resolved) + 8, frame_bytes = BlockQuery::FrameBytes(index_);
+absl::Status BlockRunner::Prepare(std::uint32_t in_flight, const Dials& dials) {
+  const std::uint32_t least = BlockQuery::MinFrames(index_, dials) + 8, frame_bytes = BlockQuery::FrameBytes(index_);
   const std::uint64_t share = std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
   const std::uint32_t frames = std::max(least, static_cast<std::uint32_t>(share));
   if (slots_.size() >= in_flight && reader_->options().frames / slots_.size() >= least) return absl::OkStatus();
@@ -58,21 +58,18 @@ absl::Status BlockRunner::WaitForReads(const SearchLimits& limits, Clock::time_p
       absl::StrCat("the device has answered none of ", reader_->InFlight(), " reads for ", kStallLimit.count(), " s"));
 }
 
-absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                                     std::uint32_t in_flight,
-                                     const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
+absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
+                                     std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                      Counters* counters, const SearchLimits& limits) {
-  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
   in_flight = std::clamp(in_flight, 1u, kMostInFlight);
-  HMANN_RETURN_IF_ERROR(Prepare(in_flight, resolved));
-  std::vector<Neighbour> answer;
+  HMANN_RETURN_IF_ERROR(Prepare(in_flight, dials));
+  Answer answer;
   std::size_t next = 0, finished = 0;
   auto last_progress = Clock::now();
   const auto deliver = [&](BlockQuery& slot) {
     if (!slot.finished()) return;
     std::size_t which = 0;
     const absl::Status status = slot.TakeAnswer(&which, &answer, counters);
-    cut_short_ = slot.cut_short();
     ++finished;
     done(which, status, answer);
   };
@@ -81,8 +78,8 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
     absl::Status status;
     for (const auto& slot : slots) {
       deliver(*slot);
-      if (next == n || !slot->CanStart(resolved)) continue;
-      slot->Start(next, query(next), resolved, limits);
+      if (next == n || !slot->CanStart(dials)) continue;
+      slot->Start(next, query(next), dials, limits);
       ++next;
       if (slots.size() > 1) status.Update(queue_->Pump());
     }
@@ -101,7 +98,7 @@ absl::Status BlockRunner::SearchMany(std::size_t n, const std::function<const vo
       deliver(*slot);
     }
     for (; next < n; ++next, ++finished) {
-      answer.clear();
+      answer = Answer();
       done(next, status, answer);
     }
   }

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "index/dials/answer.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
 #include "index/search/block_query.h"
 #include "index/search/block_queue.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/block_reader.h"
 
@@ -25,19 +27,15 @@ class BlockRunner {
   explicit BlockRunner(const PlacedIndex& index) : index_(index) {}
 
   /// See hmann::Searcher::SearchMany.
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                          std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
                           const SearchLimits& limits);
-
-  /// See hmann::Searcher::cut_short.
-  bool cut_short() const { return cut_short_; }
 
  private:
   /// A device that answers nothing for this long is called stalled.
   static constexpr std::chrono::seconds kStallLimit{30};
 
-  absl::Status Prepare(std::uint32_t in_flight, const SearchOptions& resolved);
+  absl::Status Prepare(std::uint32_t in_flight, const Dials& dials);
   absl::Status WaitForReads(const SearchLimits& limits, std::chrono::steady_clock::time_point* last_progress);
 
   const PlacedIndex& index_;
@@ -45,7 +43,6 @@ class BlockRunner {
   std::unique_ptr<BlockQueue> queue_;
   std::vector<std::unique_ptr<BlockQuery>> slots_;
   std::vector<BlockDone> done_;
-  bool cut_short_ = false;
 };
 
 }  // namespace hmann

@@ -18,15 +18,16 @@ constexpr double kGain = 0.03;
 
 /// Nanoseconds of one pass over the queries: promoted vectors, evenly spread.
 std::int64_t OnePass(const PlacedIndex& index, QueryRunner& runner, Prefetch prefetch) {
-  std::vector<Neighbour> nearest;
-  SearchOptions options;
+  Answer answer;
+  SearchOptions options{.prefetch = prefetch};
   options.k = std::min(options.k, index.layers.n());
-  options.prefetch = prefetch;
+  const absl::StatusOr<Dials> dials = options.Resolve(index.Context());
+  if (!dials.ok()) return 0;
   const auto start = std::chrono::steady_clock::now();
   for (NodeId i = 0; i < kQueries; ++i) {
     const auto id = static_cast<NodeId>(std::uint64_t{i} * index.n1() / kQueries);
     // A stored row begins with the components as they were given (or normalised), so that it is a query as well.
-    if (!runner.Search(index.FastRow(id), options, &nearest, nullptr, {}).ok()) return 0;
+    if (!runner.Search(index.FastRow(id), *dials, &answer, nullptr, {}).ok()) return 0;
   }
   return (std::chrono::steady_clock::now() - start).count();
 }

@@ -8,8 +8,9 @@
 
 #include "absl/status/status.h"
 #include "index/base/prefetch.h"
+#include "index/dials/answer.h"
+#include "index/dials/dials.h"
 #include "index/search/access.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "index/base/prefetch.h"
+#include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/hub_distances.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/sketch/sketch.h"
 
@@ -32,32 +33,31 @@ namespace hmann {
 template <typename WalkCounterType>
 class GatedWalk {
  public:
-  /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all in scratch.visited), nearest first. `options` must
-  /// be resolved. The answer is in results() once Done.
-  void Open(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
-            WalkCounterType& counters) {
+  /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all in scratch.visited), nearest first. The
+  /// answer is in results() once Done.
+  void Open(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters) {
     index_ = &index;
     query_ = query;
     scratch_ = &scratch;
     counters_ = &counters;
-    k_ = options.k;
-    width_ = options.width;
-    stop_ = options.stop;
-    reach_ = {options.reach, k_};
-    follows_links_ = options.ef_l0 > 0;
+    k_ = dials.k;
+    width_ = dials.width;
+    stop_ = dials.stop;
+    reach_ = {dials.reach, k_};
+    follows_links_ = dials.ef_l0 > 0;
     slack_ = index.kernels.dtype == DType::kF32 || index.kernels.metric == Metric::kCosine ? 0.0f : 1.0f;
     sketch_query_.Prepare(*index.sketcher, query);
     hubs_.Clear();
     results_.Reset(k_);
     Beam& found = scratch.beam;
-    const std::uint32_t cells = std::min(static_cast<std::uint32_t>(options.cells), found.size());
+    const std::uint32_t cells = std::min(dials.cells, found.size());
     for (std::uint32_t i = 0; i < found.size(); ++i) {
       results_.Insert(found.key(i), found.id(i));
       hubs_.Add(found.id(i), index.kernels.ToDistance(found.key(i)));
     }
     cell_hubs_.clear();
     for (std::uint32_t i = 0; i < cells; ++i) cell_hubs_.push_back(found.id(i));
-    window_ = follows_links_ ? static_cast<std::uint32_t>(options.ef_l0) : std::max(kCandidates, 4 * k_);
+    window_ = follows_links_ ? dials.ef_l0 : std::max(kCandidates, 4 * k_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links_ ? found.Reopen(window_) : found.Reset(window_);
     limit_ = reach_.Limit(index.kernels, results_);
@@ -114,13 +114,13 @@ class GatedWalk {
   }
 
   bool IsWorthARead(NodeId id, DistanceKey bound) {
-    if (stop_ < 0 || bound == ~DistanceKey{0}) return true;
+    if (!stop_.has_value() || bound == ~DistanceKey{0}) return true;
     const std::byte* sketch = index_->Sketch(id);
     const NodeId hub = index_->cells->HubOf(id);
     const float hub_distance = hubs_.At(hubs_.Find(hub)), gap = sketch_query_.SquaredGap(index_->FastRow(hub), hub_distance);
     float estimate, error;
     sketch_query_.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
-    return index_->kernels.ToKey(estimate - stop_ * error) <= bound;
+    return index_->kernels.ToKey(estimate - *stop_ * error) <= bound;
   }
 
   /// Members of the nearest cells, whose sketches lie side by side, then those that have one of their hubs as second-nearest.
@@ -355,7 +355,7 @@ class GatedWalk {
   LayerScratch* scratch_ = nullptr;  ///< beam: the pool
   WalkCounterType* counters_ = nullptr;
   std::uint32_t k_ = 0, width_ = 0, window_ = 0;
-  float stop_ = -1;
+  std::optional<float> stop_;
   Reach reach_;
   DistanceKey limit_ = 0;  ///< of this round: keys above it are out of reach
   float slack_ = 0;        ///< that an integer key may round off

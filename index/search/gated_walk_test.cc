@@ -22,7 +22,7 @@ using Entry = std::pair<DistanceKey, NodeId>;
 /// The gated walk in ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`: all that L1 has scored.
 class ReferenceGated {
  public:
-  ReferenceGated(const RandomIndex& index, const std::byte* query, const SearchOptions& options)
+  ReferenceGated(const RandomIndex& index, const std::byte* query, const Dials& options)
       : index_(index), placed_(index.placed()), reference_(index.Reference()), query_(query), options_(options) {}
 
   std::vector<Entry> Run(const std::vector<Entry>& w, std::set<NodeId> met) {
@@ -68,9 +68,9 @@ class ReferenceGated {
     return {estimate, error};
   }
   DistanceKey Limit() const {
-    if (options_.reach == 0 || results_.size() < options_.k) return ~DistanceKey{0};
+    if (!options_.reach.has_value() || results_.size() < options_.k) return ~DistanceKey{0};
     const DistanceKey kth = std::next(results_.begin(), options_.k - 1)->first;
-    return placed_.kernels.ToKey(options_.reach * placed_.kernels.ToDistance(kth));
+    return placed_.kernels.ToKey(*options_.reach * placed_.kernels.ToDistance(kth));
   }
   void Keep(const Entry& entry) {
     pool_.insert(entry);
@@ -96,7 +96,7 @@ class ReferenceGated {
       done_.insert(at->second);
       if (at->second >= placed_.n1() && options_.stop >= 0 && bound != ~DistanceKey{0}) {
         const auto [estimate, error] = Estimate(at->second);
-        if (placed_.kernels.ToKey(estimate - options_.stop * error) > bound) continue;
+        if (placed_.kernels.ToKey(estimate - *options_.stop * error) > bound) continue;
       }
       wanted.push_back(*at);
     }
@@ -169,7 +169,7 @@ class ReferenceGated {
   const PlacedIndex& placed_;
   const ReferenceIndex reference_;
   const std::byte* query_;
-  const SearchOptions options_;
+  const Dials options_;
   SketchQuery estimator_;
   std::size_t window_ = 0;
   DistanceKey limit_ = 0;
@@ -181,7 +181,9 @@ class ReferenceGated {
 /// Fast walk and reference from the same L1.
 void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const SearchOptions& asked) {
   const PlacedIndex& placed = index.placed();
-  const SearchOptions options = asked.Resolved(placed.Context());
+  const absl::StatusOr<Dials> resolved = asked.Resolve(placed.Context());
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  const Dials& options = *resolved;
   std::vector<std::byte> query(placed.kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(placed.kernels, index.Query(query_number).data(), query.data()).ok());
   LayerScratch scratch;
@@ -220,11 +222,11 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
     for (const std::uint32_t assign : {1u, 2u}) {
       const RandomIndex index(
           {.n = 400, .n1 = 50, .m = 4, .dim = 9, .dtype = dtype, .metric = metric, .seed = 3, .bits = 2, .assign = assign});
-      for (const std::int64_t ef_l0 : {0, 1, 10, 60, 400}) {
-        for (const std::int64_t cells : {0, 1, 7, 50}) {
-          for (const float stop : {-1.0f, 0.0f, 1.5f}) {
+      for (const std::uint32_t ef_l0 : {0u, 1u, 10u, 60u, 400u}) {
+        for (const std::uint32_t cells : {0u, 1u, 7u, 50u}) {
+          for (const std::optional<float> stop : {std::optional<float>(), {0.0f}, {1.5f}}) {
             SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " assign ",
-                                      assign, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ", stop));
+                                      assign, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ", stop.value_or(-1)));
             for (const float reach : {0.0f, 1.0f, 1.3f}) {
               if (reach > 0 && metric == Metric::kInnerProduct) continue;
               SCOPED_TRACE(absl::StrCat("reach ", reach));
@@ -262,7 +264,7 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
                                  .seed = bits,
                                  .bits = bits,
                                  .place = CodePlace::kEdge});
-        for (const std::int64_t ef_l0 : {1, 10, 60, 400}) {
+        for (const std::uint32_t ef_l0 : {1u, 10u, 60u, 400u}) {
           for (const std::uint32_t width : {1u, 3u, 8u, 64u}) {
             SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " bits ", bits,
                                       ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
@@ -280,7 +282,7 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
 
 TEST(GatedWalk, SketchesOfLinksHaveNoCells) {
   const RandomIndex index({.bits = 2, .place = CodePlace::kEdge});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<Neighbour> nearest;
   for (const SearchOptions& options : {SearchOptions{.walk = Walk::kGated, .cells = 1}, SearchOptions{.walk = Walk::kGated, .stop = 1},
                                        SearchOptions{.ef_l0 = 0, .walk = Walk::kGated}}) {
@@ -296,7 +298,7 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
     const std::uint32_t bits = shape % 4 + 1;
     const RandomIndex index(
         {.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits, .place = shape < 4 ? CodePlace::kHub : CodePlace::kEdge});
-    QueryRunner runner(index.placed());
+    AskedRunner runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
       std::set<float> all;
@@ -315,7 +317,7 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
 
 TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
   const RandomIndex index({});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<Neighbour> nearest;
   const absl::Status status = runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -331,7 +333,7 @@ TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    QueryRunner runner(index.placed());
+    AskedRunner runner(index.placed());
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
       if (place == CodePlace::kEdge && ef_l0 == 0) continue;

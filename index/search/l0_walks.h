@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "index/dials/dials.h"
 #include "index/search/best_first_walk.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {
@@ -13,10 +13,10 @@ namespace hmann {
 
 /// `--walk beams`: opens `walk` from candidate number `place` of W, in its own scratch; `results` gets what it scores.
 template <typename WalkCounterType>
-void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, const Beam& w, std::uint32_t place,
+void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, const Beam& w, std::uint32_t place,
                   LayerScratch& scratch, Beam& results, WalkCounterType& counters, BestFirstWalk<WalkCounterType>& walk) {
   const NodeId candidate = w.id(place);
-  scratch.beam.Reset(static_cast<std::uint32_t>(options.ef_l0));
+  scratch.beam.Reset(dials.ef_l0);
   scratch.visited.Clear();
   scratch.visited.Insert(candidate);
   scratch.beam.Insert(w.key(place), candidate);
@@ -26,20 +26,20 @@ void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Search
 
 /// `--walk pool`: opens `walk` with all that L1 found and scratch.beam holds.
 template <typename WalkCounterType>
-void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
-                  WalkCounterType& counters, BestFirstWalk<WalkCounterType>& walk) {
-  scratch.beam.Reopen(static_cast<std::uint32_t>(options.ef_l0));
-  walk.Open(index, query, scratch, counters, nullptr, {options.reach, options.k}, options.width);
+void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters,
+                  BestFirstWalk<WalkCounterType>& walk) {
+  scratch.beam.Reopen(dials.ef_l0);
+  walk.Open(index, query, scratch, counters, nullptr, {dials.reach, dials.k}, dials.width);
 }
 
 /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.
 /// A beam that is not full has lost nothing: what it holds is all that was met.
 template <typename WalkCounterType>
-void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
-                  WalkCounterType& counters, BestFirstWalk<WalkCounterType>& walk) {
+void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters,
+                  BestFirstWalk<WalkCounterType>& walk) {
   scratch.visited.Clear();
   for (std::uint32_t i = 0; i < scratch.beam.size(); ++i) scratch.visited.Insert(scratch.beam.id(i));
-  scratch.beam.Reopen(std::max(options.k, scratch.beam.width()));
+  scratch.beam.Reopen(std::max(dials.k, scratch.beam.width()));
   walk.OpenAt(index, query, 0, scratch, counters);
 }
 

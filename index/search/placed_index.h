@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
+#include "index/dials/options.h"
 #include "index/distance/distance.h"
 #include "index/format/layout.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
-#include "index/search/options.h"
 #include "index/search/record_part.h"
 #include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
@@ -37,12 +37,21 @@ struct PlacedIndex {
   EmulatedBus* emulated = nullptr;      ///< of an emulated tier: who must be told of every touch of l0
   BlockCache* cache = nullptr;          ///< of slow records: by record on an addressable tier, by block on a block tier
   MigrationHelpers* helpers = nullptr;  ///< threads that copy ahead, for Prefetch::kHelper
+  bool helpers_asked = false;           ///< they were asked for, though measuring may have favoured none
   bool far = false;                     ///< l0 is farther than DRAM: worth fetching from while L1 is searched
   std::uint64_t migration_bytes = 0;    ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
+  /// What the dials of a search here depend on: the one place that says so.
   SearchContext Context() const {
-    return {layers.n(), n1(), sketcher != nullptr, cells != nullptr, blocks != nullptr, far, kernels.metric != Metric::kInnerProduct};
+    return {.n = layers.n(),
+            .n1 = n1(),
+            .has_sketches = sketcher != nullptr,
+            .has_cells = cells != nullptr,
+            .block_tier = blocks != nullptr,
+            .far = far,
+            .has_ratios = kernels.metric != Metric::kInnerProduct,
+            .has_helpers = helpers != nullptr || helpers_asked};
   }
   const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }

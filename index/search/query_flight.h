@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "index/dials/answer.h"
+#include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/drivers.h"
 #include "index/search/gated_walk.h"
 #include "index/search/l0_walks.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/search/upper_search.h"
 
@@ -20,7 +22,7 @@ namespace hmann {
 /// One query on an index whose L0 is addressable, from its entry point to its answer, a step at a time. Each step asks for what the next
 /// one reads: a thread that advances several flights in turn waits for none of them.
 ///
-///   flight.Open(query, options, access);
+///   flight.Open(query, dials, access);
 ///   while (!flight.Done()) { if (flight.AtBeams()) ...; else flight.Step(access); }
 ///   flight.TakeAnswer(&neighbours);
 ///
@@ -30,19 +32,19 @@ class QueryFlight {
  public:
   explicit QueryFlight(const PlacedIndex& index) : index_(index), query_(index.kernels.row_bytes) {}
 
-  /// `options` must be resolved and outlive the flight's query. Errors: those of EncodeRow; the flight is then done.
-  absl::Status Open(const void* query, const SearchOptions& options, Access& access) {
+  /// `dials` must outlive the flight's query. Errors: those of EncodeRow; the flight is then done.
+  absl::Status Open(const void* query, const Dials& dials, Access& access) {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, query, query_.data()); !status.ok()) return status;
-    options_ = &options;
-    cut_short_ = false;
+    dials_ = &dials;
+    answer_.cut_short = false;
     Clear(counters_);
-    access.Begin(options.prefetch);
+    access.Begin(dials.prefetch);
     if (index_.n1() > 0) {
-      upper_.Open(index_, query_.data(), options, scratch_, counters_, access);
+      upper_.Open(index_, query_.data(), dials, scratch_, counters_, access);
       phase_ = Phase::kUpper;
     } else {
-      scratch_.beam.Reset(static_cast<std::uint32_t>(options.ef_l0));
+      scratch_.beam.Reset(dials.ef_l0);
       OpenL0(access);
     }
     return absl::OkStatus();
@@ -55,13 +57,11 @@ class QueryFlight {
   /// Ends the search with what it has found, as soon as that is something; labels are still read.
   void CutShort(Access& access) {
     if (phase_ == Phase::kLabels || phase_ == Phase::kDone || (phase_ == Phase::kUpper && !upper_.InL1())) return;
-    if (phase_ == Phase::kGated) TakeResults(gated_.results(), options_->k, scratch_.beam);
+    if (phase_ == Phase::kGated) TakeResults(gated_.results(), dials_->k, scratch_.beam);
     if (scratch_.beam.size() == 0) return;
-    cut_short_ = true;
+    answer_.cut_short = true;
     OpenLabels(access);
   }
-  /// Of the answer.
-  bool cut_short() const { return cut_short_; }
   /// Gives the query up.
   void Drop() { phase_ = Phase::kDone; }
 
@@ -79,7 +79,7 @@ class QueryFlight {
       case Phase::kGated:
         Advance(gated_, access);
         if (!gated_.Done()) return;
-        TakeResults(gated_.results(), options_->k, scratch_.beam);
+        TakeResults(gated_.results(), dials_->k, scratch_.beam);
         return OpenRest(access);
       case Phase::kLabels:
         return AdvanceLabels(access);
@@ -90,7 +90,7 @@ class QueryFlight {
   }
 
   /// The nearest k, nearest first; the content of `out` from before goes back into the flight, as memory for the next answer.
-  void TakeAnswer(std::vector<Neighbour>* out) { out->swap(answer_); }
+  void TakeAnswer(Answer* out) { std::swap(*out, answer_); }
 
   const std::byte* query() const { return query_.data(); }
   Beam& beam() { return scratch_.beam; }
@@ -100,31 +100,31 @@ class QueryFlight {
   enum class Phase { kUpper, kBeams, kPool, kGated, kRest, kLabels, kDone };
 
   void OpenL0(Access& access) {
-    if (options_->walk == Walk::kGated) {
-      gated_.Open(index_, query_.data(), *options_, scratch_, counters_);
+    if (dials_->walk == Walk::kGated) {
+      gated_.Open(index_, query_.data(), *dials_, scratch_, counters_);
       phase_ = Phase::kGated;
       Ask(gated_, access);
-    } else if (options_->ef_l0 == 0 || index_.n1() == 0) {
+    } else if (dials_->ef_l0 == 0 || index_.n1() == 0) {
       OpenRest(access);
-    } else if (options_->walk == Walk::kBeams) {
+    } else if (dials_->walk == Walk::kBeams) {
       phase_ = Phase::kBeams;
     } else {
-      OpenPoolWalk(index_, query_.data(), *options_, scratch_, counters_, pool_);
+      OpenPoolWalk(index_, query_.data(), *dials_, scratch_, counters_, pool_);
       phase_ = Phase::kPool;
       Ask(pool_, access);
     }
   }
 
   void OpenRest(Access& access) {
-    if (scratch_.beam.size() >= options_->k) return OpenLabels(access);
-    OpenRestWalk(index_, query_.data(), *options_, scratch_, counters_, pool_);
+    if (scratch_.beam.size() >= dials_->k) return OpenLabels(access);
+    OpenRestWalk(index_, query_.data(), *dials_, scratch_, counters_, pool_);
     phase_ = Phase::kRest;
     Ask(pool_, access);
   }
 
   template <typename L0Walk>
   void Ask(const L0Walk& walk, Access& access) {
-    records_.resize(std::max<std::size_t>(options_->width * std::size_t{index_.records.max_links}, kMaxWidth));
+    records_.resize(std::max<std::size_t>(dials_->width * std::size_t{index_.records.max_links}, kMaxWidth));
     AskForWanted(walk, access, records_, 0);
   }
 
@@ -138,14 +138,14 @@ class QueryFlight {
 
   /// Labels of unpromoted nodes lie in their records, mostly on a cache line that was not read yet: asked for together.
   void OpenLabels(Access& access) {
-    answer_.resize(std::min(options_->k, scratch_.beam.size()));
+    answer_.nearest.resize(std::min(dials_->k, scratch_.beam.size()));
     records_.resize(std::max<std::size_t>(records_.size(), index_.records.max_links));
     labelled_ = 0;
-    phase_ = answer_.empty() ? Phase::kDone : Phase::kLabels;
+    phase_ = answer_.nearest.empty() ? Phase::kDone : Phase::kLabels;
     AskForLabels(access);
   }
 
-  std::size_t LabelsAtOnce() const { return std::min<std::size_t>(answer_.size() - labelled_, index_.records.max_links); }
+  std::size_t LabelsAtOnce() const { return std::min<std::size_t>(answer_.nearest.size() - labelled_, index_.records.max_links); }
 
   void AskForLabels(Access& access) {
     for (std::size_t i = 0; i < LabelsAtOnce(); ++i) {
@@ -161,11 +161,11 @@ class QueryFlight {
       const NodeId id = scratch_.beam.id(place);
       const std::byte* record = records_[i];
       if (record != nullptr) access.Await({&id, 1}, RecordPart::kLabel, i);
-      answer_[place] = {record == nullptr ? index_.FastLabel(id) : index_.SlowLabel(record),
-                        index_.kernels.ToDistance(scratch_.beam.key(place))};
+      answer_.nearest[place] = {record == nullptr ? index_.FastLabel(id) : index_.SlowLabel(record),
+                                index_.kernels.ToDistance(scratch_.beam.key(place))};
     }
     labelled_ += count;
-    if (labelled_ == answer_.size()) {
+    if (labelled_ == answer_.nearest.size()) {
       phase_ = Phase::kDone;
     } else {
       AskForLabels(access);
@@ -174,16 +174,15 @@ class QueryFlight {
 
   const PlacedIndex& index_;
   std::vector<std::byte> query_;  ///< in stored form
-  const SearchOptions* options_ = nullptr;
+  const Dials* dials_ = nullptr;
   LayerScratch scratch_;
   WalkCounterType counters_;
   UpperWalk<WalkCounterType, Access> upper_;
   BestFirstWalk<WalkCounterType> pool_;
   GatedWalk<WalkCounterType> gated_;
   RecordPointers records_;
-  std::vector<Neighbour> answer_;
+  Answer answer_;
   std::size_t labelled_ = 0;
-  bool cut_short_ = false;
   Phase phase_ = Phase::kDone;
 };
 

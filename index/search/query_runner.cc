@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "index/base/status_macros.h"
 #include "index/search/l0_walks.h"
@@ -21,14 +22,14 @@ void Add(const WalkCounters& part, WalkCounters& counters) {
 }  // namespace
 
 template <typename WalkCounterType, typename Access>
-absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last,
-                                  const SearchOptions& options, StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const {
+absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const Dials& dials,
+                                  StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const {
   Clear(part.counters);
-  part.results.Reset(options.k);
+  part.results.Reset(dials.k);
   while (first < last && !stop.spent()) {
     const std::size_t beams = std::min(kWalksInFlight, last - first);
     for (std::size_t i = 0; i < beams; ++i, ++first) {
-      OpenBeamWalk(index_, flight.query(), options, flight.beam(), static_cast<std::uint32_t>(first), part.scratch[i], part.results,
+      OpenBeamWalk(index_, flight.query(), dials, flight.beam(), static_cast<std::uint32_t>(first), part.scratch[i], part.results,
                    part.counters, part.walks[i]);
     }
     HMANN_RETURN_IF_ERROR(DriveInterleaved(std::span(part.walks, beams), index_, access, part.records, stop));
@@ -41,11 +42,11 @@ absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, 
 }
 
 template <typename WalkCounterType, typename Access>
-absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType, Access>& state,
+absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limits, State<WalkCounterType, Access>& state,
                                    Seat<WalkCounterType, Access>& seat) {
   Beam& found = seat.flight.beam();
-  const std::uint32_t beams = std::min(options.ef_l1, found.size());
-  const std::uint32_t threads = std::min(options.query_threads, beams);
+  const std::uint32_t beams = std::min(dials.ef_l1, found.size());
+  const std::uint32_t threads = std::min(dials.query_threads, beams);
   if (state.parts.size() < threads) state.parts.resize(threads);
   if (threads > 1 && (threads_ == nullptr || threads_->threads() < static_cast<int>(threads))) {
     threads_ = std::make_unique<ThreadPool>(static_cast<int>(threads));
@@ -58,10 +59,10 @@ absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLim
       if (number > 0) {
         if (part.access == nullptr) part.access = std::make_unique<ManagedAccess>(index_);
         own = part.access.get();
-        own->Begin(options.prefetch);
+        own->Begin(dials.prefetch);
       }
     }
-    part.status = RunPart(seat.flight, number * beams / threads, (number + 1) * beams / threads, options, stop, part, *own);
+    part.status = RunPart(seat.flight, number * beams / threads, (number + 1) * beams / threads, dials, stop, part, *own);
   };
   if (threads == 1) {
     run_part(0);
@@ -71,7 +72,7 @@ absl::Status QueryRunner::RunBeams(const SearchOptions& options, const SearchLim
     });
   }
   for (std::uint32_t number = 0; number < threads; ++number) HMANN_RETURN_IF_ERROR(state.parts[number].status);
-  found.Reset(options.k);
+  found.Reset(dials.k);
   for (std::uint32_t number = 0; number < threads; ++number) {
     const BeamsPart<WalkCounterType>& part = state.parts[number];
     for (std::uint32_t i = 0; i < part.results.size(); ++i) found.InsertUnique(part.results.key(i), part.results.id(i));
@@ -93,7 +94,7 @@ void QueryRunner::CutShort(State<WalkCounterType, Access>& state, std::size_t se
 }
 
 template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
-absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const SearchOptions& options,
+absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const Dials& dials,
                                   std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits) {
   const std::size_t seats = std::min<std::size_t>(n, in_flight);
   while (state.seats.size() < seats) state.seats.push_back(std::make_unique<Seat<WalkCounterType, Access>>(index_));
@@ -104,13 +105,13 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
   const auto begin = [&](Seat<WalkCounterType, Access>& seat) {
     for (; next < n; ++next) {
       seat.cut = StopCheck::CutOf(limits);
-      const absl::Status opened = seat.flight.Open(query(next), options, seat.access);
+      const absl::Status opened = seat.flight.Open(query(next), dials, seat.access);
       if (opened.ok()) {
         seat.which = next++;
         ++busy;
         return;
       }
-      state.answer.clear();
+      state.answer = Answer();
       done(next, opened, state.answer);
     }
   };
@@ -123,7 +124,6 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
       if constexpr (Access::kManaged) seat.access.AddCounts(counted.total);
       *counters += counted.total;
     }
-    cut_short_ = seat.flight.cut_short();
     done(seat.which, absl::OkStatus(), state.answer);
   };
   for (std::size_t i = 0; i < seats && status.ok(); ++i) begin(*state.seats[i]);
@@ -133,7 +133,7 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
       Seat<WalkCounterType, Access>& seat = *state.seats[i];
       if (!seat.flight.Done()) {
         if (seat.flight.AtBeams()) {
-          status = RunBeams(options, limits, state, seat);
+          status = RunBeams(dials, limits, state, seat);
           if (status.ok() && std::chrono::steady_clock::now() >= seat.cut) seat.flight.CutShort(seat.access);
           if (status.ok() && seat.flight.AtBeams()) seat.flight.BeamsDone(seat.access);
         } else {
@@ -147,7 +147,7 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
     }
   }
   if (status.ok()) return status;
-  state.answer.clear();
+  state.answer = Answer();
   for (std::size_t i = 0; i < seats && busy > 0; ++i) {
     if (state.seats[i]->flight.Done()) continue;
     state.seats[i]->flight.Drop();
@@ -158,35 +158,31 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
 }
 
 template <typename Run>
-absl::Status QueryRunner::WithState(const SearchOptions& options, bool counts, const Run& run) {
-  const bool as_plain = options.prefetch == Prefetch::kRound || (options.prefetch == Prefetch::kAhead && !index_.far);
+absl::Status QueryRunner::WithState(const Dials& dials, bool counts, const Run& run) {
+  const bool as_plain = dials.prefetch == Prefetch::kRound || (dials.prefetch == Prefetch::kAhead && !index_.far);
   if (as_plain && index_.emulated == nullptr && index_.cache == nullptr) return counts ? run(counting_) : run(plain_);
   return counts ? run(counting_managed_) : run(managed_);
 }
 
-absl::Status QueryRunner::Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
-                                 const SearchLimits& limits) {
-  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
+absl::Status QueryRunner::Search(const void* query, const Dials& dials, Answer* out, Counters* counters, const SearchLimits& limits) {
   absl::Status outcome;
-  HMANN_RETURN_IF_ERROR(WithState(resolved, counters != nullptr, [&](auto& state) {
+  HMANN_RETURN_IF_ERROR(WithState(dials, counters != nullptr, [&](auto& state) {
     return RunMany(
-        state, 1, [query](std::size_t) { return query; }, resolved, 1,
-        [&](std::size_t, const absl::Status& status, std::vector<Neighbour>& answer) {
+        state, 1, [query](std::size_t) { return query; }, dials, 1,
+        [&](std::size_t, const absl::Status& status, Answer& answer) {
           outcome = status;
-          if (status.ok()) out->swap(answer);
+          if (status.ok()) std::swap(*out, answer);
         },
         counters, limits);
   }));
   return outcome;
 }
 
-absl::Status QueryRunner::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                                     std::uint32_t in_flight,
-                                     const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done,
+absl::Status QueryRunner::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
+                                     std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                      Counters* counters, const SearchLimits& limits) {
-  HMANN_ASSIGN_OR_RETURN(const SearchOptions resolved, options.CheckedFor(index_.Context()));
-  return WithState(resolved, counters != nullptr, [&](auto& state) {
-    return RunMany(state, n, query, resolved, std::clamp(in_flight, 1u, kMostInFlight), done, counters, limits);
+  return WithState(dials, counters != nullptr, [&](auto& state) {
+    return RunMany(state, n, query, dials, std::clamp(in_flight, 1u, kMostInFlight), done, counters, limits);
   });
 }
 

@@ -9,11 +9,13 @@
 #include "absl/status/status.h"
 #include "index/base/prefetch.h"
 #include "index/base/thread_pool.h"
+#include "index/dials/answer.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/access.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/drivers.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/search/query_flight.h"
 
@@ -26,17 +28,12 @@ class QueryRunner {
   explicit QueryRunner(const PlacedIndex& index) : index_(index) {}
 
   /// See hmann::Searcher::Search.
-  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* out, Counters* counters,
-                      const SearchLimits& limits);
+  absl::Status Search(const void* query, const Dials& dials, Answer* out, Counters* counters, const SearchLimits& limits);
 
   /// See hmann::Searcher::SearchMany.
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                          std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, std::vector<Neighbour>&)>& done, Counters* counters,
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
+                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
                           const SearchLimits& limits);
-
-  /// See hmann::Searcher::cut_short.
-  bool cut_short() const { return cut_short_; }
 
  private:
   /// A query on its way, with its own way to the records.
@@ -64,17 +61,17 @@ class QueryRunner {
   struct State {
     std::vector<std::unique_ptr<Seat<WalkCounterType, Access>>> seats;
     std::vector<BeamsPart<WalkCounterType>> parts;  ///< one per query thread
-    std::vector<Neighbour> answer;
+    Answer answer;
   };
 
-  /// Calls run(state) with the state for what `options` ask of the tier, and whether to count.
+  /// Calls run(state) with the state for what the dials ask of the tier, and whether to count.
   template <typename Run>
-  absl::Status WithState(const SearchOptions& options, bool counts, const Run& run);
+  absl::Status WithState(const Dials& dials, bool counts, const Run& run);
   template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
-  absl::Status RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const SearchOptions& options,
+  absl::Status RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const Dials& dials,
                        std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits);
   template <typename WalkCounterType, typename Access>
-  absl::Status RunBeams(const SearchOptions& options, const SearchLimits& limits, State<WalkCounterType, Access>& state,
+  absl::Status RunBeams(const Dials& dials, const SearchLimits& limits, State<WalkCounterType, Access>& state,
                         Seat<WalkCounterType, Access>& seat);
   /// Cuts the flights short whose budget is spent.
   template <typename WalkCounterType, typename Access>
@@ -82,7 +79,7 @@ class QueryRunner {
   /// The beams of candidates [first, last) of what L1 found for `flight`, kWalksInFlight at a time; once the budget is spent, what is left
   /// of the candidates themselves.
   template <typename WalkCounterType, typename Access>
-  absl::Status RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const SearchOptions& options,
+  absl::Status RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const Dials& dials,
                        StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const;
 
   const PlacedIndex& index_;
@@ -92,7 +89,6 @@ class QueryRunner {
   State<NullWalkCounters, ManagedAccess> managed_;
   State<WalkCounters, ManagedAccess> counting_managed_;
   VisitedSet read_;
-  bool cut_short_ = false;
 };
 
 }  // namespace hmann

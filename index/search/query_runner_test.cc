@@ -20,7 +20,7 @@ struct Result {
   Counters counters;
 };
 
-Result MustSearch(QueryRunner& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
+Result MustSearch(AskedRunner& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
   Result result;
   const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
   EXPECT_TRUE(status.ok()) << status;
@@ -38,16 +38,15 @@ void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Nei
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
 }
 
-void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_t query_number, const SearchOptions& options) {
+void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_t query_number, const SearchOptions& options) {
   const std::vector<std::byte> query = index.Query(query_number);
   std::vector<std::byte> stored(index.placed().kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
   const Result found = MustSearch(runner, query, options);
   const ReferenceIndex reference = index.Reference();
-  const ReferenceAnswer expected =
-      ReferenceSearch(reference, stored.data(),
-                      {options.k, options.ef_l1, static_cast<std::uint32_t>(options.ef_l0), options.walk == Walk::kPool,
-                       std::max(options.width, 1u), std::max(options.reach, 0.0f)});
+  const ReferenceAnswer expected = ReferenceSearch(
+      reference, stored.data(),
+      {options.k, *options.ef_l1, *options.ef_l0, options.walk == Walk::kPool, options.width.value_or(1), options.reach.value_or(0)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -66,15 +65,14 @@ void ExpectReference(const RandomIndex& index, QueryRunner& runner, std::uint64_
 /// Many dials on one index, two queries each, in one runner: what one query leaves behind must not matter to the next.
 void ExpectReferenceAtManyDials(const RandomShape& shape) {
   const RandomIndex index(shape);
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::uint64_t query = 0;
   for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
     for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
       for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
-        for (const std::int64_t ef_l0 : {0, 1, 2, 9, 40}) {
+        for (const std::uint32_t ef_l0 : {0u, 1u, 2u, 9u, 40u}) {
           if (k > shape.n) continue;
-          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", absl::string_view(Name(walk).data()), ", k ", k, ", ef_l1 ", ef_l1,
-                                    ", ef_l0 ", ef_l0));
+          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(walk), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
           if (walk == Walk::kBeams) continue;
@@ -125,10 +123,10 @@ TEST(QueryRunner, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({
 
 TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
-  QueryRunner threaded(index.placed());
+  AskedRunner threaded(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = Walk::kBeams};
-    QueryRunner fresh(index.placed());
+    AskedRunner fresh(index.placed());
     const Result alone = MustSearch(fresh, index.Query(query), options);
     for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
       options.query_threads = threads;
@@ -148,7 +146,7 @@ TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
 
 TEST(QueryRunner, CountersAreAddedTo) {
   const RandomIndex index({});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   const SearchOptions options{.k = 5, .ef_l1 = 8, .ef_l0 = 8};
   const Counters once = MustSearch(runner, index.Query(1), options).counters;
   Counters twice;
@@ -161,7 +159,7 @@ TEST(QueryRunner, CountersAreAddedTo) {
 
 TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
   const RandomIndex index({.n = 500, .n1 = 100, .m = 4, .dim = 6});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
     const Result found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .ef_l0 = 0});
@@ -182,10 +180,10 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
   for (const NodeId n1 : {0u, 1u, 60u}) {
     for (const bool in_pieces : {false, true}) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
-      QueryRunner runner(index.placed());
-      for (const Walk walk : {Walk::kDefault, Walk::kBeams, Walk::kPool}) {
-        for (const std::int64_t ef_l0 : {-1, 0, 1, 50}) {
-          SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", static_cast<int>(walk), ", ef_l0 ", ef_l0));
+      AskedRunner runner(index.placed());
+      for (const std::optional<Walk> walk : {std::optional<Walk>(), std::optional(Walk::kBeams), std::optional(Walk::kPool)}) {
+        for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {0u}, {1u}, {50u}}) {
+          SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ", ef_l0.value_or(99)));
           const Result found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
           std::set<std::uint64_t> labels;
           for (const Neighbour& neighbour : found.nearest) labels.insert(neighbour.label);
@@ -201,7 +199,7 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
 
 TEST(QueryRunner, KIsAlwaysFilled) {
   const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   for (const Walk walk : {Walk::kBeams, Walk::kPool}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
       for (const std::int64_t ef_l0 : {0, 1}) {
@@ -213,7 +211,7 @@ TEST(QueryRunner, KIsAlwaysFilled) {
 
 TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
   const RandomIndex index({.dim = 3, .dtype = DType::kF32, .metric = Metric::kCosine});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   const float good[] = {1, 2, 3}, zero[] = {0, 0, 0}, nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
   std::vector<Neighbour> nearest = {{42, 1.0f}};
   const auto error = [&](const float* query, const SearchOptions& options) {
@@ -237,7 +235,7 @@ TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
 
 TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::atomic<bool> cancelled{false};
   std::vector<Neighbour> nearest;
   for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool},
@@ -271,7 +269,7 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
 }
 
 /// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
-std::vector<Result> SearchTogether(QueryRunner& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
+std::vector<Result> SearchTogether(AskedRunner& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
                                    std::uint32_t in_flight, Counters* counters) {
   std::vector<Result> results(queries.size());
   std::vector<int> begun(queries.size()), ended(queries.size());
@@ -284,11 +282,11 @@ std::vector<Result> SearchTogether(QueryRunner& runner, const std::vector<std::v
         return queries[i].data();
       },
       options, in_flight,
-      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+      [&](std::size_t i, const absl::Status& done, Answer& answer) {
         EXPECT_TRUE(done.ok()) << done;
         ++ended[i];
         --open;
-        results[i].nearest.swap(answer);
+        results[i].nearest.swap(answer.nearest);
       },
       counters, {});
   EXPECT_TRUE(status.ok()) << status;
@@ -300,7 +298,7 @@ std::vector<Result> SearchTogether(QueryRunner& runner, const std::vector<std::v
 
 TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   const RandomIndex index({.n = 700, .n1 = 90, .m = 5, .dim = 12});
-  QueryRunner alone(index.placed()), together(index.placed());
+  AskedRunner alone(index.placed()), together(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
   for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = Walk::kPool},
@@ -326,7 +324,7 @@ TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
 
 TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   const RandomIndex index({.n = 300, .n1 = 40, .m = 4, .dim = 6, .dtype = DType::kF32});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 9; ++i) queries.push_back(index.Query(i));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -335,9 +333,9 @@ TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   ASSERT_TRUE(runner
                   .SearchMany(
                       queries.size(), [&](std::size_t i) { return queries[i].data(); }, {.k = 3}, 4,
-                      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>& answer) {
+                      [&](std::size_t i, const absl::Status& done, Answer& answer) {
                         codes[i] = done.code();
-                        EXPECT_EQ(answer.size(), done.ok() ? 3u : 0u);
+                        EXPECT_EQ(answer.nearest.size(), done.ok() ? 3u : 0u);
                       },
                       nullptr, {})
                   .ok());
@@ -348,7 +346,7 @@ TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
 
 TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
   const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool};
@@ -359,7 +357,7 @@ TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   ASSERT_TRUE(runner
                   .SearchMany(
                       queries.size(), [&](std::size_t i) { return queries[i].data(); }, options, 4,
-                      [&](std::size_t i, const absl::Status& done, std::vector<Neighbour>&) {
+                      [&](std::size_t i, const absl::Status& done, Answer&) {
                         ++ended[i];
                         // The first that is answered ends the others, but for those that end before the next look at the limits.
                         EXPECT_TRUE(done.ok() || absl::IsCancelled(done)) << done;
@@ -383,7 +381,7 @@ TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    QueryRunner runner(index.placed());
+    AskedRunner runner(index.placed());
     for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
         for (const std::int64_t ef_l0 : {0, 2, 50}) {

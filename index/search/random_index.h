@@ -16,11 +16,13 @@
 #include "index/base/buffer.h"
 #include "index/base/check.h"
 #include "index/base/random.h"
+#include "index/base/status_macros.h"
+#include "index/dials/options.h"
 #include "index/format/reader.h"
 #include "index/format/writer.h"
 #include "index/graph/reference_search.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
+#include "index/search/query_runner.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {
@@ -217,6 +219,32 @@ class RandomIndex {
   IndexFile file_;
   Buffer l0_;
   std::vector<Buffer> upper_links_;
+};
+
+/// A runner that takes what a user says, as Searcher does.
+class AskedRunner : public QueryRunner {
+ public:
+  explicit AskedRunner(const PlacedIndex& index) : QueryRunner(index), index_(index) {}
+
+  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* nearest, Counters* counters,
+                      const SearchLimits& limits) {
+    HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
+    Answer answer;
+    answer.nearest.swap(*nearest);
+    const absl::Status status = QueryRunner::Search(query, dials, &answer, counters, limits);
+    answer.nearest.swap(*nearest);
+    return status;
+  }
+
+  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
+                          std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
+                          Counters* counters, const SearchLimits& limits) {
+    HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
+    return QueryRunner::SearchMany(n, query, dials, in_flight, done, counters, limits);
+  }
+
+ private:
+  const PlacedIndex& index_;
 };
 
 }  // namespace hmann

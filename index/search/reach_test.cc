@@ -19,7 +19,7 @@ struct Answered {
 
 Answered AnswerWith(float reach, Walk walk) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8, .bits = 2});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   Answered answered;
   for (std::uint64_t query = 0; query < 20; ++query) {
     const SearchOptions options{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = walk, .cells = 0, .width = 2, .reach = reach};
@@ -35,7 +35,7 @@ Answered AnswerWith(float reach, Walk walk) {
 
 TEST(Reach, TheNarrowerTheLessWork) {
   for (const Walk walk : {Walk::kPool, Walk::kGated}) {
-    SCOPED_TRACE(Name(walk));
+    SCOPED_TRACE(static_cast<int>(walk));
     const Answered without = AnswerWith(0, walk), endless = AnswerWith(1e6, walk);
     EXPECT_EQ(endless.labels, without.labels);
     EXPECT_EQ(endless.expanded, without.expanded);
@@ -50,7 +50,7 @@ TEST(Reach, TheNarrowerTheLessWork) {
 
 TEST(Reach, IsRefusedWhereDistancesHaveNoMultiples) {
   const RandomIndex index({.metric = Metric::kInnerProduct});
-  QueryRunner runner(index.placed());
+  AskedRunner runner(index.placed());
   std::vector<Neighbour> nearest;
   const absl::Status status = runner.Search(index.Query(1).data(), {.reach = 1.2f}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "index/base/status_macros.h"
+#include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/stepwise_search.h"
 #include "index/search/drivers.h"
-#include "index/search/options.h"
 #include "index/search/placed_index.h"
 #include "index/search/reach.h"
 
@@ -37,15 +37,15 @@ struct UpperObserver {
 template <typename WalkCounterType, typename Ahead>
 class UpperWalk {
  public:
-  /// Requires n1 > 0 and resolved options; all are kept until Done.
-  void Open(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
-            WalkCounterType& counters, Ahead& ahead) {
+  /// Requires n1 > 0; all are kept until Done.
+  void Open(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters,
+            Ahead& ahead) {
     index_ = &index;
     query_ = query;
-    options_ = &options;
+    dials_ = &dials;
     scratch_ = &scratch;
     counters_ = &counters;
-    ahead_ = options.ef_l0 > 0 ? &ahead : nullptr;
+    ahead_ = dials.ef_l0 > 0 ? &ahead : nullptr;
     done_ = false;
     OpenLayer(index.layers.top(), 0);
   }
@@ -59,7 +59,7 @@ class UpperWalk {
     DistanceKey limit = ~DistanceKey{0};
     if (!search_.is_greedy()) {
       observer.ahead = ahead_;
-      observer.window = options_->ef_l1;
+      observer.window = dials_->ef_l1;
       limit = reach_.Limit(index_->kernels, scratch_->beam);
     }
     if (!search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit)) return;
@@ -78,21 +78,20 @@ class UpperWalk {
     if (layer >= 2) return search_.OpenGreedy(view, query_, entry, *scratch_, observer);
     // A pool keeps what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `reach` ends the walk, efSearchL0 is
     // for the hardest queries alone, and a beam of that width would cost every query a tenth of its time.
-    std::uint32_t width = options_->ef_l1;
-    if (options_->walk != Walk::kBeams) {
-      const auto ef_l0 = static_cast<std::uint32_t>(options_->ef_l0);
-      width = std::max(width, options_->reach > 0 ? std::min(ef_l0, std::max(kKeptWithReach, options_->k)) : ef_l0);
+    std::uint32_t width = dials_->ef_l1;
+    if (dials_->walk != Walk::kBeams) {
+      width = std::max(width, dials_->reach.has_value() ? std::min(dials_->ef_l0, std::max(kKeptWithReach, dials_->k)) : dials_->ef_l0);
     }
-    if (options_->walk == Walk::kGated) width = std::max({width, options_->k, static_cast<std::uint32_t>(options_->cells)});
+    if (dials_->walk == Walk::kGated) width = std::max({width, dials_->k, dials_->cells});
     // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of
     // hubs.
-    reach_ = options_->walk == Walk::kPool ? Reach{options_->reach, std::max(options_->k, options_->ef_l1)} : Reach{};
-    search_.OpenBeam(view, query_, entry, width, options_->ef_l1, *scratch_, observer);
+    reach_ = dials_->walk == Walk::kPool ? Reach{dials_->reach, std::max(dials_->k, dials_->ef_l1)} : Reach{};
+    search_.OpenBeam(view, query_, entry, width, dials_->ef_l1, *scratch_, observer);
   }
 
   const PlacedIndex* index_ = nullptr;
   const std::byte* query_ = nullptr;
-  const SearchOptions* options_ = nullptr;
+  const Dials* dials_ = nullptr;
   LayerScratch* scratch_ = nullptr;
   WalkCounterType* counters_ = nullptr;
   Ahead* ahead_ = nullptr;
@@ -104,10 +103,10 @@ class UpperWalk {
 
 /// The whole of it, or what L1 has found when the budget is spent. Errors: those of `stop`.
 template <typename WalkCounterType, typename Ahead>
-absl::Status SearchUpperLayers(const PlacedIndex& index, const std::byte* query, const SearchOptions& options, LayerScratch& scratch,
+absl::Status SearchUpperLayers(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch,
                                WalkCounterType& counters, Ahead& ahead, StopCheck& stop) {
   UpperWalk<WalkCounterType, Ahead> walk;
-  walk.Open(index, query, options, scratch, counters, ahead);
+  walk.Open(index, query, dials, scratch, counters, ahead);
   while (!walk.Done()) {
     walk.Step();
     HMANN_RETURN_IF_ERROR(stop.Step());

@@ -61,7 +61,7 @@ class Checker {
         const auto affordable = std::max(kFewestQueries, static_cast<std::uint64_t>(most_us / tried.predicted.mean_us));
         if (options_.progress) options_.progress();
         const std::uint64_t first = samples[i].size() * count;
-        HMANN_ASSIGN_OR_RETURN(Sample sample, measure_(tried.options, first, std::min(count, affordable)));
+        HMANN_ASSIGN_OR_RETURN(Sample sample, measure_(tried.dials, first, std::min(count, affordable)));
         samples[i].push_back(std::move(sample));
       }
     }
@@ -117,7 +117,7 @@ class Checker {
       if (tried.measured.queries > 0) continue;
       const double measured = check_.measured[i].mean_us;
       work.push_back(std::abs(tried.predicted.mean_us / measured - 1));
-      paper.push_back(std::abs(tuned_.paper.PredictUs(tried.options) / measured - 1));
+      paper.push_back(std::abs(tuned_.paper.PredictUs(tried.dials) / measured - 1));
       steady.push_back(SteadyError(i));
       const std::vector<Sample>& rounds = samples_[i];
       if (steady.back() >= SteadyError(check_.worst) || steady.size() == 1) {

@@ -8,7 +8,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::array<Walk, 4> kWalks = {Walk::kDefault, Walk::kBeams, Walk::kPool, Walk::kGated};
+constexpr std::array<Walk, kWalks> kEveryWalk = {Walk::kBeams, Walk::kPool, Walk::kGated};
 
 std::size_t Number(Walk walk) { return static_cast<std::size_t>(walk); }
 
@@ -30,16 +30,17 @@ std::size_t PlaceOf(std::uint64_t Counters::*value) {
 }
 
 /// What the busiest thread of a query has of the beams in L0.
-double BusiestShare(const SearchOptions& resolved) {
-  if (resolved.walk != Walk::kBeams || resolved.query_threads <= 1) return 1;
-  const double beams = std::max(1.0, static_cast<double>(resolved.ef_l1));
-  return std::ceil(beams / resolved.query_threads) / beams;
+double BusiestShare(const Dials& dials) {
+  if (dials.walk != Walk::kBeams || dials.query_threads <= 1) return 1;
+  const double beams = std::max(1.0, static_cast<double>(dials.ef_l1));
+  return std::ceil(beams / dials.query_threads) / beams;
 }
 
 /// A setting as a point of what its time depends on.
-Surface::Point TimePoint(const SearchOptions& resolved) {
-  Surface::Point point = DialPoint(resolved);
-  point.push_back(4 * std::log2(resolved.query_threads));
+Surface::Point TimePoint(const Dials& dials) {
+  Surface::Point point = DialPoint(dials);
+  point.push_back(4 * std::log2(dials.query_threads));
+  point.push_back(dials.prefetch == Prefetch::kRound ? 0 : 4);
   return point;
 }
 
@@ -51,23 +52,23 @@ double RecallLogit(double recall, double answers) {
   return std::log(share / (1 - share));
 }
 
-double PaperModel::Beams(const SearchOptions& resolved) {
-  if (resolved.walk != Walk::kBeams) return 1;
-  return std::ceil(static_cast<double>(resolved.ef_l1) / resolved.query_threads);
+double PaperModel::Beams(const Dials& dials) {
+  if (dials.walk != Walk::kBeams) return 1;
+  return std::ceil(static_cast<double>(dials.ef_l1) / dials.query_threads);
 }
 
 PaperModel PaperModel::Fit(std::span<const Observation> observations, const CostPriors& priors) {
   PaperModel model;
-  for (const Walk walk : kWalks) {
+  for (const Walk walk : kEveryWalk) {
     PerWalk& fitted = model.walks_[Number(walk)];
     std::vector<double> rows, ones;
     double c1 = 0, c0 = 0, n1 = 0, n0 = 0;
     for (const Observation& observation : observations) {
-      if (observation.options.walk != walk || observation.measured.mean_us <= 0) continue;
+      if (observation.dials.walk != walk || observation.measured.mean_us <= 0) continue;
       // Counters do not tell layers apart but by where the vector lay: what is computed in fast memory is L1's, the rest L0's.
       const double above = Mean(observation.measured, &Counters::distances_fast),
                    below = Mean(observation.measured, &Counters::distances_slow);
-      SearchOptions alone = observation.options;
+      Dials alone = observation.dials;
       alone.query_threads = 1;
       c1 += above / std::max(1.0, static_cast<double>(alone.ef_l1));
       ++n1;
@@ -83,7 +84,7 @@ PaperModel PaperModel::Fit(std::span<const Observation> observations, const Cost
     fitted.slow_us = priors.slow_distance_ns.value_or(0) / 1000;
     if (priors.fast_distance_ns.has_value() && priors.slow_distance_ns.has_value()) continue;
     for (const Observation& observation : observations) {
-      const SearchOptions& dials = observation.options;
+      const Dials& dials = observation.dials;
       if (dials.walk != walk || observation.measured.mean_us <= 0) continue;
       rows.push_back(dials.ef_l1 * fitted.c1 / observation.measured.mean_us);
       rows.push_back(Beams(dials) * static_cast<double>(dials.ef_l0) * fitted.c0 / observation.measured.mean_us);
@@ -96,9 +97,9 @@ PaperModel PaperModel::Fit(std::span<const Observation> observations, const Cost
   return model;
 }
 
-double PaperModel::PredictUs(const SearchOptions& resolved) const {
-  const PerWalk& walk = walks_[Number(resolved.walk)];
-  return resolved.ef_l1 * walk.c1 * walk.fast_us + Beams(resolved) * static_cast<double>(resolved.ef_l0) * walk.c0 * walk.slow_us;
+double PaperModel::PredictUs(const Dials& dials) const {
+  const PerWalk& walk = walks_[Number(dials.walk)];
+  return dials.ef_l1 * walk.c1 * walk.fast_us + Beams(dials) * static_cast<double>(dials.ef_l0) * walk.c0 * walk.slow_us;
 }
 
 const std::array<const char*, WorkModel::kKinds>& WorkModel::KindNames() {
@@ -108,18 +109,17 @@ const std::array<const char*, WorkModel::kKinds>& WorkModel::KindNames() {
   return kNames;
 }
 
-WorkModel::Work WorkModel::WorkOf(const SearchOptions& resolved, std::span<const double> counts) {
+WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> counts) {
   static const std::size_t kFast = PlaceOf(&Counters::distances_fast), kSlow = PlaceOf(&Counters::distances_slow),
                            kSketches = PlaceOf(&Counters::sketches), kL1 = PlaceOf(&Counters::expanded_l1),
                            kL0 = PlaceOf(&Counters::expanded_l0), kTouches = PlaceOf(&Counters::slow_touches),
                            kRounds = PlaceOf(&Counters::rounds), kBytes = PlaceOf(&Counters::slow_bytes),
                            kReads = PlaceOf(&Counters::io_reads);
-  const double share = BusiestShare(resolved);
+  const double share = BusiestShare(dials);
   // An entry of a sorted beam moves half of the beam on average; a beam that is never full moves less.
-  const double width = resolved.walk == Walk::kBeams ? static_cast<double>(resolved.k + resolved.ef_l0)
-                                                     : static_cast<double>(std::max<std::int64_t>(resolved.ef_l0, resolved.k));
-  const double moves =
-      (counts[kL1] * static_cast<double>(std::max<std::int64_t>(resolved.ef_l1, resolved.ef_l0)) + share * counts[kL0] * width) / 1000;
+  const double width =
+      dials.walk == Walk::kBeams ? static_cast<double>(dials.k) + dials.ef_l0 : static_cast<double>(std::max(dials.ef_l0, dials.k));
+  const double moves = (counts[kL1] * static_cast<double>(std::max(dials.ef_l1, dials.ef_l0)) + share * counts[kL0] * width) / 1000;
   return {1,
           counts[kFast],
           counts[kSlow] * share,
@@ -131,28 +131,28 @@ WorkModel::Work WorkModel::WorkOf(const SearchOptions& resolved, std::span<const
           counts[kBytes] / 1024 * share,
           counts[kReads] * share,
           moves,
-          static_cast<double>(std::max<std::int64_t>(resolved.cells, 0)),
-          resolved.query_threads > 1 ? 1.0 : 0.0};
+          static_cast<double>(dials.cells),
+          dials.query_threads > 1 ? 1.0 : 0.0};
 }
 
-double WorkModel::Price(const SearchOptions& resolved, std::span<const double> counts) const {
+double WorkModel::Price(const Dials& dials, std::span<const double> counts) const {
   static const std::size_t kBytes = PlaceOf(&Counters::slow_bytes);
-  const Work work = WorkOf(resolved, counts);
-  const auto& prices = prices_[Number(resolved.walk)];
+  const Work work = WorkOf(dials, counts);
+  const auto& prices = prices_[Number(dials.walk)];
   double ns = 0;
   for (std::size_t i = 0; i < kKinds; ++i) ns += work[i] * prices[i];
   if (bandwidth_gb_per_s_ > 0) ns = std::max(ns, counts[kBytes] / bandwidth_gb_per_s_);
   return ns / 1000;
 }
 
-double WorkModel::PriceUs(const Observation& observation) const { return Price(observation.options, MeanCounts(observation.measured)); }
+double WorkModel::PriceUs(const Observation& observation) const { return Price(observation.dials, MeanCounts(observation.measured)); }
 
 void WorkModel::FitPrices(std::span<const Observation> observations, const CostPriors& priors, Walk walk) {
   std::vector<double> rows, ones;
   for (const Observation& observation : observations) {
     const Measurement& measured = observation.measured;
-    if (observation.options.walk != walk || measured.mean_us <= 0) continue;
-    const Work work = WorkOf(observation.options, MeanCounts(measured));
+    if (observation.dials.walk != walk || measured.mean_us <= 0) continue;
+    const Work work = WorkOf(observation.dials, MeanCounts(measured));
     for (const double value : work) rows.push_back(value / (1000 * measured.mean_us));
     ones.push_back(1);
   }
@@ -173,14 +173,14 @@ void WorkModel::FitFamily(std::span<const Observation> observations, std::size_t
   std::vector<double> recall, rest;
   std::vector<std::vector<double>> logs(CounterNames().size());
   for (const Observation& observation : observations) {
-    if (DialFamily(observation.options) != family || observation.measured.mean_us <= 0) continue;
+    if (DialFamily(observation.dials) != family || observation.measured.mean_us <= 0) continue;
     const Measurement& measured = observation.measured;
-    points.push_back(DialPoint(observation.options));
-    time_points.push_back(TimePoint(observation.options));
-    recall.push_back(RecallLogit(measured.recall, static_cast<double>(measured.queries) * observation.options.k));
+    points.push_back(DialPoint(observation.dials));
+    time_points.push_back(TimePoint(observation.dials));
+    recall.push_back(RecallLogit(measured.recall, static_cast<double>(measured.queries) * observation.dials.k));
     const std::vector<double> counts = MeanCounts(measured);
     for (std::size_t i = 0; i < counts.size(); ++i) logs[i].push_back(std::log1p(counts[i]));
-    rest.push_back(std::log(measured.mean_us / std::max(Price(observation.options, counts), 1e-6)));
+    rest.push_back(std::log(measured.mean_us / std::max(Price(observation.dials, counts), 1e-6)));
   }
   if (points.empty()) return;
   Family fitted;
@@ -195,22 +195,22 @@ void WorkModel::FitFamily(std::span<const Observation> observations, std::size_t
 WorkModel WorkModel::Fit(std::span<const Observation> observations, const CostPriors& priors) {
   WorkModel model;
   model.bandwidth_gb_per_s_ = priors.bandwidth_gb_per_s.value_or(0);
-  for (const Walk walk : kWalks) model.FitPrices(observations, priors, walk);
+  for (const Walk walk : kEveryWalk) model.FitPrices(observations, priors, walk);
   for (std::size_t family = 0; family < kDialFamilies; ++family) model.FitFamily(observations, family);
   return model;
 }
 
-std::vector<double> WorkModel::CountsOf(const SearchOptions& resolved) const {
-  const Surface::Point point = DialPoint(resolved);
+std::vector<double> WorkModel::CountsOf(const Dials& dials) const {
+  const Surface::Point point = DialPoint(dials);
   std::vector<double> counts;
-  for (const Surface& surface : families_[DialFamily(resolved)]->counts) counts.push_back(std::max(0.0, std::expm1(surface.At(point))));
+  for (const Surface& surface : families_[DialFamily(dials)]->counts) counts.push_back(std::max(0.0, std::expm1(surface.At(point))));
   return counts;
 }
 
-Prediction WorkModel::Predict(const SearchOptions& resolved) const {
-  const Family& family = *families_[DialFamily(resolved)];
-  const double priced = Price(resolved, CountsOf(resolved));
-  return {priced * std::exp(family.rest.At(TimePoint(resolved))), 1 / (1 + std::exp(-family.recall.At(DialPoint(resolved))))};
+Prediction WorkModel::Predict(const Dials& dials) const {
+  const Family& family = *families_[DialFamily(dials)];
+  const double priced = Price(dials, CountsOf(dials));
+  return {priced * std::exp(family.rest.At(TimePoint(dials))), 1 / (1 + std::exp(-family.recall.At(DialPoint(dials))))};
 }
 
 }  // namespace hmann

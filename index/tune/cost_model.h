@@ -33,7 +33,8 @@
 #include <span>
 #include <vector>
 
-#include "index/search/options.h"
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
 #include "index/tune/dial_grid.h"
 #include "index/tune/surface.h"
 
@@ -51,7 +52,7 @@ struct Measurement {
 };
 
 struct Observation {
-  SearchOptions options;  ///< resolved
+  Dials dials;
   Measurement measured;
 };
 
@@ -69,15 +70,15 @@ class PaperModel {
  public:
   /// Observations of one index and placement.
   static PaperModel Fit(std::span<const Observation> observations, const CostPriors& priors = {});
-  double PredictUs(const SearchOptions& resolved) const;
+  double PredictUs(const Dials& dials) const;
 
  private:
   struct PerWalk {
     double c1 = 0, c0 = 0;            ///< distances per unit of beam
     double fast_us = 0, slow_us = 0;  ///< one distance
   };
-  static double Beams(const SearchOptions& resolved);
-  std::array<PerWalk, 4> walks_;  ///< by Walk
+  static double Beams(const Dials& dials);
+  std::array<PerWalk, kWalks> walks_;  ///< by Walk
 };
 
 /// Recall and time of a setting, predicted.
@@ -93,14 +94,14 @@ class WorkModel {
   static WorkModel Fit(std::span<const Observation> observations, const CostPriors& priors = {});
 
   /// Whether the setting's family was observed.
-  bool Knows(const SearchOptions& resolved) const { return families_[DialFamily(resolved)].has_value(); }
-  Prediction Predict(const SearchOptions& resolved) const;
+  bool Knows(const Dials& dials) const { return families_[DialFamily(dials)].has_value(); }
+  Prediction Predict(const Dials& dials) const;
   /// The priced work of a setting whose work was counted, us.
   double PriceUs(const Observation& observation) const;
 
   /// Of the family, what leaving one setting out says of the others: standard deviation of log(time) and of logit(recall).
-  double TimeError(const SearchOptions& resolved) const { return families_[DialFamily(resolved)]->time_error; }
-  double RecallError(const SearchOptions& resolved) const { return families_[DialFamily(resolved)]->recall_error; }
+  double TimeError(const Dials& dials) const { return families_[DialFamily(dials)]->time_error; }
+  double RecallError(const Dials& dials) const { return families_[DialFamily(dials)]->recall_error; }
 
   /// The kinds of work that are priced, and their prices.
   static constexpr std::size_t kKinds = 13;
@@ -115,13 +116,13 @@ class WorkModel {
     Surface rest;                 ///< log(measured / priced), over the dials and query_threads
     double time_error = 0, recall_error = 0;
   };
-  static Work WorkOf(const SearchOptions& resolved, std::span<const double> counts);
-  double Price(const SearchOptions& resolved, std::span<const double> counts) const;
-  std::vector<double> CountsOf(const SearchOptions& resolved) const;
+  static Work WorkOf(const Dials& dials, std::span<const double> counts);
+  double Price(const Dials& dials, std::span<const double> counts) const;
+  std::vector<double> CountsOf(const Dials& dials) const;
   void FitPrices(std::span<const Observation> observations, const CostPriors& priors, Walk walk);
   void FitFamily(std::span<const Observation> observations, std::size_t family);
 
-  std::array<Work, 4> prices_{};  ///< ns, by Walk
+  std::array<Work, kWalks> prices_{};  ///< ns, by Walk
   double bandwidth_gb_per_s_ = 0;
   std::array<std::optional<Family>, kDialFamilies> families_;
 };

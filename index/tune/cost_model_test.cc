@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "index/dials/dial_table.h"
 #include "index/tune/least_squares.h"
 #include "index/tune/surface.h"
 #include "index/tune/synthetic_index.h"
@@ -70,9 +71,13 @@ TEST(Surface, TakesOnePointAndCoordinatesThatDoNotVary) {
 /// Times made by Equation 3.1.
 TEST(PaperModel, FindsItsOwnNumbers) {
   std::vector<Observation> observations;
-  const auto make = [](std::uint32_t ef_l1, std::int64_t ef_l0, std::uint32_t threads) {
+  const auto make = [](std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t threads) {
     Observation one;
-    one.options = {.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kBeams, .query_threads = threads};
+    one.dials.k = 10;
+    one.dials.walk = Walk::kBeams;
+    one.dials.ef_l1 = ef_l1;
+    one.dials.ef_l0 = ef_l0;
+    one.dials.query_threads = threads;
     one.measured.queries = one.measured.counted = 10;
     one.measured.counters.distances_fast = 10 * 20 * ef_l1;
     one.measured.counters.distances_slow = 10 * 8 * ef_l1 * static_cast<std::uint64_t>(ef_l0);
@@ -80,17 +85,17 @@ TEST(PaperModel, FindsItsOwnNumbers) {
     return one;
   };
   for (const std::uint32_t ef_l1 : {8u, 32u, 100u}) {
-    for (const std::int64_t ef_l0 : {1, 2, 6}) observations.push_back(make(ef_l1, ef_l0, 1 + ef_l1 % 3));
+    for (const std::uint32_t ef_l0 : {1u, 2u, 6u}) observations.push_back(make(ef_l1, ef_l0, 1 + ef_l1 % 3));
   }
   const Observation unseen = make(57, 4, 4);
-  EXPECT_NEAR(PaperModel::Fit(observations).PredictUs(unseen.options), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
+  EXPECT_NEAR(PaperModel::Fit(observations).PredictUs(unseen.dials), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
   CostPriors measured;
   measured.fast_distance_ns = 183;
   measured.slow_distance_ns = 421;
-  EXPECT_NEAR(PaperModel::Fit(observations, measured).PredictUs(unseen.options), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
+  EXPECT_NEAR(PaperModel::Fit(observations, measured).PredictUs(unseen.dials), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
 }
 
-std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<SearchOptions>& grid, std::size_t of_each_family) {
+std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<Dials>& grid, std::size_t of_each_family) {
   std::vector<Observation> observations;
   for (std::size_t family = 0; family < kDialFamilies; ++family) {
     for (const std::size_t i : CoverFamily(grid, family, of_each_family)) {
@@ -103,10 +108,10 @@ std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<
 TEST(WorkModel, PredictsSettingsThatWereNotRun) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<SearchOptions> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 2});
+  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 2});
   const WorkModel model = WorkModel::Fit(Observe(index, grid, 20));
   std::vector<double> errors;
-  for (const SearchOptions& dials : grid) {
+  for (const Dials& dials : grid) {
     ASSERT_TRUE(model.Knows(dials));
     const Prediction predicted = model.Predict(dials);
     errors.push_back(std::abs(predicted.mean_us / index.MeanUs(dials) - 1));
@@ -120,7 +125,7 @@ TEST(WorkModel, PredictsSettingsThatWereNotRun) {
 TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<SearchOptions> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
+  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
   CostPriors priors;
   priors.slow_distance_ns = 25;  // distances and touches are as many: the sum alone is known
   priors.touch_ns = index.slow_touch_ns;
@@ -132,7 +137,7 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
 TEST(WorkModel, TakesNoLessThanTheBandwidthAllows) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<SearchOptions> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
+  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
   CostPriors priors;
   priors.bandwidth_gb_per_s = 1e-3;
   const std::vector<Observation> observations = Observe(index, grid, 10);

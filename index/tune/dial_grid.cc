@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
-#include <string>
-#include <tuple>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "index/dials/dial_table.h"
 
 namespace hmann {
 namespace {
@@ -44,7 +44,7 @@ class Grid {
   }
 
   void ReachingGated() {
-    const auto add = [this](std::int64_t ef_l0, double step) {
+    const auto add = [this](std::uint32_t ef_l0, double step) {
       for (const float reach : Reaches(step)) {
         for (const std::uint32_t width : {4u, 8u, 16u}) {
           for (const std::uint32_t ef_l1 : {2u, 16u}) {
@@ -56,14 +56,14 @@ class Grid {
     add(Cap(), kFineReach);
     // A pool of estimates is worth keeping short: a tenth of the time at equal recall on 1M SIFT vectors.
     for (const double of_least : {2.5, 4.0, 7.0, 12.0}) {
-      const std::int64_t ef_l0 = std::lround(of_least * Least());
+      const auto ef_l0 = static_cast<std::uint32_t>(std::lround(of_least * Least()));
       if (ef_l0 < Cap()) add(ef_l0, 2 * kFineReach - 1);
     }
   }
 
   void Beams() {
     for (const std::uint32_t ef_l1 : Geometric(8, 64 + 8 * Most() / 16, 1.5)) {
-      for (const std::int64_t ef_l0 : {1, 2, 4}) {
+      for (const std::uint32_t ef_l0 : {1u, 2u, 4u}) {
         for (std::uint32_t threads = 1; threads <= options_.most_query_threads; threads *= 2) {
           Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kBeams, .query_threads = threads});
         }
@@ -74,7 +74,7 @@ class Grid {
   void Gated() {
     for (const std::uint32_t width : {4u, 8u, 16u}) {
       for (const std::uint32_t ef_l1 : {2u, 16u}) {
-        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) AddGated(ef_l1, ef_l0, 0, width, -1);
+        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) AddGated(ef_l1, ef_l0, 0, width, std::nullopt);
       }
     }
   }
@@ -98,14 +98,27 @@ class Grid {
     }
   }
 
-  std::vector<SearchOptions> Take() { return std::move(settings_); }
+  /// Every third of the settings so far, with each other way of prefetching that can be of use there.
+  void Prefetching() {
+    const std::vector<Dials> so_far = settings_;
+    for (std::size_t i = 0; i < so_far.size(); i += 3) {
+      for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kHelper}) {
+        if (prefetch == Prefetch::kHelper && (!options_.context.has_helpers || options_.context.block_tier)) continue;
+        Dials dials = so_far[i];
+        dials.prefetch = prefetch;
+        Keep(dials);
+      }
+    }
+  }
+
+  std::vector<Dials> Take() { return std::move(settings_); }
 
  private:
   double Least() const { return options_.k == 1 ? 4 : options_.k; }
   double Most() const { return std::max(1000.0, 10.0 * options_.k); }
 
   /// Wide enough for `reach` to have the last word.
-  std::int64_t Cap() const { return static_cast<std::int64_t>(Most()); }
+  std::uint32_t Cap() const { return static_cast<std::uint32_t>(Most()); }
   static constexpr double kFineReach = 1.12;
   static std::vector<float> Reaches(double step) {
     std::vector<float> reaches;
@@ -113,23 +126,27 @@ class Grid {
     return reaches;
   }
 
-  void AddGated(std::uint32_t ef_l1, std::int64_t ef_l0, std::int64_t cells, std::uint32_t width, float stop) {
+  void AddGated(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells, std::uint32_t width, std::optional<float> stop) {
     Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = cells, .width = width, .stop = stop});
   }
 
-  void Add(SearchOptions dials) {
-    dials.k = options_.k;
-    const SearchOptions setting = dials.Resolved(options_.context);
-    // Resolved may have turned to another walk where the asked for one cannot fill k.
-    if (setting.walk != dials.walk || !setting.Validate(options_.context.n).ok()) return;
-    const auto key = std::tuple(setting.walk, setting.ef_l1, setting.ef_l0, setting.cells, setting.width, setting.stop, setting.reach,
-                                setting.query_threads);
-    if (seen_.insert(key).second) settings_.push_back(setting);
+  void Add(SearchOptions options) {
+    options.k = options_.k;
+    const absl::StatusOr<Dials> dials = options.Resolve(options_.context);
+    // Resolve may have turned to another walk where the asked for one cannot fill k.
+    if (dials.ok() && dials->walk == options.walk) Keep(*dials);
   }
 
+  void Keep(const Dials& dials) {
+    Key key;
+    for (const Dial& dial : DialTable()) key.push_back(Running(dial, dials));
+    if (seen_.insert(std::move(key)).second) settings_.push_back(dials);
+  }
+
+  using Key = std::vector<std::optional<double>>;
   const DialGridOptions& options_;
-  std::vector<SearchOptions> settings_;
-  std::set<std::tuple<Walk, std::uint32_t, std::int64_t, std::int64_t, std::uint32_t, float, float, std::uint32_t>> seen_;
+  std::vector<Dials> settings_;
+  std::set<Key> seen_;
 };
 
 double SquaredDistance(const Surface::Point& a, const Surface::Point& b) {
@@ -140,7 +157,7 @@ double SquaredDistance(const Surface::Point& a, const Surface::Point& b) {
 
 }  // namespace
 
-std::vector<SearchOptions> DialGrid(const DialGridOptions& options) {
+std::vector<Dials> DialGrid(const DialGridOptions& options) {
   Grid grid(options);
   grid.Pool();
   if (options.context.has_ratios) grid.Reaching();
@@ -148,56 +165,45 @@ std::vector<SearchOptions> DialGrid(const DialGridOptions& options) {
   if (options.context.has_sketches) grid.Gated();
   if (options.context.has_sketches && options.context.has_ratios) grid.ReachingGated();
   if (options.context.has_cells) grid.Cells();
+  if (options.context.far || options.context.block_tier) grid.Prefetching();
   return grid.Take();
 }
 
-std::size_t DialFamily(const SearchOptions& resolved) {
-  switch (resolved.walk) {
+std::size_t DialFamily(const Dials& dials) {
+  switch (dials.walk) {
     case Walk::kBeams:
-      return resolved.query_threads > 1 ? kThreadedFamily : 1;
+      return dials.query_threads > 1 ? kThreadedFamily : 1;
     case Walk::kGated:
-      if (resolved.ef_l0 == 0) return 2;
-      if (resolved.reach > 0) return 8;
-      if (resolved.cells > 0) return 3;
-      return resolved.stop < 0 ? 4 : 5;
+      if (dials.ef_l0 == 0) return 2;
+      if (dials.reach.has_value()) return 8;
+      if (dials.cells > 0) return 3;
+      return dials.stop.has_value() ? 5 : 4;
     default:
-      return resolved.reach > 0 ? 7 : 0;
+      return dials.reach.has_value() ? 7 : 0;
   }
 }
 
-Surface::Point DialPoint(const SearchOptions& resolved) {
+Surface::Point DialPoint(const Dials& dials) {
   const auto log = [](double value) { return std::log2(value); };
-  Surface::Point point = {log(1.0 + resolved.ef_l1), log(1.0 + static_cast<double>(resolved.ef_l0))};
-  if (resolved.reach > 0) point.push_back(log(static_cast<double>(resolved.reach) - 1));
-  point.push_back(log(resolved.width));
-  if (resolved.walk != Walk::kGated) return point;
-  point.push_back(log(1.0 + static_cast<double>(resolved.cells)));
-  point.push_back(2 * std::max(resolved.stop, 0.0f));
+  Surface::Point point = {log(1.0 + dials.ef_l1), log(1.0 + static_cast<double>(dials.ef_l0))};
+  if (dials.reach.has_value()) point.push_back(log(static_cast<double>(*dials.reach) - 1));
+  point.push_back(log(dials.width));
+  if (dials.walk != Walk::kGated) return point;
+  point.push_back(log(1.0 + static_cast<double>(dials.cells)));
+  point.push_back(2 * dials.stop.value_or(0));
   return point;
 }
 
-std::string DescribeDials(const SearchOptions& resolved) {
-  const absl::string_view walk(Name(resolved.walk).data(), Name(resolved.walk).size());
-  std::string text = absl::StrCat(walk, " ef_l1 ", resolved.ef_l1, " ef_l0 ", resolved.ef_l0);
-  if (resolved.walk == Walk::kGated) {
-    absl::StrAppend(&text, " cells ", resolved.cells);
-    if (resolved.stop >= 0) absl::StrAppend(&text, " stop ", resolved.stop);
-  }
-  if (resolved.width > 1) absl::StrAppend(&text, " width ", resolved.width);
-  if (resolved.reach > 0) absl::StrAppend(&text, " reach ", resolved.reach);
-  if (resolved.query_threads > 1) absl::StrAppend(&text, " query_threads ", resolved.query_threads);
-  return text;
-}
-
-std::vector<std::size_t> CoverFamily(const std::vector<SearchOptions>& grid, std::size_t family, std::size_t most) {
+std::vector<std::size_t> CoverFamily(const std::vector<Dials>& grid, std::size_t family, std::size_t most) {
   std::vector<std::size_t> members;
   std::vector<Surface::Point> points;
   for (std::size_t i = 0; i < grid.size(); ++i) {
     if (DialFamily(grid[i]) != family) continue;
     members.push_back(i);
     points.push_back(DialPoint(grid[i]));
-    // Thread counts are to be tried as well, so that they are a coordinate here.
+    // Thread counts and prefetching are to be tried as well, so that they are coordinates here.
     points.back().push_back(std::log2(grid[i].query_threads));
+    points.back().push_back(static_cast<double>(grid[i].prefetch));
   }
   if (members.empty() || most == 0) return {};
   Surface::Point middle(points[0].size(), 0);

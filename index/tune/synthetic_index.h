@@ -21,29 +21,29 @@ struct SyntheticIndex {
   static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_sketches = true, .has_cells = true}; }
 
   /// Of L0: what `reach` lets a query of middling hardness keep, where it is set.
-  static double WidthInL0(const SearchOptions& dials) {
-    return dials.reach > 0 ? 600 * (static_cast<double>(dials.reach) - 1) : static_cast<double>(dials.ef_l0);
+  static double WidthInL0(const Dials& dials) {
+    return dials.reach.has_value() ? 600 * (static_cast<double>(*dials.reach) - 1) : static_cast<double>(dials.ef_l0);
   }
 
-  static double Logit(const SearchOptions& dials) {
+  static double Logit(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
     double reach = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
     if (dials.walk == Walk::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
     if (dials.walk == Walk::kGated) {
       reach = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.cells)) + 0.1 * std::log(dials.ef_l1);
-      if (dials.stop >= 0) reach += 0.8 * std::log(dials.stop / 2) + 0.4;
+      if (dials.stop.has_value()) reach += 0.8 * std::log(*dials.stop / 2) + 0.4;
     }
     return 1.5 * reach - 3;
   }
 
-  static Counters Work(const SearchOptions& dials) {
+  static Counters Work(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
     const auto ef_l1 = static_cast<double>(dials.ef_l1);
     double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, sketches = 0, rounds = ef_l0 + 5;
     if (dials.walk == Walk::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
     if (dials.walk == Walk::kGated) {
       sketches = 20 * ef_l0 + 8 * static_cast<double>(dials.cells);
-      slow = (ef_l0 + 4) * (dials.stop >= 0 ? std::min(1.0, dials.stop / 2.5) : 1) + 2;
+      slow = (ef_l0 + 4) * (dials.stop.has_value() ? std::min(1.0, *dials.stop / 2.5) : 1) + 2;
       rounds = slow / dials.width + 1;
     }
     Counters counters;
@@ -60,7 +60,7 @@ struct SyntheticIndex {
   }
 
   /// Without noise.
-  double MeanUs(const SearchOptions& dials) const {
+  double MeanUs(const Dials& dials) const {
     const Counters work = Work(dials);
     const double share = dials.walk == Walk::kBeams ? 1.0 / dials.query_threads : 1;
     const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
@@ -70,19 +70,19 @@ struct SyntheticIndex {
     return ns / 1000;
   }
 
-  double RecallOf(const SearchOptions& dials, std::uint64_t query) const {
+  double RecallOf(const Dials& dials, std::uint64_t query) const {
     const double hardness = 3 * (RandomUnit(11, query) - 0.5);
     return best_recall / (1 + std::exp(-Logit(dials) - hardness));
   }
 
-  double MeanRecall(const SearchOptions& dials) const {
+  double MeanRecall(const Dials& dials) const {
     double sum = 0;
     for (std::uint64_t query = 0; query < queries; ++query) sum += RecallOf(dials, query) / static_cast<double>(queries);
     return sum;
   }
 
   Measure AsMeasure() const {
-    return [this](const SearchOptions& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+    return [this](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
       Sample sample;
       for (std::uint64_t i = 0; i < count; ++i) sample.recalls.push_back(static_cast<float>(RecallOf(dials, (first + i) % queries)));
       sample.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));

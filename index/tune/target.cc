@@ -1,9 +1,15 @@
 #include "index/tune/target.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace hmann {
+
+Target TargetOf(const SearchOptions& options) {
+  const std::chrono::duration<double, std::micro> latency = options.latency.value_or(std::chrono::nanoseconds(0));
+  return {options.recall.value_or(0), latency.count()};
+}
 
 BestOffer ChooseOffer(std::span<const Offer> offers, const Target& target) {
   BestOffer best;

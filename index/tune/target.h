@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "index/dials/options.h"
+
 namespace hmann {
 
 /// What is wanted of a search instead of dials: a recall to reach, as fast as may be; or a mean time to keep, with the best recall that it
@@ -12,6 +14,9 @@ struct Target {
   double recall = 0;      ///< mean over queries, in (0, 1]; 0: none
   double latency_us = 0;  ///< mean of a query; 0: none
 };
+
+/// Of what a user says.
+Target TargetOf(const SearchOptions& options);
 
 /// So far may the lower bound of a mean recall lie below a target that the mean itself reaches. With a thousand learning queries or more
 /// it is the mean that decides; with a few, the bound. Half of what other queries of the same kind may miss the target by.

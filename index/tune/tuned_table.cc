@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -29,23 +30,24 @@ double Rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+/// What was measured and predicted, beside the dials.
+struct Figure {
+  const char* name;
+  double TunedSetting::*value;
+  double most;
+};
+constexpr Figure kFigures[] = {{"recall", &TunedSetting::recall, 1},
+                               {"recall_low", &TunedSetting::recall_low, 1},
+                               {"recall_p05", &TunedSetting::recall_p05, 1},
+                               {"mean_us", &TunedSetting::mean_us, 1e12},
+                               {"p95_us", &TunedSetting::p95_us, 1e12},
+                               {"p99_us", &TunedSetting::p99_us, 1e12},
+                               {"predicted_us", &TunedSetting::predicted_us, 1e12}};
+
 Json ToJson(const TunedSetting& setting) {
-  const SearchOptions& dials = setting.options;
-  return {{"walk", std::string(Name(dials.walk))},
-          {"ef_l1", dials.ef_l1},
-          {"ef_l0", dials.ef_l0},
-          {"cells", dials.cells},
-          {"width", dials.width},
-          {"stop", Rounded(static_cast<double>(dials.stop))},
-          {"reach", Rounded(static_cast<double>(dials.reach))},
-          {"query_threads", dials.query_threads},
-          {"recall", Rounded(setting.recall)},
-          {"recall_low", Rounded(setting.recall_low)},
-          {"recall_p05", Rounded(setting.recall_p05)},
-          {"mean_us", Rounded(setting.mean_us)},
-          {"p95_us", Rounded(setting.p95_us)},
-          {"p99_us", Rounded(setting.p99_us)},
-          {"predicted_us", Rounded(setting.predicted_us)}};
+  Json json = hmann::ToJson(setting.dials);
+  for (const Figure& figure : kFigures) json[figure.name] = Rounded(setting.*figure.value);
+  return json;
 }
 
 Json ToJson(const TunedEntry& entry) {
@@ -115,37 +117,23 @@ class Reader {
 TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint32_t k, std::uint64_t n, absl::Status& status) {
   TunedSetting setting;
   Reader reader(object, where, status);
-  std::string walk;
-  double stop = -1, reach = -1;
-  SearchOptions& dials = setting.options;
-  reader.Text("walk", walk);
-  reader.Whole("ef_l1", 1, kMaxEf, dials.ef_l1);
-  reader.Whole("ef_l0", 0, kMaxEf, dials.ef_l0);
-  reader.Whole("cells", -1, kMaxEf, dials.cells);
-  reader.Whole("width", 0, kMaxWidth, dials.width);
-  reader.Number("stop", -1, 1e6, stop);
-  reader.Number("reach", -1, 1e6, reach);
-  reader.Whole("query_threads", 1, 64, dials.query_threads);
-  reader.Number("recall", 0, 1, setting.recall);
-  reader.Number("recall_low", 0, 1, setting.recall_low);
-  reader.Number("recall_p05", 0, 1, setting.recall_p05);
-  reader.Number("mean_us", 0, 1e12, setting.mean_us);
-  reader.Number("p95_us", 0, 1e12, setting.p95_us);
-  reader.Number("p99_us", 0, 1e12, setting.p99_us);
-  reader.Number("predicted_us", 0, 1e12, setting.predicted_us);
-  dials.k = k;
-  dials.stop = static_cast<float>(stop);
-  dials.reach = static_cast<float>(reach);
+  for (const Figure& figure : kFigures) reader.Number(figure.name, 0, figure.most, setting.*figure.value);
   if (!status.ok()) return setting;
-  const absl::StatusOr<Walk> parsed = ParseWalk(walk);
-  if (parsed.ok() && *parsed != Walk::kDefault) {
-    dials.walk = *parsed;
-  } else {
-    reader.Wrong("walk", "beams, pool or gated", walk);
+  SearchOptions options{.k = k};
+  absl::Status valid = AskFromJson(object, &options);
+  if (valid.ok()) valid = options.Validate(n);
+  setting.dials.k = k;
+  setting.dials.walk = options.walk.value_or(setting.dials.walk);
+  for (const Dial& dial : DialTable()) {
+    const std::optional<double> value = dial.asked(options);
+    if (value.has_value()) dial.set(setting.dials, *value);
+    // Those that are in force only now and then may be absent; the others may not.
+    const bool needed = dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
+    if (needed && !value.has_value()) {
+      valid.Update(absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
+    }
   }
-  if (const absl::Status valid = dials.Validate(n); !valid.ok()) {
-    status.Update(absl::DataLossError(absl::StrCat(where, ": ", valid.message())));
-  }
+  if (!valid.ok()) status.Update(absl::DataLossError(absl::StrCat(where, ".", valid.message())));
   return setting;
 }
 

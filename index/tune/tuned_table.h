@@ -6,14 +6,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/search/options.h"
+#include "index/dials/dials.h"
 #include "index/tune/target.h"
 
 namespace hmann {
 
 /// A setting of the dials and what it did on the learning queries.
 struct TunedSetting {
-  SearchOptions options;  ///< resolved
+  Dials dials;
   double recall = 0, recall_low = 0, recall_p05 = 0;
   double mean_us = 0, p95_us = 0, p99_us = 0;
   double predicted_us = 0;  ///< mean, by the model

@@ -27,8 +27,14 @@ class TunedTableFile : public ::testing::Test {
         .placement = {"dram", slow, "none"}, .k = k, .queries = 500, .origin = "q.fbin", .cpu = "a CPU", .simd = "avx2", .settings = {}};
     for (const double recall : {0.9, 0.95, 0.99}) {
       TunedSetting setting;
-      setting.options = {
-          .k = k, .ef_l1 = 16, .ef_l0 = static_cast<std::int64_t>(k) + 5, .walk = Walk::kGated, .cells = 128, .width = 8, .stop = 1.5f};
+      setting.dials.k = k;
+      setting.dials.walk = Walk::kGated;
+      setting.dials.ef_l1 = 16;
+      setting.dials.ef_l0 = k + 5;
+      setting.dials.cells = 128;
+      setting.dials.width = 8;
+      setting.dials.stop = 1.5f;
+      setting.dials.reach = 1.1f;
       setting.recall = recall;
       setting.recall_low = recall - 0.001;
       setting.mean_us = 1000 * recall - 800;
@@ -65,11 +71,12 @@ TEST_F(TunedTableFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(entry->origin, "q.fbin");
   ASSERT_EQ(entry->settings.size(), 3u);
   const TunedSetting& setting = entry->settings[1];
-  EXPECT_EQ(setting.options.walk, Walk::kGated);
-  EXPECT_EQ(setting.options.k, 100u);
-  EXPECT_EQ(setting.options.ef_l0, 105);
-  EXPECT_EQ(setting.options.cells, 128);
-  EXPECT_EQ(setting.options.stop, 1.5f);
+  EXPECT_EQ(setting.dials.walk, Walk::kGated);
+  EXPECT_EQ(setting.dials.k, 100u);
+  EXPECT_EQ(setting.dials.ef_l0, 105u);
+  EXPECT_EQ(setting.dials.cells, 128u);
+  EXPECT_EQ(setting.dials, Entry("nvme", 100).settings[1].dials) << "every dial, to the bit";
+  EXPECT_EQ(setting.dials.stop, 1.5f);
   EXPECT_DOUBLE_EQ(setting.recall, 0.95);
   EXPECT_DOUBLE_EQ(setting.mean_us, 150);
 }
@@ -107,11 +114,11 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
                {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
                {"\"k\": 10,", "\"k\": \"ten\",", "entries[0].k: expected a number, found string"},
                {"\"k\": 10,", "\"k\": 2000,", "k: expected at most the 1000 vectors of the index, found 2000"},
-               {"\"walk\": \"gated\"", "\"walk\": \"default\"", "settings[0].walk: expected beams, pool or gated, found default"},
+               {"\"walk\": \"gated\"", "\"walk\": \"default\"", "settings[0].walk: expected beams, pool, gated, found 'default'"},
                {"\"recall\": 0.9,", "\"recall\": 7,", "settings[0].recall: expected a number from 0 to 1, found 7"},
-               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0].ef_l1: expected a number, found nothing"},
-               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0].ef_l1: expected a whole number, found 1.5"},
-               {"\"stop\": 1.5", "\"stop\": -0.5", "stop: expected 0 to 1e6"}};
+               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0].ef_l1: expected a dial of this walk, found nothing"},
+               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0].ef_l1: expected 1 to 1048576, found 1.5"},
+               {"\"stop\": 1.5", "\"stop\": -0.5", "settings[0].stop: expected 0 to 1000000, found -0.5"}};
   for (const auto& [from, to, message] : cases) {
     std::string wrong = good;
     const std::size_t place = wrong.find(from);

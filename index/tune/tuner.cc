@@ -35,10 +35,9 @@ double NormalBelow(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 class Tuner {
  public:
-  Tuner(const std::vector<SearchOptions>& grid, const Measure& measure, const TunerOptions& options)
+  Tuner(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options)
       : measure_(measure), options_(options), targets_(options.targets), rounds_(grid.size()) {
-    for (const SearchOptions& setting : grid)
-      result_.settings.push_back({.options = setting, .fate = Fate::kDropped, .predicted = {}, .measured = {}});
+    for (const Dials& dials : grid) result_.settings.push_back({.dials = dials, .fate = Fate::kDropped, .predicted = {}, .measured = {}});
     for (const double recall : kFollowed) targets_.push_back({.recall = recall});
     first_queries_ = std::min(options.first_queries, options.queries);
   }
@@ -62,8 +61,8 @@ class Tuner {
 
  private:
   std::vector<std::size_t> Seeds() const {
-    std::vector<SearchOptions> grid;
-    for (const TriedSetting& tried : result_.settings) grid.push_back(tried.options);
+    std::vector<Dials> grid;
+    for (const TriedSetting& tried : result_.settings) grid.push_back(tried.dials);
     std::vector<std::size_t> seeds;
     for (std::size_t family = 0; family < kDialFamilies; ++family) {
       const auto members = std::count_if(grid.begin(), grid.end(), [&](const auto& dials) { return DialFamily(dials) == family; });
@@ -101,17 +100,17 @@ class Tuner {
 
   absl::StatusOr<Sample> Run(std::size_t setting, std::uint64_t first, std::uint64_t count) const {
     if (options_.progress) options_.progress();
-    return measure_(result_.settings[setting].options, first, count);
+    return measure_(result_.settings[setting].dials, first, count);
   }
 
   void Predict() {
     std::vector<Observation> observations;
     for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0) observations.push_back({tried.options, tried.measured});
+      if (tried.measured.queries > 0) observations.push_back({tried.dials, tried.measured});
     }
     result_.model = WorkModel::Fit(observations, options_.priors);
     result_.paper = PaperModel::Fit(observations, options_.priors);
-    for (TriedSetting& tried : result_.settings) tried.predicted = result_.model.Predict(tried.options);
+    for (TriedSetting& tried : result_.settings) tried.predicted = result_.model.Predict(tried.dials);
   }
 
   /// Best time among what was run and reaches `recall`; best recall among what was run within `latency_us`.
@@ -132,9 +131,9 @@ class Tuner {
 
   /// Chance that a setting that was not run beats, for the target, all that were.
   double ChanceToWin(const TriedSetting& tried, const Target& target, double best) const {
-    const double answers = static_cast<double>(first_queries_) * tried.options.k;
-    const double time_error = std::max(result_.model.TimeError(tried.options), kLeastTimeError);
-    const double recall_error = std::max(result_.model.RecallError(tried.options), kLeastRecallError);
+    const double answers = static_cast<double>(first_queries_) * tried.dials.k;
+    const double time_error = std::max(result_.model.TimeError(tried.dials), kLeastTimeError);
+    const double recall_error = std::max(result_.model.RecallError(tried.dials), kLeastRecallError);
     const double time = target.latency_us > 0 ? target.latency_us : best;
     const double recall = target.latency_us > 0 ? best : target.recall;
     const double below = std::isfinite(time) ? NormalBelow(std::log(time / tried.predicted.mean_us) / time_error) : 1.0;
@@ -301,7 +300,7 @@ double RecallLowerBound(const Measurement& measured, double z) {
   return std::max(0.0, measured.recall - z * std::sqrt(variance / (n + 1)));
 }
 
-absl::StatusOr<Tuned> TuneDials(const std::vector<SearchOptions>& grid, const Measure& measure, const TunerOptions& options) {
+absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options) {
   if (options.queries == 0) return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
   if (grid.empty()) return absl::InvalidArgumentError("the grid of dials is empty");
   for (const Target& target : options.targets) {

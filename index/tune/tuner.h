@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/search/options.h"
+#include "index/dials/dials.h"
 #include "index/tune/cost_model.h"
 #include "index/tune/target.h"
 
@@ -21,8 +21,8 @@ struct Sample {
   std::uint64_t counted = 0;  ///< at least 1
 };
 
-/// Runs learning queries first, first + 1, ... (`count` of them, numbers modulo the size of the set) at a resolved setting.
-using Measure = std::function<absl::StatusOr<Sample>(const SearchOptions& setting, std::uint64_t first, std::uint64_t count)>;
+/// Runs learning queries first, first + 1, ... (`count` of them, numbers modulo the size of the set) at a setting.
+using Measure = std::function<absl::StatusOr<Sample>(const Dials& dials, std::uint64_t first, std::uint64_t count)>;
 
 /// Rounds of a setting as one: times are medians over them, recalls over all queries. Requires a round with a query.
 Measurement CombineSamples(const std::vector<Sample>& rounds);
@@ -46,7 +46,7 @@ enum class Fate : std::uint8_t {
 };
 
 struct TriedSetting {
-  SearchOptions options;
+  Dials dials;
   Fate fate = Fate::kDropped;
   Prediction predicted;  ///< by the last model
   Measurement measured;  ///< queries = 0: never run
@@ -79,6 +79,6 @@ double RecallLowerBound(const Measurement& measured, double z);
 /// is the median over rounds of a round's mean, a recall the mean over all queries seen.
 /// Besides `targets` the tuner follows recalls 0.8 to 0.995, so that `front` answers any target later.
 /// Errors: INVALID_ARGUMENT (no queries, an empty grid, a target out of range), and those of `measure`.
-absl::StatusOr<Tuned> TuneDials(const std::vector<SearchOptions>& grid, const Measure& measure, const TunerOptions& options);
+absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options);
 
 }  // namespace hmann

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "index/dials/dial_table.h"
 #include "index/tune/check_tuned.h"
 #include "index/tune/dial_grid.h"
 #include "index/tune/synthetic_index.h"
@@ -19,9 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<SearchOptions> Grid(std::uint32_t k) {
-  return DialGrid({.k = k, .context = SyntheticIndex::Context(), .most_query_threads = 2});
-}
+std::vector<Dials> Grid(std::uint32_t k) { return DialGrid({.k = k, .context = SyntheticIndex::Context(), .most_query_threads = 2}); }
 
 TunerOptions Options(const SyntheticIndex& index, std::vector<Target> targets) {
   TunerOptions options;
@@ -37,9 +36,9 @@ std::size_t SettingsRun(const Tuned& tuned) {
 }
 
 /// The least mean time of the whole grid, without noise, among what reaches `recall`.
-double BestTime(const SyntheticIndex& index, const std::vector<SearchOptions>& grid, double recall) {
+double BestTime(const SyntheticIndex& index, const std::vector<Dials>& grid, double recall) {
   double best = std::numeric_limits<double>::infinity();
-  for (const SearchOptions& dials : grid) {
+  for (const Dials& dials : grid) {
     if (index.MeanRecall(dials) >= recall) best = std::min(best, index.MeanUs(dials));
   }
   return best;
@@ -47,13 +46,14 @@ double BestTime(const SyntheticIndex& index, const std::vector<SearchOptions>& g
 
 TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
   for (const std::uint32_t k : {1u, 10u, 100u}) {
-    const std::vector<SearchOptions> grid = Grid(k);
+    const std::vector<Dials> grid = Grid(k);
     std::array<std::size_t, kDialFamilies> families{};
     std::set<std::string> distinct;
-    for (const SearchOptions& dials : grid) {
+    for (const Dials& dials : grid) {
       ++families[DialFamily(dials)];
       EXPECT_EQ(dials.k, k);
-      EXPECT_EQ(dials.Validate(1000000), absl::OkStatus()) << DescribeDials(dials);
+      EXPECT_EQ(OptionsOf(dials).Validate(1000000), absl::OkStatus()) << DescribeDials(dials);
+      EXPECT_EQ(*OptionsOf(dials).Resolve(SyntheticIndex::Context()), dials) << "resolved";
       EXPECT_TRUE(distinct.insert(DescribeDials(dials)).second) << DescribeDials(dials);
     }
     EXPECT_GT(grid.size(), 500u);
@@ -62,9 +62,9 @@ TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
 }
 
 TEST(DialGrid, StaysWithinASmallIndexWithoutSketches) {
-  for (const SearchOptions& dials : DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
+  for (const Dials& dials : DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
     EXPECT_NE(dials.walk, Walk::kGated);
-    EXPECT_LE(dials.ef_l0, 40);
+    EXPECT_LE(dials.ef_l0, 40u);
     EXPECT_LE(dials.ef_l1, 5u);
   }
   EXPECT_FALSE(DialGrid({.k = 1, .context = {.n = 1, .n1 = 0}, .most_query_threads = 1}).empty());
@@ -75,13 +75,13 @@ class Tuning : public ::testing::TestWithParam<std::uint32_t> {};
 TEST_P(Tuning, FindsWithAFifthOfTheGridWhatTheWholeGridWouldHaveShown) {
   SyntheticIndex index;
   index.slow_touch_ns = 300;
-  const std::vector<SearchOptions> grid = Grid(GetParam());
+  const std::vector<Dials> grid = Grid(GetParam());
   const auto tuned = TuneDials(grid, index.AsMeasure(), Options(index, {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_LE(SettingsRun(*tuned), grid.size() / 5);
   ASSERT_EQ(tuned->choices.size(), 3u);
   for (const Choice& choice : tuned->choices) {
-    const SearchOptions& dials = tuned->settings[choice.setting].options;
+    const Dials& dials = tuned->settings[choice.setting].dials;
     EXPECT_TRUE(choice.met);
     EXPECT_GE(index.MeanRecall(dials), choice.target.recall - 0.001);
     EXPECT_LE(index.MeanUs(dials), 1.05 * BestTime(index, grid, choice.target.recall)) << choice.target.recall << DescribeDials(dials);
@@ -90,13 +90,13 @@ TEST_P(Tuning, FindsWithAFifthOfTheGridWhatTheWholeGridWouldHaveShown) {
 
 TEST_P(Tuning, KeepsALatencyAndTakesTheBestRecallWithinIt) {
   const SyntheticIndex index;
-  const std::vector<SearchOptions> grid = Grid(GetParam());
+  const std::vector<Dials> grid = Grid(GetParam());
   const auto tuned = TuneDials(grid, index.AsMeasure(), Options(index, {{.latency_us = 60}, {.latency_us = 200}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   for (const Choice& choice : tuned->choices) {
-    const SearchOptions& dials = tuned->settings[choice.setting].options;
+    const Dials& dials = tuned->settings[choice.setting].dials;
     double best = 0;
-    for (const SearchOptions& other : grid) {
+    for (const Dials& other : grid) {
       if (index.MeanUs(other) <= choice.target.latency_us) best = std::max(best, index.MeanRecall(other));
     }
     EXPECT_EQ(choice.met, best > 0);
@@ -158,16 +158,16 @@ TEST(TuneDials, RunsSettingsWithThreadsRatherThanPredictThem) {
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   std::size_t threaded = 0;
   for (const TriedSetting& tried : tuned->settings) {
-    if (tried.options.query_threads == 1) continue;
+    if (tried.dials.query_threads == 1) continue;
     ++threaded;
-    EXPECT_GT(tried.measured.queries, 0u) << DescribeDials(tried.options);
+    EXPECT_GT(tried.measured.queries, 0u) << DescribeDials(tried.dials);
   }
   EXPECT_GT(threaded, 10u);
   EXPECT_LE(SettingsRun(*tuned), tuned->settings.size() / 5);
 }
 
 TEST(TuneDials, PassesOnWhatTheMeasurementSays) {
-  const Measure broken = [](const SearchOptions&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Sample> {
+  const Measure broken = [](const Dials&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Sample> {
     return absl::UnavailableError("the device is gone");
   };
   EXPECT_EQ(TuneDials(Grid(10), broken, Options(SyntheticIndex(), {{.recall = 0.9}})).status().message(), "the device is gone");
@@ -208,9 +208,9 @@ TEST(CheckTuned, WhatWasMeasuredBadlyIsMeasuredAgain) {
   // While the grid is run, the machine is disturbed at one setting that the tuner did not run.
   const auto dropped =
       std::find_if(tuned->settings.begin(), tuned->settings.end(), [](const auto& one) { return one.fate == Fate::kDropped; });
-  const std::string disturbed = DescribeDials(dropped->options);
+  const std::string disturbed = DescribeDials(dropped->dials);
   int disturbances = 0;
-  const Measure measure = [&](const SearchOptions& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+  const Measure measure = [&](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
     absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
     if (DescribeDials(dials) == disturbed && disturbances < 4) {
       ++disturbances;
@@ -231,7 +231,7 @@ TEST(CheckTuned, TakesFewerQueriesWhereTimeIsShort) {
   const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   double us = 0;
-  const Measure measure = [&](const SearchOptions& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+  const Measure measure = [&](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
     absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
     us += sample->mean_us * static_cast<double>(count);
     return sample;

@@ -20,10 +20,10 @@ int main(int argc, char** argv) {
   if (!index.ok()) return 1;
   hmann::Searcher searcher(*index);
   const std::vector<std::uint8_t> query((*index)->info().dim);
-  std::vector<hmann::Neighbour> nearest;
+  hmann::Answer answer;
   hmann::SearchOptions dials;
   dials.k = 1;
-  if (!searcher.Search(query.data(), dials, &nearest).ok() || nearest.size() != 1) return 1;
-  std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(nearest[0].label), nearest[0].distance);
+  if (!searcher.Search(query.data(), dials, &answer).ok() || answer.nearest.size() != 1) return 1;
+  std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(answer.nearest[0].label), answer.nearest[0].distance);
   return 0;
 }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace hmann {
+
+struct Neighbour {
+  std::uint64_t label = 0;
+  float distance = 0;
+};
+
+/// What a query found.
+struct Answer {
+  std::vector<Neighbour> nearest;  ///< k of them, nearest first, ties by internal id
+  /// The query's budget ran out before its search was over: `nearest` is the best so far, with exact distances still, perhaps fewer than k.
+  bool cut_short = false;
+};
+
+/// When a search must give up: checked by its driver every few steps.
+struct SearchLimits {
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancelled = nullptr;  ///< not owned
+  std::chrono::nanoseconds budget{0};            ///< of each query, from its start (SearchOptions::budget); 0: as long as it takes
+};
+
+}  // namespace hmann

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/dials/dials.h"
+
+namespace hmann {
+
+/// What the defaults of a query depend on, and which dials an index can take.
+struct SearchContext {
+  std::uint64_t n = 0, n1 = 0;
+  bool has_sketches = false;
+  bool has_cells = false;   ///< sketches are by hub, not by link
+  bool block_tier = false;  ///< L0 is read from a device
+  bool far = false;         ///< L0 is farther than DRAM
+  bool has_ratios = true;   ///< no distance is negative: one may be a multiple of another
+  bool has_helpers = true;  ///< the index was opened with helper threads, for Prefetch::kHelper
+};
+
+/// What a user says of a search: how many neighbours, and either dials, of which those left out get a default that suits the index and the
+/// tier, or a target, for which the tuned table of the index has dials. What each dial does is said in DialTable().
+struct SearchOptions {
+  std::uint32_t k = 10;
+  std::optional<std::uint32_t> ef_l1 = {}, ef_l0 = {};
+  std::optional<Walk> walk = {};
+  std::optional<std::uint32_t> cells = {}, width = {};
+  std::optional<float> stop = {}, reach = {};
+  std::optional<Prefetch> prefetch = {};
+  std::optional<std::uint32_t> query_threads = {};
+  /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a query to keep, with the best recall that it
+  /// allows.
+  std::optional<double> recall = {};
+  std::optional<std::chrono::nanoseconds> latency = {};
+  /// Of each query, from its start: then the best so far is its answer (Answer::cut_short).
+  std::optional<std::chrono::nanoseconds> budget = {};
+
+  bool has_target() const { return recall.has_value() || latency.has_value(); }
+
+  /// What is wrong whatever the index: ranges, a target beside dials that exclude it, a dial that the walk named does not take. `n`:
+  /// vectors of the index. Errors: INVALID_ARGUMENT with the name of the field in front: "width: expected 1 to 64, found 65".
+  absl::Status Validate(std::uint64_t n) const;
+
+  /// The dials that will run, defaults filled in and widths raised to hold k (section 11.f of the readings). A target is not looked at:
+  /// see Index::Resolve. Errors: those of Validate; INVALID_ARGUMENT for a dial that the default walk does not take; FAILED_PRECONDITION
+  /// for what the index cannot do: the gated walk without sketches, cells without sketches by hub, `reach` over inner products, helpers
+  /// that it was opened without.
+  absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
+};
+
+/// The options that resolve to `dials`, on an index and tier where they may run.
+SearchOptions OptionsOf(const Dials& dials);
+
+}  // namespace hmann

@@ -1,0 +1,147 @@
+#include "proto/wire.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/check.h"
+#include "index/dials/dial_table.h"
+
+namespace hmann {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+/// The fields of `Wire` that have the names of `rows`, found once.
+template <typename Wire, typename Row>
+std::vector<const FieldDescriptor*> FieldsOf(std::span<const Row> rows) {
+  std::vector<const FieldDescriptor*> fields;
+  for (const Row& row : rows) {
+    fields.push_back(Wire::descriptor()->FindFieldByName(std::string(row.name)));
+    HMANN_CHECK(fields.back() != nullptr);  // search.proto has a field for each
+  }
+  return fields;
+}
+
+const FieldDescriptor* FieldOf(const Dial& dial) {
+  static const auto* const kFields = new std::vector<const FieldDescriptor*>(FieldsOf<v1::SearchOptions>(DialTable()));
+  return (*kFields)[static_cast<std::size_t>(&dial - DialTable().data())];
+}
+
+const std::vector<const FieldDescriptor*>& CounterFields() {
+  static const auto* const kFields = new std::vector<const FieldDescriptor*>(FieldsOf<v1::Counters>(CounterNames()));
+  return *kFields;
+}
+
+/// Absent: not said. The words of a dial are numbered from 1 on the wire, where 0 is what nobody has said.
+std::optional<double> Read(const v1::SearchOptions& wire, const Dial& dial) {
+  const FieldDescriptor* const field = FieldOf(dial);
+  const auto* const reflection = wire.GetReflection();
+  if (!reflection->HasField(wire, field)) return std::nullopt;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection->GetEnumValue(wire, field) - 1.0;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return static_cast<double>(reflection->GetFloat(wire, field));
+    default:
+      return static_cast<double>(reflection->GetUInt32(wire, field));
+  }
+}
+
+void Write(const Dial& dial, double value, v1::SearchOptions* wire) {
+  const FieldDescriptor* const field = FieldOf(dial);
+  const auto* const reflection = wire->GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection->SetEnumValue(wire, field, static_cast<int>(value) + 1);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return reflection->SetFloat(wire, field, static_cast<float>(value));
+    default:
+      return reflection->SetUInt32(wire, field, static_cast<std::uint32_t>(value));
+  }
+}
+
+bool IsKnownWord(const Dial& dial, double value) { return value >= 0 && value < static_cast<double>(dial.words.size()); }
+
+std::uint64_t Microseconds(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count(), 0));
+}
+
+}  // namespace
+
+absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
+  constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
+  SearchOptions options{.k = wire.k()};
+  for (const Dial& dial : DialTable()) {
+    const std::optional<double> value = Read(wire, dial);
+    if (!value.has_value()) continue;
+    if (!dial.words.empty() && !IsKnownWord(dial, *value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(dial.name), ": expected one that this server knows, found number ", static_cast<int>(*value) + 1));
+    }
+    dial.ask(options, *value);
+  }
+  const auto time = [](const char* field, std::uint64_t us) -> absl::StatusOr<std::chrono::nanoseconds> {
+    if (us > kMostUs) return absl::InvalidArgumentError(absl::StrCat(field, ": expected at most ", kMostUs, ", found ", us));
+    return std::chrono::microseconds(us);
+  };
+  if (wire.has_recall()) options.recall = wire.recall();
+  if (wire.has_latency_us()) {
+    const auto latency = time("latency_us", wire.latency_us());
+    if (!latency.ok()) return latency.status();
+    options.latency = *latency;
+  }
+  if (wire.has_budget_us()) {
+    const auto budget = time("budget_us", wire.budget_us());
+    if (!budget.ok()) return budget.status();
+    options.budget = *budget;
+  }
+  return options;
+}
+
+void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
+  wire->set_k(options.k);
+  for (const Dial& dial : DialTable()) {
+    if (const std::optional<double> value = dial.asked(options); value.has_value()) Write(dial, *value, wire);
+  }
+  if (options.recall.has_value()) wire->set_recall(*options.recall);
+  if (options.latency.has_value()) wire->set_latency_us(Microseconds(*options.latency));
+  if (options.budget.has_value()) wire->set_budget_us(Microseconds(*options.budget));
+}
+
+Dials DialsFromWire(const v1::SearchOptions& wire) {
+  Dials dials;
+  dials.k = wire.k();
+  for (const Dial& dial : DialTable()) {
+    const std::optional<double> value = Read(wire, dial);
+    if (value.has_value() && (dial.words.empty() || IsKnownWord(dial, *value))) dial.set(dials, *value);
+  }
+  return dials;
+}
+
+void ToWire(const Dials& dials, v1::SearchOptions* wire) {
+  wire->set_k(dials.k);
+  for (const Dial& dial : DialTable()) {
+    if (const std::optional<double> value = Running(dial, dials); value.has_value()) Write(dial, *value, wire);
+  }
+}
+
+Counters FromWire(const v1::Counters& wire) {
+  Counters counters;
+  for (std::size_t i = 0; i < CounterNames().size(); ++i) {
+    counters.*CounterNames()[i].value = wire.GetReflection()->GetUInt64(wire, CounterFields()[i]);
+  }
+  return counters;
+}
+
+void ToWire(const Counters& counters, v1::Counters* wire) {
+  for (std::size_t i = 0; i < CounterNames().size(); ++i) {
+    wire->GetReflection()->SetUInt64(wire, CounterFields()[i], counters.*CounterNames()[i].value);
+  }
+}
+
+}  // namespace hmann
