@@ -41,11 +41,11 @@ std::vector<Token> Tokens(std::string_view code) {
 /// Walks namespaces and classes, declaration by declaration; what stands inside a function is passed over.
 class FunctionFinder {
  public:
-  explicit FunctionFinder(std::vector<Token> tokens) : x_tokens(std::move(tokens)) {}
+  explicit FunctionFinder(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   std::vector<Function> Find() {
-    while (x_at < x_tokens.size()) Declare();
-    return std::move(x_functions);
+    while (at_ < tokens_.size()) Declare();
+    return std::move(functions_);
   }
 
  private:
@@ -60,29 +60,29 @@ class FunctionFinder {
     bool enumerates = false;
   };
 
-  bool Is(std::size_t i, std::string_view text) const { return i < x_tokens.size() && x_tokens[i].text == text; }
-  bool IsWord(std::size_t i) const { return i < x_tokens.size() && InWord(x_tokens[i].text[0]); }
+  bool Is(std::size_t i, std::string_view text) const { return i < tokens_.size() && tokens_[i].text == text; }
+  bool IsWord(std::size_t i) const { return i < tokens_.size() && InWord(tokens_[i].text[0]); }
 
-  /// Leaves x_at behind the bracket that closes the one at x_at.
+  /// Leaves at_ behind the bracket that closes the one at at_.
   void SkipGroup() {
     std::size_t depth = 0;
-    for (; x_at < x_tokens.size(); ++x_at) {
-      const char c = x_tokens[x_at].text[0];
+    for (; at_ < tokens_.size(); ++at_) {
+      const char c = tokens_[at_].text[0];
       if (c == '(' || c == '[' || c == '{') ++depth;
       if ((c == ')' || c == ']' || c == '}') && --depth == 0) break;
     }
-    ++x_at;
+    ++at_;
   }
 
   /// Reads one declaration: to its ';', to the end of its body, or into the scope that it opens. A '}' that ends a scope is one too.
   void Declare() {
     Declaration seen;
-    while (x_at < x_tokens.size()) {
-      const std::string_view text = x_tokens[x_at].text;
+    while (at_ < tokens_.size()) {
+      const std::string_view text = tokens_[at_].text;
       if (text == "{") {
         if (Open(seen)) return;
       } else if (text == ";" || text == "}" || (text == ":" && EndsAccess())) {
-        ++x_at;
+        ++at_;
         return;
       } else if (text == "(" || text == "[") {
         SkipGroup();
@@ -96,53 +96,53 @@ class FunctionFinder {
 
   bool EndsAccess() const {
     static const std::set<std::string_view> kAccess = {"public", "private", "protected"};
-    return x_at > 0 && kAccess.contains(x_tokens[x_at - 1].text);
+    return at_ > 0 && kAccess.contains(tokens_[at_ - 1].text);
   }
 
   void SkipAngles(Declaration& seen) {
-    const std::size_t before = x_at - 1;
-    for (std::size_t depth = 0; x_at < x_tokens.size();) {
-      if (Is(x_at, "(") || Is(x_at, "[") || Is(x_at, "{")) {
+    const std::size_t before = at_ - 1;
+    for (std::size_t depth = 0; at_ < tokens_.size();) {
+      if (Is(at_, "(") || Is(at_, "[") || Is(at_, "{")) {
         SkipGroup();
         continue;
       }
-      if (Is(x_at, "<")) ++depth;
-      if (Is(x_at++, ">") && --depth == 0) break;
+      if (Is(at_, "<")) ++depth;
+      if (Is(at_++, ">") && --depth == 0) break;
     }
-    if (Is(x_at, "(") && !Is(before, "template")) seen.name = before;  // a specialisation, F<int>(...)
+    if (Is(at_, "(") && !Is(before, "template")) seen.name = before;  // a specialisation, F<int>(...)
   }
 
   void Word(Declaration& seen) {
     static const std::set<std::string_view> kNotNames = {"alignas", "decltype", "noexcept", "requires", "explicit", "__attribute__"};
-    const std::string_view text = x_tokens[x_at].text;
+    const std::string_view text = tokens_[at_].text;
     if (text == "operator" && seen.name == kNone) {
-      seen.name = x_at++;
-      if (Is(x_at, "(")) ++x_at;
-      while (x_at < x_tokens.size() && !Is(x_at, "(")) ++x_at;
+      seen.name = at_++;
+      if (Is(at_, "(")) ++at_;
+      while (at_ < tokens_.size() && !Is(at_, "(")) ++at_;
       return;
     }
     if (seen.name == kNone && !seen.assigned) {
-      if (IsWord(x_at) && Is(x_at + 1, "(") && !kNotNames.contains(text)) seen.name = x_at;
+      if (IsWord(at_) && Is(at_ + 1, "(") && !kNotNames.contains(text)) seen.name = at_;
       seen.holds_others |= text == "namespace" || text == "class" || text == "struct" || text == "union" || text == "extern";
       seen.enumerates |= text == "enum";
     }
     seen.assigned |= text == "=";
     seen.initialises |= text == ":" && seen.name != kNone;
-    ++x_at;
+    ++at_;
   }
 
   /// At a '{'. Whether the declaration ends with it, or with what it encloses.
   bool Open(const Declaration& seen) {
-    const bool value = seen.assigned || (seen.initialises && (IsWord(x_at - 1) || Is(x_at - 1, ">")));
+    const bool value = seen.assigned || (seen.initialises && (IsWord(at_ - 1) || Is(at_ - 1, ">")));
     if (!value && seen.name == kNone && seen.holds_others && !seen.enumerates) {
-      ++x_at;
+      ++at_;
       return true;
     }
     SkipGroup();
     if (value || seen.name == kNone) return false;
-    const std::size_t first = x_tokens[seen.name].line;
-    const std::size_t last = x_tokens[std::min(x_at, x_tokens.size()) - 1].line;
-    x_functions.push_back({NameAt(seen.name), first, last - first + 1});
+    const std::size_t first = tokens_[seen.name].line;
+    const std::size_t last = tokens_[std::min(at_, tokens_.size()) - 1].line;
+    functions_.push_back({NameAt(seen.name), first, last - first + 1});
     return true;
   }
 
@@ -157,14 +157,14 @@ class FunctionFinder {
     std::string name;
     for (std::size_t i = at; i < end; ++i) {
       if (i > at && IsWord(i) && IsWord(i - 1)) name += ' ';
-      name += x_tokens[i].text;
+      name += tokens_[i].text;
     }
     return name;
   }
 
-  std::vector<Token> x_tokens;
-  std::size_t x_at = 0;
-  std::vector<Function> x_functions;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  std::vector<Function> functions_;
 };
 
 }  // namespace
