@@ -30,7 +30,7 @@ class JsonReader {
   /// user wrote. `object` and `*first_error` must outlive the reader.
   JsonReader(const Json& object, std::string prefix, absl::StatusCode code, absl::Status* first_error)
       : object_(object), prefix_(std::move(prefix)), code_(code), first_error_(first_error) {
-    if (!object.is_object()) Report(prefix_.substr(0, prefix_.find_last_not_of(". ") + 1), "an object", Show(object));
+    if (!object.is_object()) Reject(absl::StrCat("expected an object, found ", Show(object)));
   }
   JsonReader(Json&&, std::string, absl::StatusCode, absl::Status*) = delete;
 
@@ -108,8 +108,12 @@ class JsonReader {
     }
   }
 
-  /// For what only the caller can judge of a value that was read.
-  void Wrong(const char* key, absl::string_view expected, absl::string_view found) { Report(absl::StrCat(prefix_, key), expected, found); }
+  /// For what only the caller can judge: of a value that was read, ...
+  void Wrong(const char* key, absl::string_view expected, absl::string_view found) {
+    Report(absl::StrCat(prefix_, key, ": expected ", expected, ", found ", found));
+  }
+  /// ... and of the object as a whole.
+  void Reject(absl::string_view message) { Report(absl::StrCat(prefix_.substr(0, prefix_.find_last_not_of(". ") + 1), ": ", message)); }
 
  private:
   static std::string Show(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80); }
@@ -133,9 +137,7 @@ class JsonReader {
     return nullptr;
   }
 
-  void Report(absl::string_view where, absl::string_view expected, absl::string_view found) {
-    first_error_->Update(absl::Status(code_, absl::StrCat(where, ": expected ", expected, ", found ", found)));
-  }
+  void Report(absl::string_view message) { first_error_->Update(absl::Status(code_, message)); }
 
   const Json& object_;
   const std::string prefix_;
