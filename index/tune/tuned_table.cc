@@ -1,7 +1,6 @@
 #include "index/tune/tuned_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -9,13 +8,15 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Reader = JsonReader<Json>;
 
 constexpr int kVersion = 1;
 constexpr const char* kFormat = "hmann tuned table";
@@ -23,11 +24,7 @@ constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 
 /// Six digits are more than was measured.
-double Rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
+double Rounded(double value) { return RoundToDigits(value, 6); }
 
 Json ToJson(const TunedSetting& setting) {
   const SearchOptions& dials = setting.options;
@@ -62,110 +59,42 @@ Json ToJson(const TunedEntry& entry) {
           {"settings", std::move(settings)}};
 }
 
-/// Reads keys of an object; the first that is not as it should be is remembered.
-class Reader {
- public:
-  Reader(const Json& object, std::string where, absl::Status& status) : object_(object), where_(std::move(where)), status_(status) {}
-
-  void Text(const char* key, std::string& value) {
-    if (const Json* found = Find(key, "a text", [](const Json& json) { return json.is_string(); })) value = found->get<std::string>();
-  }
-  void Number(const char* key, double low, double high, double& value) {
-    const Json* found = Find(key, "a number", [](const Json& json) { return json.is_number(); });
-    if (found == nullptr) return;
-    value = found->get<double>();
-    if (!(value >= low && value <= high)) Wrong(key, absl::StrCat("a number from ", low, " to ", high), found->dump());
-  }
-  template <typename Integer>
-  void Whole(const char* key, double low, double high, Integer& value) {
-    double number = 0;
-    Number(key, low, high, number);
-    if (number != std::floor(number)) Wrong(key, "a whole number", absl::StrCat(number));
-    if (status_.ok()) value = static_cast<Integer>(number);
-  }
-  /// Never more than `most` elements; nullptr: it is wrong.
-  const Json* List(const char* key, std::size_t most) {
-    const Json* found = Find(key, "a list", [](const Json& json) { return json.is_array(); });
-    if (found == nullptr) return nullptr;
-    if (!found->empty() && found->size() <= most) return found;
-    Wrong(key, absl::StrCat("1 to ", most, " elements"), absl::StrCat(found->size()));
-    return nullptr;
-  }
-  void Wrong(const char* key, const std::string& expected, const std::string& found) {
-    status_.Update(absl::DataLossError(absl::StrCat(where_, ".", key, ": expected ", expected, ", found ", found)));
-  }
-
- private:
-  const Json* Find(const char* key, const char* expected, bool (*fits)(const Json&)) {
-    if (!object_.is_object() || !object_.contains(key)) {
-      Wrong(key, expected, "nothing");
-      return nullptr;
-    }
-    const Json& found = object_[key];
-    if (fits(found)) return &found;
-    Wrong(key, expected, found.type_name());
-    return nullptr;
-  }
-
-  const Json& object_;
-  const std::string where_;
-  absl::Status& status_;
-};
-
-TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint32_t k, std::uint64_t n, absl::Status& status) {
-  TunedSetting setting;
-  Reader reader(object, where, status);
+void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& setting) {
   std::string walk;
-  double stop = -1, reach = -1;
   SearchOptions& dials = setting.options;
-  reader.Text("walk", walk);
-  reader.Whole("ef_l1", 1, kMaxEf, dials.ef_l1);
-  reader.Whole("ef_l0", 0, kMaxEf, dials.ef_l0);
-  reader.Whole("cells", -1, kMaxEf, dials.cells);
-  reader.Whole("width", 0, kMaxWidth, dials.width);
-  reader.Number("stop", -1, 1e6, stop);
-  reader.Number("reach", -1, 1e6, reach);
-  reader.Whole("query_threads", 1, 64, dials.query_threads);
-  reader.Number("recall", 0, 1, setting.recall);
-  reader.Number("recall_low", 0, 1, setting.recall_low);
-  reader.Number("recall_p05", 0, 1, setting.recall_p05);
-  reader.Number("mean_us", 0, 1e12, setting.mean_us);
-  reader.Number("p95_us", 0, 1e12, setting.p95_us);
-  reader.Number("p99_us", 0, 1e12, setting.p99_us);
-  reader.Number("predicted_us", 0, 1e12, setting.predicted_us);
   dials.k = k;
-  dials.stop = static_cast<float>(stop);
-  dials.reach = static_cast<float>(reach);
-  if (!status.ok()) return setting;
+  in.Text("walk", &walk);
+  in.Whole("ef_l1", 1, kMaxEf, &dials.ef_l1);
+  in.Whole("ef_l0", 0, kMaxEf, &dials.ef_l0);
+  in.Whole("cells", -1, kMaxEf, &dials.cells);
+  in.Whole("width", 0, kMaxWidth, &dials.width);
+  in.Number("stop", -1, 1e6f, &dials.stop);
+  in.Number("reach", -1, 1e6f, &dials.reach);
+  in.Whole("query_threads", 1, 64, &dials.query_threads);
+  in.Number("recall", 0, 1, &setting.recall);
+  in.Number("recall_low", 0, 1, &setting.recall_low);
+  in.Number("recall_p05", 0, 1, &setting.recall_p05);
+  in.Number("mean_us", 0, 1e12, &setting.mean_us);
+  in.Number("p95_us", 0, 1e12, &setting.p95_us);
+  in.Number("p99_us", 0, 1e12, &setting.p99_us);
+  in.Number("predicted_us", 0, 1e12, &setting.predicted_us);
+  if (!in.ok()) return;
   const absl::StatusOr<Walk> parsed = ParseWalk(walk);
-  if (parsed.ok() && *parsed != Walk::kDefault) {
-    dials.walk = *parsed;
-  } else {
-    reader.Wrong("walk", "beams, pool or gated", walk);
-  }
-  if (const absl::Status valid = dials.Validate(n); !valid.ok()) {
-    status.Update(absl::DataLossError(absl::StrCat(where, ": ", valid.message())));
-  }
-  return setting;
+  if (!parsed.ok() || *parsed == Walk::kDefault) return in.Wrong("walk", "beams, pool or gated", walk);
+  dials.walk = *parsed;
+  if (const absl::Status valid = dials.Validate(n); !valid.ok()) in.Reject(valid.message());
 }
 
-TunedEntry ReadEntry(const Json& object, const std::string& where, std::uint64_t n, absl::Status& status) {
-  TunedEntry entry;
-  Reader reader(object, where, status);
-  reader.Text("fast", entry.placement.fast);
-  reader.Text("slow", entry.placement.slow);
-  reader.Text("cache", entry.placement.cache);
-  reader.Whole("k", 1, kMaxEf, entry.k);
-  reader.Whole("queries", 1, 1e15, entry.queries);
-  reader.Text("origin", entry.origin);
-  reader.Text("cpu", entry.cpu);
-  reader.Text("simd", entry.simd);
-  const Json* settings = reader.List("settings", kMostSettings);
-  if (!status.ok()) return entry;
-  for (std::size_t i = 0; i < settings->size(); ++i) {
-    entry.settings.push_back(ReadSetting((*settings)[i], absl::StrCat(where, ".settings[", i, "]"), entry.k, n, status));
-  }
-  return entry;
+void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
+  in.Text("fast", &entry.placement.fast);
+  in.Text("slow", &entry.placement.slow);
+  in.Text("cache", &entry.placement.cache);
+  in.Whole("k", 1, kMaxEf, &entry.k);
+  in.Whole("queries", 1, 1'000'000'000'000'000, &entry.queries);
+  in.Text("origin", &entry.origin);
+  in.Text("cpu", &entry.cpu);
+  in.Text("simd", &entry.simd);
+  in.List("settings", 1, kMostSettings, [&](Reader& setting) { ReadSetting(setting, entry.k, n, entry.settings.emplace_back()); });
 }
 
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
@@ -223,12 +152,12 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   const Json json = Json::parse(*text, nullptr, false);
   if (json.is_discarded()) return absl::DataLossError(absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
   absl::Status status;
-  Reader reader(json, absl::StrCat(path, ": table"), status);
+  Reader reader(json, absl::StrCat(path, ": table."), absl::StatusCode::kDataLoss, &status);
   std::string format, hash;
   int version = 0;
-  reader.Text("format", format);
-  reader.Whole("version", 1, 1e6, version);
-  reader.Text("content_hash", hash);
+  reader.Text("format", &format);
+  reader.Whole("version", 1, 1'000'000, &version);
+  reader.Text("content_hash", &hash);
   HMANN_RETURN_IF_ERROR(status);
   if (format != kFormat) reader.Wrong("format", kFormat, format);
   if (version > kVersion) {
@@ -242,11 +171,7 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
         absl::StrFormat("%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s", path, table.content_hash,
                         content_hash, index));
   }
-  const Json* entries = reader.List("entries", kMostEntries);
-  HMANN_RETURN_IF_ERROR(status);
-  for (std::size_t i = 0; i < entries->size(); ++i) {
-    table.entries.push_back(ReadEntry((*entries)[i], absl::StrCat(path, ": table.entries[", i, "]"), n, status));
-  }
+  reader.List("entries", 1, kMostEntries, [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
   HMANN_RETURN_IF_ERROR(status);
   return table;
 }
