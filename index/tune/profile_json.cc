@@ -177,10 +177,7 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
                      {"sketches", ToJsonList(profile.sketches)},
                      {"blocks", ToJsonList(profile.blocks)},
                      {"thread_wake_us", ToJson(profile.thread_wake_us)}};
-  const std::string text = absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path) {

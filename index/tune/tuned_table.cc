@@ -183,10 +183,7 @@ absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) 
                      {"version", kVersion},
                      {"content_hash", absl::StrFormat("%016x", table.content_hash)},
                      {"entries", std::move(entries)}};
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(TunedPath(index)));
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(TunedPath(index), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace hmann
