@@ -166,11 +166,7 @@ std::string ReadValidator(const std::string& path) {
   return text.ok() ? *text : std::string();
 }
 
-absl::Status WriteValidator(const std::string& path, const std::string& validator) {
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path + ".from"));
-  HMANN_RETURN_IF_ERROR(file.Append(validator.data(), validator.size()));
-  return file.Commit();
-}
+absl::Status WriteValidator(const std::string& path, const std::string& validator) { return WriteTextFile(path + ".from", validator); }
 
 /// One request for the bytes from transfer->have on.
 absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {

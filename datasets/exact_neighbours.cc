@@ -133,11 +133,7 @@ class ExactSearch {
 };
 
 absl::Status ExactSearch::Check() const {
-  if (base_.dtype() != queries_.dtype() || base_.dim() != queries_.dim()) {
-    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", std::string(Name(queries_.dtype())), " of dimension ",
-                                                   queries_.dim(), " found, ", std::string(Name(base_.dtype())), " of dimension ",
-                                                   base_.dim(), " expected as in ", base_.path()));
-  }
+  HMANN_RETURN_IF_ERROR(queries_.CheckShape(base_.dim(), base_.dtype(), base_.path()));
   if (options_.k == 0 || options_.k > base_.n()) {
     return absl::InvalidArgumentError(
         absl::StrCat("k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));

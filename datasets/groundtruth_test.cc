@@ -159,8 +159,8 @@ TEST(GroundTruth, NamesBadInput) {
     EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(report.status().message());
   };
-  EXPECT_THAT(message(*f32, *wide, Metric::kL2, 1), HasSubstr("f32 of dimension 3 found, f32 of dimension 2 expected"));
-  EXPECT_THAT(message(*f32, *u8, Metric::kL2, 1), HasSubstr("u8 of dimension 2 found"));
+  EXPECT_THAT(message(*f32, *wide, Metric::kL2, 1), HasSubstr("expected vectors of 2 x f32 as in"));
+  EXPECT_THAT(message(*f32, *u8, Metric::kL2, 1), HasSubstr("found 2 x u8"));
   EXPECT_THAT(message(*f32, *f32, Metric::kL2, 0), HasSubstr("k: 0 asked for"));
   EXPECT_THAT(message(*f32, *f32, Metric::kL2, 3), HasSubstr("k: 3 asked for, 1 to 2"));
   EXPECT_THAT(message(*f32, *nan, Metric::kL2, 1), HasSubstr("row 0, component 1"));

@@ -77,10 +77,7 @@ absl::Status Manifest::Write() const {
   nlohmann::ordered_json json;
   json["files"] = nlohmann::ordered_json::object();
   for (const auto& [name, entry] : entries_) json["files"][name] = {{"bytes", entry.bytes}, {"xxh3", entry.xxh3}, {"url", entry.url}};
-  const std::string text = json.dump(2) + "\n";
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(absl::StrCat(folder_, "/", kFileName)));
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(absl::StrCat(folder_, "/", kFileName), json.dump(2) + "\n");
 }
 
 }  // namespace hmann

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
+#include "index/base/statistics.h"
 
 namespace hmann {
 namespace {
@@ -45,9 +46,8 @@ RecallSummary SummariseRecall(std::vector<double> per_query) {
   HMANN_CHECK(!per_query.empty());
   const double n = static_cast<double>(per_query.size());
   RecallSummary summary{.mean = std::accumulate(per_query.begin(), per_query.end(), 0.0) / n, .p05 = 0};
-  const auto rank = static_cast<std::size_t>(std::ceil(0.05 * n)) - 1;
-  std::nth_element(per_query.begin(), per_query.begin() + static_cast<std::ptrdiff_t>(rank), per_query.end());
-  summary.p05 = per_query[rank];
+  std::sort(per_query.begin(), per_query.end());
+  summary.p05 = Percentile(per_query, 0.05);
   return summary;
 }
 

@@ -92,6 +92,12 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
   return absl::OkStatus();
 }
 
+absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype, const std::string& as_in) const {
+  if (dim == this->dim() && dtype == dtype_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)), " as in ", as_in,
+                                                 ", found ", this->dim(), " x ", std::string(Name(dtype_))));
+}
+
 void VectorFile::Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const {
   if (memory_.size() > 0 || begin >= end) return;
   file_.Advise(access, layout_.offset + begin * layout_.stride, (end - begin) * layout_.stride);

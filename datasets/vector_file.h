@@ -41,6 +41,9 @@ class VectorFile {
   /// Errors: INVALID_ARGUMENT with file, row and component.
   absl::Status CheckFinite(std::uint64_t begin = 0, std::uint64_t end = ~std::uint64_t{0}) const;
 
+  /// Whether these are vectors of `dim` x `dtype`, "as in" what `as_in` names. Errors: INVALID_ARGUMENT with file, expected and found.
+  absl::Status CheckShape(std::uint32_t dim, DType dtype, const std::string& as_in) const;
+
   /// Tells the kernel how rows [begin, end) will be read; does nothing for what is not mapped.
   void Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "eval/statistics.h"
+#include "index/base/statistics.h"
 
 namespace hmann {
 namespace {

@@ -5,16 +5,9 @@
 #include <numeric>
 
 #include "index/base/check.h"
+#include "index/base/statistics.h"
 
 namespace hmann {
-
-double Median(std::vector<double> values) {
-  HMANN_CHECK(!values.empty());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 double Mad(const std::vector<double>& values) {
   const double median = Median(values);

@@ -8,9 +8,6 @@
 
 namespace hmann {
 
-/// The middle value (of an even count: the mean of the two in the middle). Requires at least one value.
-double Median(std::vector<double> values);
-
 /// Median absolute deviation from the median, not scaled: half of the values lie within median ± MAD. Requires at least one value.
 double Mad(const std::vector<double>& values);
 

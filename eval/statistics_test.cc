@@ -12,13 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Statistics, MedianOfOddAndEvenCounts) {
-  EXPECT_EQ(Median({7}), 7);
-  EXPECT_EQ(Median({3, 100, 1}), 3);
-  EXPECT_EQ(Median({4, 1, 3, 100}), 3.5);
-  EXPECT_EQ(Median({2, 2, 2, 2}), 2);
-}
-
 TEST(Statistics, MadIgnoresOneWildValue) {
   EXPECT_EQ(Mad({5}), 0);
   EXPECT_EQ(Mad({1, 1, 2, 2, 4, 6, 9}), 1);

@@ -11,6 +11,7 @@
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "index/base/random.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/exact_search.h"
 #include "index/format/reader.h"
@@ -22,11 +23,7 @@ namespace {
 /// The queries of a file, `most` of them from place `first` of a random order; `chosen` gets their rows in the file.
 absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, LearningSet& set, std::vector<std::uint32_t>& chosen) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(options.queries));
-  if (file.dim() != info.dim || file.dtype() != info.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat(options.queries, ": expected vectors of ", info.dim, " x ",
-                                                   std::string(Name(info.dtype)), " as in the index, found ", file.dim(), " x ",
-                                                   std::string(Name(file.dtype()))));
-  }
+  HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
   if (file.n() <= options.first) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.queries, ": expected more than ", options.first, " queries to learn from, found ", file.n()));
@@ -171,8 +168,8 @@ class Runner {
     std::sort(times_.begin(), times_.end());
     const auto timed = static_cast<double>(times_.size());
     for (const double time : times_) sample.mean_us += time / timed;
-    sample.p95_us = times_[static_cast<std::size_t>(std::ceil(0.95 * timed)) - 1];
-    sample.p99_us = times_[static_cast<std::size_t>(std::ceil(0.99 * timed)) - 1];
+    sample.p95_us = Percentile(times_, 0.95);
+    sample.p99_us = Percentile(times_, 0.99);
     return sample;
   }
 

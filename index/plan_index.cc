@@ -62,10 +62,8 @@ absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const st
     return std::move(made.rows);
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(queries));
-  if (file.dim() != info.dim || file.dtype() != info.dtype || file.n() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries of ", info.dim, " x ", std::string(Name(info.dtype)),
-                                                   ", found ", file.n(), " of ", file.dim(), " x ", std::string(Name(file.dtype()))));
-  }
+  HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
+  if (file.n() == 0) return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries, found none"));
   std::vector<std::byte> rows;
   for (std::uint64_t i = 0; i < std::min(kQueries, file.n()); ++i) rows.insert(rows.end(), file.Row(i), file.Row(i) + file.row_bytes());
   return rows;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/index_impl.h"
@@ -102,7 +103,7 @@ class TuningOfIndex {
     of_k.k = k;
     const auto start = std::chrono::steady_clock::now();
     HMANN_ASSIGN_OR_RETURN(of_k.tuned, TuneDials(grid, MeasureOn(index_, learning_), tuner));
-    of_k.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    of_k.seconds = SecondsSince(start);
     progress_.Finish();
     // Stored at once: what is interrupted keeps what was found.
     table_.Put(Entry(k, of_k.tuned));

@@ -25,6 +25,8 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "index/base/check.h"
+#include "index/base/clock.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/hmann.h"
 #include "nlohmann/json.hpp"
@@ -89,11 +91,6 @@ struct Queries {
     return std::span(bytes).subspan(first * row_bytes, n * row_bytes);
   }
 };
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 double Microseconds(const std::function<absl::Status()>& work, absl::Status* status) {
   const auto start = Clock::now();
@@ -164,7 +161,7 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, co
   const auto start = Clock::now();
   std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds));
   const std::uint64_t after = answered.load();
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = SecondsSince(start);
   stop.store(true);
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) HMANN_RETURN_IF_ERROR(status);

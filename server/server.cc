@@ -15,6 +15,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/tier.h"
@@ -134,9 +135,9 @@ void Server::Load() {
       spdlog::error("index {}: {}", index->name(), status.ToString());
       continue;
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const double seconds = SecondsSince(start);
     const IndexInfo& info = (*index->Get())->info();
-    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(), info.n, info.dim, seconds.count());
+    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(), info.n, info.dim, seconds);
     health_->Set(HealthName(index->name()), true);
     health_->Set(kServiceName, true);
   }

@@ -63,22 +63,6 @@ std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
   return text.size();
 }
 
-std::size_t Indent(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
-
-/// The name before the first '(' of a line that opens a function body; empty for anything else that ends in '{'.
-std::string OpenedFunction(const std::string& line) {
-  if (!line.ends_with('{') || line.find('(') == std::string::npos) return "";
-  std::size_t end = line.find('(');
-  while (end > 0 && line[end - 1] == ' ') --end;
-  std::size_t begin = end;
-  while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_' || line[begin - 1] == ':' ||
-                       line[begin - 1] == '~'))
-    --begin;
-  const std::string name = line.substr(begin, end - begin);
-  static const std::set<std::string> kNotFunctions = {"if", "for", "while", "switch", "catch", "", "namespace", "return", "else"};
-  return kNotFunctions.contains(name) ? "" : name;
-}
-
 }  // namespace
 
 bool SourceFile::Test() const {
@@ -117,39 +101,6 @@ std::string CodeOnly(const std::string& text) {
     }
   }
   return code;
-}
-
-std::vector<Function> Functions(const SourceFile& file) {
-  std::vector<Function> functions;
-  std::vector<std::string> lines;
-  std::istringstream code(CodeOnly(file.text));
-  for (std::string line; std::getline(code, line);) {
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    lines.push_back(line);
-  }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    // A signature broken over lines opens on its last line; its name is on the first line of the statement.
-    if (!lines[i].ends_with('{') || Indent(lines[i]) > 6) continue;
-    std::size_t first = i;
-    std::string statement = lines[i];
-    const auto goes_on = [&] {  // from the line above: a signature, or what a constructor initialises
-      return OpenedFunction(statement).empty() || statement[Indent(statement)] == ':' || lines[first - 1].ends_with(',');
-    };
-    while (first > 0 && i - first < 12 && !lines[first - 1].empty() && goes_on() &&
-           std::string(";{}:").find(lines[first - 1].back()) == std::string::npos) {
-      --first;
-      statement.insert(0, lines[first]);
-    }
-    const std::string name = OpenedFunction(statement);
-    if (name.empty()) continue;
-    const std::string close = absl::StrCat(std::string(Indent(lines[first]), ' '), "}");
-    for (std::size_t j = i + 1; j < lines.size(); ++j) {
-      if (lines[j] != close && !lines[j].starts_with(absl::StrCat(close, ";")) && !lines[j].starts_with(absl::StrCat(close, ")"))) continue;
-      functions.push_back({name, first + 1, j - first + 1});
-      break;
-    }
-  }
-  return functions;
 }
 
 std::string OutputOf(const std::vector<std::string>& command) {

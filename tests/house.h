@@ -24,12 +24,12 @@ std::vector<SourceFile> ReadTree(const std::filesystem::path& root);
 std::string CodeOnly(const std::string& text);
 
 struct Function {
-  std::string name;
-  std::size_t first_line = 0;  ///< from 1
-  std::size_t lines = 0;
+  std::string name;            ///< as the definition has it: "Beam::Insert", "operator==", "TEST"
+  std::size_t first_line = 0;  ///< where the name stands, from 1
+  std::size_t lines = 0;       ///< to the closing brace
 };
 
-/// The function bodies of a clang-formatted file: from a line that opens one to the closing brace at the same indent.
+/// The functions that a file defines, in namespaces and in classes. Lambdas and what else stands inside a body are part of it.
 std::vector<Function> Functions(const SourceFile& file);
 
 /// Output of a program, e.g. {"nm", "-C", object}. Empty when it cannot run.

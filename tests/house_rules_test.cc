@@ -118,7 +118,7 @@ TEST(HouseRules, FunctionsAreShort) {
       if (function.lines > kMostFunctionLines) over[absl::StrCat("function ", file.path, " ", function.name)] = function.lines;
     }
   }
-  EXPECT_GT(seen, 200u);
+  EXPECT_GT(seen, 2000u);
   ExpectRatchet("function", over, kMostFunctionLines);
 }
 

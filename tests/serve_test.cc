@@ -131,7 +131,8 @@ TEST_F(ServeTest, QueryNamesWhatIsWrong) {
   fails(query({"--server", "127.0.0.1:1", "--index", "sample", "--deadline", "300ms"}), "not ready");
   const std::string other = *folder_ / "other.u8bin";
   WriteFile(other, std::string("\x01\0\0\0\x03\0\0\0abc", 11));
-  fails(Hmann({"query", "--server", server.address(), "--index", "sample", "--queries", other}), "dimension 128");
+  fails(Hmann({"query", "--server", server.address(), "--index", "sample", "--queries", other}),
+        "expected vectors of 128 x u8 as in index 'sample', found 3 x u8");
   EXPECT_EQ(query({"--index", "sample"}).exit_code, 2);
 }
 

@@ -52,12 +52,7 @@ absl::Status WritePages(CLI::App* root, const std::string& folder) {
   if (error) return ErrnoError(error.value(), "create", folder);
   absl::Status status;
   VisitCommands(root, [&](CLI::App* command, const std::vector<std::string>& path) {
-    if (!status.ok()) return;
-    const std::string page = Page(command, path);
-    absl::StatusOr<AtomicFile> file = AtomicFile::Create(absl::StrCat(folder, "/", absl::StrJoin(path, "-"), ".1"));
-    status = file.status();
-    if (status.ok()) status = file->Append(page.data(), page.size());
-    if (status.ok()) status = file->Commit();
+    if (status.ok()) status = WriteTextFile(absl::StrCat(folder, "/", absl::StrJoin(path, "-"), ".1"), Page(command, path));
   });
   return status;
 }

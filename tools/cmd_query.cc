@@ -29,22 +29,12 @@ struct Flags {
 };
 
 absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
-  const auto same = [&] {
-    switch (index.dtype) {
-      case client::DType::kF32:
-        return queries.dtype() == DType::kF32;
-      case client::DType::kU8:
-        return queries.dtype() == DType::kU8;
-      case client::DType::kI8:
-        return queries.dtype() == DType::kI8;
-      default:
-        return false;
-    }
-  };
-  if (queries.dim() == index.dim && same()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(queries.path(), ": expected vectors of dimension ", index.dim, " in the type of index '",
-                                                 index.name, "', found ", queries.dim(), " x ",
-                                                 absl::string_view(Name(queries.dtype()).data())));
+  const std::string name = absl::StrCat("index '", index.name, "'");
+  for (const auto& [theirs, ours] :
+       {std::pair(client::DType::kF32, DType::kF32), {client::DType::kU8, DType::kU8}, {client::DType::kI8, DType::kI8}}) {
+    if (theirs == index.dtype) return queries.CheckShape(index.dim, ours, name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(name, ": its vectors are of a type that this program does not know"));
 }
 
 /// A connection of one of the clients, and what its answers said.

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
+#include "index/base/clock.h"
 #include "index/base/status_macros.h"
 #include "index/hmann.h"
 #include "tools/commands.h"
@@ -25,8 +25,6 @@ struct Flags {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 /// What a thread owns; on cache lines of its own, since it counts at every step.
 struct alignas(64) Worker {
   explicit Worker(const std::shared_ptr<const Index>& index) : searcher(index) {}
@@ -43,12 +41,6 @@ absl::Status ChooseDials(const Index& index, const SearchOptions& options, Query
   run->dials = search.dials;
   if (search.tuned.has_value()) run->promise = {search.tuned->recall, search.tuned->mean_us};
   return absl::OkStatus();
-}
-
-absl::Status CheckShape(const VectorFile& queries, const IndexInfo& info) {
-  if (queries.dim() == info.dim && queries.dtype() == info.dtype) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(queries.path(), ": expected vectors of ", info.dim, " x ", std::string(Name(info.dtype)),
-                                                 " as in the index, found ", queries.dim(), " x ", std::string(Name(queries.dtype()))));
 }
 
 /// Queries i, i + threads, ... of each thread, `in_flight` of them at once.
@@ -95,8 +87,7 @@ absl::Status Search(const Flags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
   const double open_seconds = SecondsSince(start);
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
-  const IndexInfo& info = index->info();
-  HMANN_RETURN_IF_ERROR(CheckShape(queries, info));
+  HMANN_RETURN_IF_ERROR(queries.CheckShape(index->info().dim, index->info().dtype, "the index"));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
 
   QueryRun run;

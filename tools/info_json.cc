@@ -1,9 +1,9 @@
 #include "tools/info_json.h"
 
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "index/base/statistics.h"
 
 namespace hmann {
 
@@ -24,7 +24,7 @@ nlohmann::ordered_json ToJson(const IndexInfo& info) {
           {"metric", std::string(Name(info.metric))},
           {"m", info.m},
           {"ef_construction", info.ef_construction},
-          {"alpha", info.alpha.has_value() ? nlohmann::ordered_json(std::round(1e6 * *info.alpha) / 1e6) : nlohmann::ordered_json(nullptr)},
+          {"alpha", info.alpha.has_value() ? nlohmann::ordered_json(RoundToDecimals(*info.alpha, 6)) : nlohmann::ordered_json(nullptr)},
           {"layers", layers},
           {"promotion", std::string(Name(info.promotion))},
           {"promote", info.promote},

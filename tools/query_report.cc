@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <iostream>
 #include <mutex>
 #include <numeric>
@@ -16,6 +15,8 @@
 #include "datasets/answer_writer.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
+#include "index/base/clock.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "tools/print.h"
@@ -25,24 +26,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::uint64_t NanosecondsSince(Clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
-
 absl::Status InFront(const absl::Status& status, absl::string_view words) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(words, status.message()));
 }
 
-/// The value that `share` of the sorted values do not exceed (nearest rank).
-double Percentile(const std::vector<std::uint64_t>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-  return static_cast<double>(sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1]);
-}
-
 /// Three digits behind the point are all that a microsecond figure carries.
-double Rounded(double value) { return std::round(value * 1000) / 1000; }
+double Rounded(double value) { return RoundToDecimals(value, 3); }
 
 struct Columns {
   std::vector<std::uint64_t> labels;
@@ -96,7 +86,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
     for (std::uint64_t i = next++; i < count; i = next++) {
       const auto start = Clock::now();
       const absl::Status status = answer_one(thread, i, &answer);
-      run->latency_ns[i] = NanosecondsSince(start);
+      run->latency_ns[i] = static_cast<std::uint64_t>(NanosecondsSince(start));
       if (!status.ok()) {
         next = count;
         const std::lock_guard lock(mutex);
@@ -111,7 +101,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   for (int thread = 1; thread < run->threads; ++thread) threads.emplace_back(work, thread);
   work(0);
   for (std::thread& thread : threads) thread.join();
-  run->seconds = static_cast<double>(NanosecondsSince(start)) * 1e-9;
+  run->seconds = SecondsSince(start);
   return first_error;
 }
 
@@ -124,9 +114,9 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std:
   const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
   figures["qps"] = Rounded(run.seconds > 0 ? static_cast<double>(run.answers.size()) / run.seconds : 0);
   figures["mean_us"] = Rounded(sum / queries / 1000);
-  figures["p50_us"] = Rounded(Percentile(sorted, 0.50) / 1000);
-  figures["p95_us"] = Rounded(Percentile(sorted, 0.95) / 1000);
-  figures["p99_us"] = Rounded(Percentile(sorted, 0.99) / 1000);
+  for (const auto& [name, share] : {std::pair("p50_us", 0.50), {"p95_us", 0.95}, {"p99_us", 0.99}}) {
+    figures[name] = sorted.empty() ? 0.0 : Rounded(static_cast<double>(Percentile(sorted, share)) / 1000);
+  }
   figures["threads"] = run.threads;
   figures.update(ToJson(run.dials));
   AddPromise(run, &figures);

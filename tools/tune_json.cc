@@ -1,18 +1,16 @@
 #include "tools/tune_json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
+#include "index/base/statistics.h"
 #include "index/dials/dials_json.h"
 
 namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double Rounded(double value, double digits) { return std::round(value * std::pow(10, digits)) / std::pow(10, digits); }
 
 const char* Name(Fate fate) {
   constexpr const char* kNames[] = {"dropped", "seed", "kept", "finalist"};
@@ -29,45 +27,45 @@ Json ToJson(const Target& target) {
 Json ToJson(const TriedSetting& tried) {
   Json json = hmann::ToJson(tried.dials);
   json["fate"] = Name(tried.fate);
-  json["predicted_us"] = Rounded(tried.predicted.mean_us, 2);
-  json["predicted_recall"] = Rounded(tried.predicted.recall, 5);
+  json["predicted_us"] = RoundToDecimals(tried.predicted.mean_us, 2);
+  json["predicted_recall"] = RoundToDecimals(tried.predicted.recall, 5);
   if (tried.measured.queries == 0) return json;
-  json["mean_us"] = Rounded(tried.measured.mean_us, 2);
-  json["recall"] = Rounded(tried.measured.recall, 5);
-  if (tried.fate == Fate::kFinalist) json["recall_low"] = Rounded(tried.recall_low, 5);
+  json["mean_us"] = RoundToDecimals(tried.measured.mean_us, 2);
+  json["recall"] = RoundToDecimals(tried.measured.recall, 5);
+  if (tried.fate == Fate::kFinalist) json["recall_low"] = RoundToDecimals(tried.recall_low, 5);
   return json;
 }
 
 Json ToJson(const ModelError& error) {
-  return {{"median", Rounded(error.median, 4)}, {"p95", Rounded(error.p95, 4)}, {"worst", Rounded(error.worst, 4)}};
+  return {{"median", RoundToDecimals(error.median, 4)}, {"p95", RoundToDecimals(error.p95, 4)}, {"worst", RoundToDecimals(error.worst, 4)}};
 }
 
 Json ToJson(const TuningCheck& check, const Tuned& tuned) {
   Json json = {{"held_out", check.held_out},
                {"model_error", ToJson(check.work_model)},
-               {"drift", Rounded(check.drift, 4)},
+               {"drift", RoundToDecimals(check.drift, 4)},
                {"model_error_less_drift", ToJson(check.work_model_less_drift)},
                {"paper_model_error", ToJson(check.paper_model)},
                {"same_again", ToJson(check.same_again)},
-               {"pruned", Rounded(check.pruned, 4)}};
+               {"pruned", RoundToDecimals(check.pruned, 4)}};
   if (check.held_out > 0) {
     json["worst"] = hmann::ToJson(tuned.settings[check.worst].dials);
-    json["worst"].update({{"predicted_us", Rounded(tuned.settings[check.worst].predicted.mean_us, 2)},
-                          {"lowest_round_us", Rounded(check.worst_low_us, 2)},
-                          {"highest_round_us", Rounded(check.worst_high_us, 2)}});
+    json["worst"].update({{"predicted_us", RoundToDecimals(tuned.settings[check.worst].predicted.mean_us, 2)},
+                          {"lowest_round_us", RoundToDecimals(check.worst_low_us, 2)},
+                          {"highest_round_us", RoundToDecimals(check.worst_high_us, 2)}});
   }
   json["choices"] = Json::array();
   for (const ChoiceCheck& choice : check.choices) {
     Json one = {{"target", ToJson(choice.choice.target)},
                 {"chosen", hmann::ToJson(tuned.settings[choice.choice.setting].dials)},
-                {"test_recall", Rounded(choice.test_recall, 5)},
-                {"test_mean_us", Rounded(choice.test_mean_us, 2)}};
+                {"test_recall", RoundToDecimals(choice.test_recall, 5)},
+                {"test_mean_us", RoundToDecimals(choice.test_mean_us, 2)}};
     if (choice.best_exists) {
       one["best"] = hmann::ToJson(tuned.settings[choice.best].dials);
-      one["best_recall"] = Rounded(choice.best_recall, 5);
-      one["best_mean_us"] = Rounded(choice.best_mean_us, 2);
+      one["best_recall"] = RoundToDecimals(choice.best_recall, 5);
+      one["best_mean_us"] = RoundToDecimals(choice.best_mean_us, 2);
       one["best_was_run"] = choice.best_was_run;
-      one["regret"] = Rounded(choice.regret, 4);
+      one["regret"] = RoundToDecimals(choice.regret, 4);
     }
     json["choices"].push_back(std::move(one));
   }
@@ -84,7 +82,7 @@ Json TuningJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settin
                {"fast", entry.placement.fast},
                {"slow", entry.placement.slow},
                {"cache", entry.placement.cache},
-               {"seconds", Rounded(of_k.seconds, 2)},
+               {"seconds", RoundToDecimals(of_k.seconds, 2)},
                {"learning_queries", entry.queries},
                {"origin", entry.origin},
                {"grid", tuned.settings.size()},
@@ -101,10 +99,10 @@ Json TuningJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settin
     json["settings"] = Json::array();
     for (std::size_t i = 0; i < tuned.settings.size(); ++i) {
       Json one = ToJson(tuned.settings[i]);
-      one["paper_us"] = Rounded(tuned.paper.PredictUs(tuned.settings[i].dials), 2);
+      one["paper_us"] = RoundToDecimals(tuned.paper.PredictUs(tuned.settings[i].dials), 2);
       if (of_k.check.has_value()) {
-        one["test_mean_us"] = Rounded(of_k.check->measured[i].mean_us, 2);
-        one["test_recall"] = Rounded(of_k.check->measured[i].recall, 5);
+        one["test_mean_us"] = RoundToDecimals(of_k.check->measured[i].mean_us, 2);
+        one["test_recall"] = RoundToDecimals(of_k.check->measured[i].recall, 5);
       }
       one["front"] = std::find(tuned.front.begin(), tuned.front.end(), i) != tuned.front.end();
       one["chosen"] = Json::array();

@@ -17,19 +17,15 @@
 #include "eval/adapters/build_cache.h"
 #include "eval/adapters/latency.h"
 #include "eval/adapters/shares.h"
+#include "index/base/clock.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double ClockSeconds(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// The stream that the protocol owns. Whatever a library prints on its stdout goes to stderr from here on.
 class Wire {
@@ -124,11 +120,7 @@ struct Session {
 absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
-  if (base.dim() != query_file.dim() || base.dtype() != query_file.dtype()) {
-    return absl::InvalidArgumentError(absl::StrCat(job.queries, ": expected vectors of ", base.dim(), " x ",
-                                                   std::string(Name(base.dtype())), " as in ", job.base, ", found ", query_file.dim(),
-                                                   " x ", std::string(Name(query_file.dtype()))));
-  }
+  HMANN_RETURN_IF_ERROR(query_file.CheckShape(base.dim(), base.dtype(), job.base));
   if (job.k > base.n()) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
   HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
@@ -266,14 +258,11 @@ int RunAdapter(int argc, char** argv, Adapter& adapter) {
 }
 
 absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most) {
-  const auto value = object.find(key);
-  if (value == object.end()) return absl::InvalidArgumentError(absl::StrCat("setting ", object.dump(), ": ", key, " is missing"));
-  if (!value->is_number_integer() || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) ||
-      value->get<std::uint64_t>() < least || value->get<std::uint64_t>() > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("setting ", key, ": expected a whole number from ", least, " to ", most, ", found ", value->dump()));
-  }
-  return value->get<std::uint64_t>();
+  absl::Status status;
+  std::uint64_t value = 0;
+  JsonReader(object, "setting ", absl::StatusCode::kInvalidArgument, &status).Whole(key, least, most, &value);
+  HMANN_RETURN_IF_ERROR(status);
+  return value;
 }
 
 absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known) {

@@ -113,10 +113,7 @@ absl::Status BuildCache::Keep(const std::function<absl::Status(const std::string
                                        {"build_cpu_seconds", figures.cpu_seconds},
                                        {"index_bytes", figures.index_bytes},
                                        {"phases", phases}};
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(FiguresPath(index_path_)));
-  const std::string text = json.dump(2) + "\n";
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(FiguresPath(index_path_), json.dump(2) + "\n");
 }
 
 }  // namespace hmann

@@ -1,20 +1,18 @@
 #include "eval/adapters/latency.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <numeric>
 
 #include "index/base/check.h"
+#include "index/base/statistics.h"
 
 namespace hmann {
 
 LatencyUs SummariseLatency(std::vector<float> seconds) {
   HMANN_CHECK(!seconds.empty());
   std::sort(seconds.begin(), seconds.end());
-  const auto n = static_cast<double>(seconds.size());
-  const auto at = [&](double share) { return 1e6 * seconds[static_cast<std::size_t>(std::max(1.0, std::ceil(share * n))) - 1]; };
-  return {1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0) / n, at(0.50), at(0.99)};
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {1e6 * sum / static_cast<double>(seconds.size()), 1e6 * Percentile(seconds, 0.50), 1e6 * Percentile(seconds, 0.99)};
 }
 
 }  // namespace hmann

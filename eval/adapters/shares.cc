@@ -9,17 +9,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/clock.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
-
-double ClockSeconds(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// One thread's part, from its start line on.
 struct Lane {

@@ -175,4 +175,10 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t 
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
+absl::Status WriteTextFile(const std::string& path, std::string_view text) {
+  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
+  return file.Commit();
+}
+
 }  // namespace hmann

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -78,5 +79,8 @@ class AtomicFile {
 
 /// Whole small text file. Errors: as open(2); INVALID_ARGUMENT above `most` bytes.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most);
+
+/// Writes it whole or not at all, as AtomicFile does.
+absl::Status WriteTextFile(const std::string& path, std::string_view text);
 
 }  // namespace hmann

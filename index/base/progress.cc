@@ -9,14 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/base/clock.h"
 #include "index/base/units.h"
 
 namespace hmann {
 namespace {
-
-std::int64_t NanosecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// "812", "81.2 k", "8.1 M".
 std::string FormatCount(double n) {
@@ -52,14 +49,14 @@ void Progress::Advance(std::uint64_t units) {
 }
 
 double Progress::Finish() {
-  const double seconds = static_cast<double>(NanosecondsSince(start_)) * 1e-9;
+  const double seconds = SecondsSince(start_);
   if (show_ != Show::kNever && (terminal_ || show_ == Show::kAlways || seconds > 30)) Print(true);
   return seconds;
 }
 
 void Progress::Print(bool last) {
   std::lock_guard lock(print_mutex_);
-  const double seconds = static_cast<double>(NanosecondsSince(start_)) * 1e-9;
+  const double seconds = SecondsSince(start_);
   const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
   const double rate = seconds > 0 ? done / seconds : 0;
   std::string line = absl::StrCat(phase_, ": ", FormatCount(done), " ", unit_);

@@ -1,8 +1,6 @@
 #include "index/tiers/emulation.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "index/base/check.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -79,14 +78,13 @@ std::string PresetNames() {
 /// Median ticks by which a spin ends late.
 std::uint64_t MeasureSpin() {
   const TickClock clock;
-  std::array<std::uint64_t, 1001> late;
-  for (std::uint64_t& ticks : late) {
+  std::vector<double> late(1001);
+  for (double& ticks : late) {
     const std::uint64_t target = clock.Now() + 500;
     clock.SpinUntil(target);
-    ticks = clock.Now() - target;
+    ticks = static_cast<double>(clock.Now() - target);
   }
-  std::nth_element(late.begin(), late.begin() + late.size() / 2, late.end());
-  return late[late.size() / 2];
+  return static_cast<std::uint64_t>(Median(std::move(late)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -22,8 +23,7 @@ constexpr std::uint64_t kFewestQueries = 2;
 ModelError ErrorOf(std::vector<double> errors) {
   if (errors.empty()) return {};
   std::sort(errors.begin(), errors.end());
-  const auto at = [&](double share) { return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1))]; };
-  return {at(0.5), at(0.95), errors.back()};
+  return {Percentile(errors, 0.5), Percentile(errors, 0.95), errors.back()};
 }
 
 class Checker {
@@ -76,8 +76,7 @@ class Checker {
     }
     check_.pruned = 1 - static_cast<double>(again.size()) / static_cast<double>(tuned_.settings.size());
     if (again.empty()) return;
-    std::nth_element(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(again.size() / 2), again.end());
-    check_.drift = again[again.size() / 2] - 1;
+    check_.drift = Median(std::move(again)) - 1;
   }
 
   double SteadyError(std::size_t setting) const {

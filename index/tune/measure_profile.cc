@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -161,7 +162,7 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   const CpuTime before = ReadCpuTime();
   HMANN_RETURN_IF_ERROR(measured.probes.Run(options.repeats, options.budget, progress));
   NoteNoise(before, ReadCpuTime(), measured.probes, options.repeats, measured.profile.noise);
-  measured.profile.seconds = std::chrono::duration<double>(Probes::Clock::now() - start).count();
+  measured.profile.seconds = SecondsSince(start);
   return std::move(measured.profile);
 }
 

@@ -1,17 +1,16 @@
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/distance/distance.h"
 #include "index/tune/probes.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Reader = JsonReader<Json>;
 
 constexpr int kVersion = 1;
 
@@ -61,115 +60,68 @@ Json ToJson(const BlockProfile& block) {
   return {{"tier", block.tier}, {"device", block.device}, {"file_bytes", block.file_bytes}, {"depths", ToJsonList(block.depths)}};
 }
 
-/// Reads fields of an object; keeps the first error, and what is read after it is empty.
-class Fields {
- public:
-  Fields(const Json& json, std::string where, absl::Status* status) : json_(json), where_(std::move(where)), status_(status) {
-    if (!json_.is_object()) Fail("", "an object", json_);
-  }
+/// Counts and sizes are far below; more comes of damage.
+constexpr int kMostCount = 1'000'000;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 53;
+constexpr double kMostFigure = 1e18;
 
-  void Read(const char* key, std::string* out) {
-    if (const Json* found = Find(key); found != nullptr) found->is_string() ? void(*out = *found) : Fail(key, "a text", *found);
-  }
-  template <class Number>
-    requires std::is_arithmetic_v<Number>
-  void Read(const char* key, Number* out) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    // 2^53: beyond it a double, and so a JSON number, is no longer exact.
-    const double value = found->is_number() ? found->get<double>() : -1;
-    const double most = std::is_same_v<Number, double> ? 1e18 : std::is_same_v<Number, std::uint64_t> ? 0x1p53 : 1e6;
-    if (!(value >= 0 && value <= most)) return Fail(key, absl::StrCat("a number from 0 to ", most), *found);
-    *out = static_cast<Number>(value);
-  }
-  void Read(const char* key, Figure* out) {
-    if (const Json* found = Find(key); found != nullptr) {
-      Fields figure(*found, absl::StrCat(where_, ".", key), status_);
-      figure.Read("median", &out->median);
-      figure.Read("spread", &out->spread);
-    }
-  }
-  void Read(const char* key, DType* out) {
-    std::string name;
-    Read(key, &name);
-    const absl::StatusOr<DType> dtype = ParseDType(name);
-    if (dtype.ok()) *out = *dtype;
-    if (!dtype.ok() && status_->ok()) Fail(key, "u8, i8 or f32", Json(name));
-  }
-  /// read(Fields&, T&) for each item of a list.
-  template <class T, class Body>
-  void ReadList(const char* key, std::vector<T>* out, const Body& read) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_array()) return Fail(key, "a list", *found);
-    for (std::size_t i = 0; i < found->size() && status_->ok(); ++i) {
-      Fields item((*found)[i], absl::StrCat(where_, ".", key, "[", i, "]"), status_);
-      read(item, out->emplace_back());
-    }
-  }
-  template <class Body>
-  void ReadObject(const char* key, const Body& read) {
-    if (const Json* found = Find(key); found != nullptr) {
-      Fields object(*found, absl::StrCat(where_, ".", key), status_);
-      read(object);
-    }
-  }
-
- private:
-  const Json* Find(const char* key) {
-    if (!status_->ok()) return nullptr;
-    const auto found = json_.find(key);
-    if (found == json_.end()) Fail(key, "it to be there", Json("nothing"));
-    return found == json_.end() ? nullptr : &*found;
-  }
-  void Fail(const std::string& key, const std::string& expected, const Json& found) {
-    if (status_->ok()) {
-      *status_ = absl::InvalidArgumentError(
-          absl::StrCat(where_, key.empty() ? "" : ".", key, ": expected ", expected, ", found ", found.dump().substr(0, 80)));
-    }
-  }
-
-  const Json& json_;
-  std::string where_;
-  absl::Status* status_;
-};
-
-void ReadMemory(Fields& in, MemoryProfile& memory) {
-  in.Read("tier", &memory.tier);
-  in.ReadList("dependent_load", &memory.dependent_load, [](Fields& item, PageLatency& page) {
-    item.Read("page", &page.page);
-    item.Read("dependent_load_ns", &page.dependent_load_ns);
-  });
-  in.ReadList("in_flight", &memory.in_flight, [](Fields& item, LoadsInFlight& point) {
-    item.Read("loads", &point.loads);
-    item.Read("ns_per_line", &point.ns_per_line);
-  });
-  in.Read("bandwidth_gb_per_s", &memory.bandwidth_gb_per_s);
-}
-
-void ReadBlock(Fields& in, BlockProfile& block) {
-  in.Read("tier", &block.tier);
-  in.Read("device", &block.device);
-  in.Read("file_bytes", &block.file_bytes);
-  in.ReadList("depths", &block.depths, [](Fields& item, BlockDepth& point) {
-    item.Read("depth", &point.depth);
-    item.Read("read_us", &point.read_us);
-    item.Read("reads_per_s", &point.reads_per_s);
+void ReadFigure(Reader& in, const char* key, Figure* out) {
+  in.Object(key, [&](Reader& figure) {
+    figure.Number("median", 0, kMostFigure, &out->median);
+    figure.Number("spread", 0, kMostFigure, &out->spread);
   });
 }
 
-void ReadKernels(Fields& in, DeviceProfile& profile) {
-  in.ReadList("distances", &profile.distances, [](Fields& item, DistanceProfile& one) {
-    item.Read("dtype", &one.dtype);
-    item.Read("dim", &one.dim);
-    item.Read("ns_per_distance", &one.ns_per_distance);
+/// read(Reader&, T&) for each item of a list.
+template <class T, class Read>
+void ReadList(Reader& in, const char* key, std::vector<T>* out, const Read& read) {
+  in.List(key, 0, kMostCount, [&](Reader& item) { read(item, out->emplace_back()); });
+}
+
+void ReadDType(Reader& in, DType* out) {
+  std::string name;
+  in.Text("dtype", &name);
+  if (!in.ok()) return;
+  const absl::StatusOr<DType> dtype = ParseDType(name);
+  dtype.ok() ? void(*out = *dtype) : in.Wrong("dtype", "u8, i8 or f32", name);
+}
+
+void ReadMemory(Reader& in, MemoryProfile& memory) {
+  in.Text("tier", &memory.tier);
+  ReadList(in, "dependent_load", &memory.dependent_load, [](Reader& item, PageLatency& page) {
+    item.Text("page", &page.page);
+    ReadFigure(item, "dependent_load_ns", &page.dependent_load_ns);
   });
-  in.ReadList("sketches", &profile.sketches, [](Fields& item, SketchProfile& one) {
-    item.Read("dim", &one.dim);
-    item.Read("bits", &one.bits);
-    item.Read("ns_per_estimate_cell", &one.ns_per_estimate_cell);
-    item.Read("ns_per_estimate_gathered", &one.ns_per_estimate_gathered);
-    item.Read("ns_per_query", &one.ns_per_query);
+  ReadList(in, "in_flight", &memory.in_flight, [](Reader& item, LoadsInFlight& point) {
+    item.Whole("loads", 0, kMostCount, &point.loads);
+    ReadFigure(item, "ns_per_line", &point.ns_per_line);
+  });
+  ReadFigure(in, "bandwidth_gb_per_s", &memory.bandwidth_gb_per_s);
+}
+
+void ReadBlock(Reader& in, BlockProfile& block) {
+  in.Text("tier", &block.tier);
+  in.Text("device", &block.device);
+  in.Whole("file_bytes", 0, kMostBytes, &block.file_bytes);
+  ReadList(in, "depths", &block.depths, [](Reader& item, BlockDepth& point) {
+    item.Whole("depth", 0, kMostCount, &point.depth);
+    ReadFigure(item, "read_us", &point.read_us);
+    ReadFigure(item, "reads_per_s", &point.reads_per_s);
+  });
+}
+
+void ReadKernels(Reader& in, DeviceProfile& profile) {
+  ReadList(in, "distances", &profile.distances, [](Reader& item, DistanceProfile& one) {
+    ReadDType(item, &one.dtype);
+    item.Whole("dim", 0, kMostCount, &one.dim);
+    ReadFigure(item, "ns_per_distance", &one.ns_per_distance);
+  });
+  ReadList(in, "sketches", &profile.sketches, [](Reader& item, SketchProfile& one) {
+    item.Whole("dim", 0, kMostCount, &one.dim);
+    item.Whole("bits", 0, kMostCount, &one.bits);
+    ReadFigure(item, "ns_per_estimate_cell", &one.ns_per_estimate_cell);
+    ReadFigure(item, "ns_per_estimate_gathered", &one.ns_per_estimate_gathered);
+    ReadFigure(item, "ns_per_query", &one.ns_per_query);
   });
 }
 
@@ -225,10 +177,7 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
                      {"sketches", ToJsonList(profile.sketches)},
                      {"blocks", ToJsonList(profile.blocks)},
                      {"thread_wake_us", ToJson(profile.thread_wake_us)}};
-  const std::string text = absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path) {
@@ -238,31 +187,31 @@ absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a device profile in JSON, found ", text.size(), " bytes of something else"));
   absl::Status status;
-  Fields in(json, path, &status);
+  Reader in(json, absl::StrCat(path, "."), absl::StatusCode::kInvalidArgument, &status);
   int version = 0;
-  in.Read("hmann_profile", &version);
+  in.Whole("hmann_profile", 0, kMostCount, &version);
   HMANN_RETURN_IF_ERROR(status);
   if (version != kVersion)
     return absl::InvalidArgumentError(absl::StrCat(path, ".hmann_profile: expected version ", kVersion, ", found ", version));
   DeviceProfile profile;
-  in.ReadObject("machine", [&](Fields& machine) {
-    machine.Read("cpu_model", &profile.machine.cpu_model);
-    machine.Read("cores", &profile.machine.cores);
-    machine.Read("memory_bytes", &profile.machine.memory_bytes);
-    machine.Read("simd", &profile.machine.simd);
+  in.Object("machine", [&](Reader& machine) {
+    machine.Text("cpu_model", &profile.machine.cpu_model);
+    machine.Whole("cores", 0, kMostCount, &profile.machine.cores);
+    machine.Whole("memory_bytes", 0, kMostBytes, &profile.machine.memory_bytes);
+    machine.Text("simd", &profile.machine.simd);
   });
-  in.ReadObject("noise", [&](Fields& noise) {
-    noise.Read("repeats", &profile.noise.repeats);
-    noise.Read("median_spread", &profile.noise.median_spread);
-    noise.Read("worst_spread", &profile.noise.worst_spread);
-    noise.Read("steal_share", &profile.noise.steal_share);
-    noise.Read("busy_share", &profile.noise.busy_share);
+  in.Object("noise", [&](Reader& noise) {
+    noise.Whole("repeats", 0, kMostCount, &profile.noise.repeats);
+    noise.Number("median_spread", 0, kMostFigure, &profile.noise.median_spread);
+    noise.Number("worst_spread", 0, kMostFigure, &profile.noise.worst_spread);
+    noise.Number("steal_share", 0, kMostFigure, &profile.noise.steal_share);
+    noise.Number("busy_share", 0, kMostFigure, &profile.noise.busy_share);
   });
-  in.Read("seconds", &profile.seconds);
-  in.ReadList("memory", &profile.memory, ReadMemory);
+  in.Number("seconds", 0, kMostFigure, &profile.seconds);
+  ReadList(in, "memory", &profile.memory, ReadMemory);
   ReadKernels(in, profile);
-  in.ReadList("blocks", &profile.blocks, ReadBlock);
-  in.Read("thread_wake_us", &profile.thread_wake_us);
+  ReadList(in, "blocks", &profile.blocks, ReadBlock);
+  ReadFigure(in, "thread_wake_us", &profile.thread_wake_us);
   HMANN_RETURN_IF_ERROR(status);
   HMANN_RETURN_IF_ERROR(CheckPoints(profile, path));
   return profile;

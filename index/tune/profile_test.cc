@@ -158,7 +158,7 @@ TEST(Profile, BadFilesAreNamed) {
   expect("", "found 0 bytes");
   expect("no json", "found 7 bytes");
   expect("[]", "expected an object");
-  expect("{}", ".hmann_profile: expected it to be there");
+  expect("{}", ".hmann_profile: expected a whole number from 0 to 1000000, found nothing");
   expect(R"({"hmann_profile": 9})", "expected version 1, found 9");
   ASSERT_TRUE(WriteProfile(SmallProfile(), file.path()).ok());
   const std::string good = *ReadTextFile(file.path(), 1_MiB);
@@ -170,7 +170,7 @@ TEST(Profile, BadFilesAreNamed) {
   };
   expect(replaced("\"loads\": 1,", "\"loads\": 9,"), "loads in flight from 1 on");
   expect(replaced("\"loads\": 8,", "\"loads\": 1,"), "ascending loads");
-  expect(replaced("\"depth\": 1,", "\"depth\": -1,"), "blocks[0].depths[0].depth: expected a number from 0");
+  expect(replaced("\"depth\": 1,", "\"depth\": -1,"), "blocks[0].depths[0].depth: expected a whole number from 0");
   expect(replaced("\"median\": 90.0", "\"median\": \"90\""), "memory[0].dependent_load[0].dependent_load_ns.median");
   expect(replaced("\"dtype\": \"u8\"", "\"dtype\": \"u9\""), "distances[0].dtype: expected u8, i8 or f32");
   expect(replaced("\"dim\": 128", "\"dim\": 0"), "expected a dimension");

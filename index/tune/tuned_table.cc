@@ -1,7 +1,6 @@
 #include "index/tune/tuned_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -9,14 +8,16 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Reader = JsonReader<Json>;
 
 constexpr int kVersion = 1;
 constexpr const char* kFormat = "hmann tuned table";
@@ -24,11 +25,7 @@ constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 
 /// Six digits are more than was measured.
-double Rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
+double Rounded(double value) { return RoundToDigits(value, 6); }
 
 /// What was measured and predicted, beside the dials.
 struct Figure {
@@ -64,63 +61,11 @@ Json ToJson(const TunedEntry& entry) {
           {"settings", std::move(settings)}};
 }
 
-/// Reads keys of an object; the first that is not as it should be is remembered.
-class Reader {
- public:
-  Reader(const Json& object, std::string where, absl::Status& status) : object_(object), where_(std::move(where)), status_(status) {}
-
-  void Text(const char* key, std::string& value) {
-    if (const Json* found = Find(key, "a text", [](const Json& json) { return json.is_string(); })) value = found->get<std::string>();
-  }
-  void Number(const char* key, double low, double high, double& value) {
-    const Json* found = Find(key, "a number", [](const Json& json) { return json.is_number(); });
-    if (found == nullptr) return;
-    value = found->get<double>();
-    if (!(value >= low && value <= high)) Wrong(key, absl::StrCat("a number from ", low, " to ", high), found->dump());
-  }
-  template <typename Integer>
-  void Whole(const char* key, double low, double high, Integer& value) {
-    double number = 0;
-    Number(key, low, high, number);
-    if (number != std::floor(number)) Wrong(key, "a whole number", absl::StrCat(number));
-    if (status_.ok()) value = static_cast<Integer>(number);
-  }
-  /// Never more than `most` elements; nullptr: it is wrong.
-  const Json* List(const char* key, std::size_t most) {
-    const Json* found = Find(key, "a list", [](const Json& json) { return json.is_array(); });
-    if (found == nullptr) return nullptr;
-    if (!found->empty() && found->size() <= most) return found;
-    Wrong(key, absl::StrCat("1 to ", most, " elements"), absl::StrCat(found->size()));
-    return nullptr;
-  }
-  void Wrong(const char* key, const std::string& expected, const std::string& found) {
-    status_.Update(absl::DataLossError(absl::StrCat(where_, ".", key, ": expected ", expected, ", found ", found)));
-  }
-
- private:
-  const Json* Find(const char* key, const char* expected, bool (*fits)(const Json&)) {
-    if (!object_.is_object() || !object_.contains(key)) {
-      Wrong(key, expected, "nothing");
-      return nullptr;
-    }
-    const Json& found = object_[key];
-    if (fits(found)) return &found;
-    Wrong(key, expected, found.type_name());
-    return nullptr;
-  }
-
-  const Json& object_;
-  const std::string where_;
-  absl::Status& status_;
-};
-
-TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint32_t k, std::uint64_t n, absl::Status& status) {
-  TunedSetting setting;
-  Reader reader(object, where, status);
-  for (const Figure& figure : kFigures) reader.Number(figure.name, 0, figure.most, setting.*figure.value);
-  if (!status.ok()) return setting;
+void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& setting) {
+  for (const Figure& figure : kFigures) in.Number(figure.name, 0, figure.most, &(setting.*figure.value));
+  if (!in.ok()) return;
   SearchOptions options{.k = k};
-  absl::Status valid = AskFromJson(object, &options);
+  absl::Status valid = AskFromJson(in.object(), &options);
   if (valid.ok()) valid = options.Validate(n);
   setting.dials.k = k;
   setting.dials.walk = options.walk.value_or(setting.dials.walk);
@@ -133,27 +78,19 @@ TunedSetting ReadSetting(const Json& object, const std::string& where, std::uint
       valid.Update(absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
     }
   }
-  if (!valid.ok()) status.Update(absl::DataLossError(absl::StrCat(where, ".", valid.message())));
-  return setting;
+  if (!valid.ok()) in.Reject(valid.message());
 }
 
-TunedEntry ReadEntry(const Json& object, const std::string& where, std::uint64_t n, absl::Status& status) {
-  TunedEntry entry;
-  Reader reader(object, where, status);
-  reader.Text("fast", entry.placement.fast);
-  reader.Text("slow", entry.placement.slow);
-  reader.Text("cache", entry.placement.cache);
-  reader.Whole("k", 1, kMaxEf, entry.k);
-  reader.Whole("queries", 1, 1e15, entry.queries);
-  reader.Text("origin", entry.origin);
-  reader.Text("cpu", entry.cpu);
-  reader.Text("simd", entry.simd);
-  const Json* settings = reader.List("settings", kMostSettings);
-  if (!status.ok()) return entry;
-  for (std::size_t i = 0; i < settings->size(); ++i) {
-    entry.settings.push_back(ReadSetting((*settings)[i], absl::StrCat(where, ".settings[", i, "]"), entry.k, n, status));
-  }
-  return entry;
+void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
+  in.Text("fast", &entry.placement.fast);
+  in.Text("slow", &entry.placement.slow);
+  in.Text("cache", &entry.placement.cache);
+  in.Whole("k", 1, kMaxEf, &entry.k);
+  in.Whole("queries", 1, 1'000'000'000'000'000, &entry.queries);
+  in.Text("origin", &entry.origin);
+  in.Text("cpu", &entry.cpu);
+  in.Text("simd", &entry.simd);
+  in.List("settings", 1, kMostSettings, [&](Reader& setting) { ReadSetting(setting, entry.k, n, entry.settings.emplace_back()); });
 }
 
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
@@ -211,12 +148,12 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   const Json json = Json::parse(*text, nullptr, false);
   if (json.is_discarded()) return absl::DataLossError(absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
   absl::Status status;
-  Reader reader(json, absl::StrCat(path, ": table"), status);
+  Reader reader(json, absl::StrCat(path, ": table."), absl::StatusCode::kDataLoss, &status);
   std::string format, hash;
   int version = 0;
-  reader.Text("format", format);
-  reader.Whole("version", 1, 1e6, version);
-  reader.Text("content_hash", hash);
+  reader.Text("format", &format);
+  reader.Whole("version", 1, 1'000'000, &version);
+  reader.Text("content_hash", &hash);
   HMANN_RETURN_IF_ERROR(status);
   if (format != kFormat) reader.Wrong("format", kFormat, format);
   if (version > kVersion) {
@@ -230,11 +167,7 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
         absl::StrFormat("%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s", path, table.content_hash,
                         content_hash, index));
   }
-  const Json* entries = reader.List("entries", kMostEntries);
-  HMANN_RETURN_IF_ERROR(status);
-  for (std::size_t i = 0; i < entries->size(); ++i) {
-    table.entries.push_back(ReadEntry((*entries)[i], absl::StrCat(path, ": table.entries[", i, "]"), n, status));
-  }
+  reader.List("entries", 1, kMostEntries, [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
   HMANN_RETURN_IF_ERROR(status);
   return table;
 }
@@ -246,10 +179,7 @@ absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) 
                      {"version", kVersion},
                      {"content_hash", absl::StrFormat("%016x", table.content_hash)},
                      {"entries", std::move(entries)}};
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(TunedPath(index)));
-  HMANN_RETURN_IF_ERROR(file.Append(text.data(), text.size()));
-  return file.Commit();
+  return WriteTextFile(TunedPath(index), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace hmann

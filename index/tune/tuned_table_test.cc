@@ -112,13 +112,13 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
   } cases[] = {{"\"version\": 1", "\"version\": 99", "version: expected at most 1, found 99"},
                {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
                {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
-               {"\"k\": 10,", "\"k\": \"ten\",", "entries[0].k: expected a number, found string"},
+               {"\"k\": 10,", "\"k\": \"ten\",", "entries[0].k: expected a whole number from 1 to 1048576, found \"ten\""},
                {"\"k\": 10,", "\"k\": 2000,", "k: expected at most the 1000 vectors of the index, found 2000"},
-               {"\"walk\": \"gated\"", "\"walk\": \"default\"", "settings[0].walk: expected beams, pool, gated, found 'default'"},
+               {"\"walk\": \"gated\"", "\"walk\": \"default\"", "settings[0]: walk: expected beams, pool, gated, found 'default'"},
                {"\"recall\": 0.9,", "\"recall\": 7,", "settings[0].recall: expected a number from 0 to 1, found 7"},
-               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0].ef_l1: expected a dial of this walk, found nothing"},
-               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0].ef_l1: expected 1 to 1048576, found 1.5"},
-               {"\"stop\": 1.5", "\"stop\": -0.5", "settings[0].stop: expected 0 to 1000000, found -0.5"}};
+               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0]: ef_l1: expected a dial of this walk, found nothing"},
+               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0]: ef_l1: expected 1 to 1048576, found 1.5"},
+               {"\"stop\": 1.5", "\"stop\": -0.5", "settings[0]: stop: expected 0 to 1000000, found -0.5"}};
   for (const auto& [from, to, message] : cases) {
     std::string wrong = good;
     const std::size_t place = wrong.find(from);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -23,12 +24,6 @@ constexpr double kFinalUs = 1e7;
 constexpr double kLeastTimeError = 0.05, kLeastRecallError = 0.05;
 /// A setting is dropped when the chance that it wins is lower.
 constexpr double kWorthARun = 0.05;
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 /// Chance that a normal value stays below `x` standard deviations.
 double NormalBelow(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
@@ -286,7 +281,7 @@ Measurement CombineSamples(const std::vector<Sample>& rounds) {
   for (const float recall : recalls) all.recall_deviation += std::pow(static_cast<double>(recall) - all.recall, 2) / n;
   all.recall_deviation = std::sqrt(all.recall_deviation);
   std::sort(recalls.begin(), recalls.end());
-  all.recall_p05 = static_cast<double>(recalls[static_cast<std::size_t>(std::max(0.0, std::ceil(0.05 * n) - 1))]);
+  all.recall_p05 = static_cast<double>(Percentile(recalls, 0.05));
   all.mean_us = Median(mean);
   all.p95_us = Median(p95);
   all.p99_us = Median(p99);
