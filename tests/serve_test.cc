@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
@@ -205,6 +206,23 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   const Outcome live = Hmann({"info", "sample", "--live", "--server", device.address(), "--json"});
   EXPECT_EQ(live.exit_code, 0) << live.err;
   EXPECT_THAT(live.out, HasSubstr("O_DIRECT"));
+}
+
+TEST_F(ServeTest, HelpersRunOnlyWhereAQueryCanUseThem) {
+  for (const auto& [slow, helpers] : {std::pair("emulated:lat=300ns", true), std::pair("mapped", true), std::pair("nvme", false)}) {
+    ServerProgram server(Index(), {"--slow", slow, "--helpers", "1"});
+    Connected(server.address());
+    const Outcome live = Hmann({"info", "sample", "--live", "--server", server.address(), "--json"});
+    ASSERT_EQ(live.exit_code, 0) << live.err;
+    json space;
+    for (const json& placement : json::parse(live.out)["placements"]) {
+      if (placement["structure"] == "migration_space") space = placement;
+    }
+    EXPECT_EQ(space.is_object(), helpers) << slow;
+    if (helpers) {
+      EXPECT_EQ(space["where"], "helper threads 1, searchers 0");
+    }
+  }
 }
 
 TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
