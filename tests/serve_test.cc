@@ -215,7 +215,8 @@ TEST_F(ServeTest, HelpersRunOnlyWhereAQueryCanUseThem) {
     const Outcome live = Hmann({"info", "sample", "--live", "--server", server.address(), "--json"});
     ASSERT_EQ(live.exit_code, 0) << live.err;
     json space;
-    for (const json& placement : json::parse(live.out)["placements"]) {
+    const json described = json::parse(live.out);
+    for (const json& placement : described["placements"]) {
       if (placement["structure"] == "migration_space") space = placement;
     }
     EXPECT_EQ(space.is_object(), helpers) << slow;
