@@ -133,7 +133,12 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   const TunedEntry* entry = table->Find(PlacementOf(made_->options.open), kK);
   ASSERT_TRUE(entry != nullptr);
   EXPECT_GT(entry->settings.size(), 5u);
-  for (const TunedSetting& setting : entry->settings) {
+  const Tuned& tuned = made_->run.of_k[0].tuned;
+  ASSERT_EQ(entry->settings.size(), tuned.front.size());
+  for (std::size_t i = 0; i < tuned.front.size(); ++i) {
+    const TunedSetting& setting = entry->settings[i];
+    EXPECT_EQ(setting.options.reach, tuned.settings[tuned.front[i]].options.reach) << "dials to the bit";
+    EXPECT_EQ(setting.options.stop, tuned.settings[tuned.front[i]].options.stop);
     EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.options).recall, 1e-6) << DescribeDials(setting.options);
   }
 }

@@ -101,7 +101,8 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
         run({"query", "--server", server.address(), "--index", "sample", "--concurrency", "3", "--batch", "7"}, "batched.jsonl");
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
-    EXPECT_GT(searched["recall"].get<double>(), 0);
+    const bool without_l0 = searched["ef_l0"] == 0;
+    EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.95) << searched;
     for (const auto& [key, value] : searched.items()) {
       if (key == "open_seconds" || key == "first_answer_seconds") continue;  // the server's own affair
       ASSERT_TRUE(one.contains(key)) << key;

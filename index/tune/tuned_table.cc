@@ -22,7 +22,7 @@ constexpr const char* kFormat = "hmann tuned table";
 constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 
-/// Six digits are more than was measured.
+/// Of a measurement: six digits are more than was measured. Dials are stored as they are.
 double Rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
@@ -36,8 +36,8 @@ Json ToJson(const TunedSetting& setting) {
           {"ef_l0", dials.ef_l0},
           {"cells", dials.cells},
           {"width", dials.width},
-          {"stop", Rounded(static_cast<double>(dials.stop))},
-          {"reach", Rounded(static_cast<double>(dials.reach))},
+          {"stop", static_cast<double>(dials.stop)},
+          {"reach", static_cast<double>(dials.reach)},
           {"query_threads", dials.query_threads},
           {"recall", Rounded(setting.recall)},
           {"recall_low", Rounded(setting.recall_low)},
