@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "index/base/cpu.h"
 #include "index/distance/distance.h"
 
 namespace hmann {
@@ -21,10 +22,17 @@ TEST(Environment, SaysWhatThisMachineSays) {
     EXPECT_THAT(text, testing::HasSubstr(cpu));
   }
   EXPECT_EQ(environment["simd"], std::string(*ChosenSimd()));
-  EXPECT_GE(environment["cores"].get<int>(), 1);
-  EXPECT_GT(environment["memory_bytes"].get<std::uint64_t>(), 1u << 20);
+  EXPECT_EQ(environment["cores"], UsableCores());
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  std::uint64_t total_kib = 0;
+  ASSERT_TRUE(meminfo >> key >> total_kib && key == "MemTotal:");
+  EXPECT_NEAR(environment["memory_bytes"].get<double>() / (1024.0 * static_cast<double>(total_kib)), 1, 0.01);
   EXPECT_THAT(environment["kernel"].get<std::string>(), testing::StartsWith("Linux "));
-  EXPECT_THAT(environment["huge_pages"].get<std::string>(), testing::AnyOf("always", "madvise", "never", "unknown"));
+  std::ifstream huge_pages("/sys/kernel/mm/transparent_hugepage/enabled");
+  const std::string choices((std::istreambuf_iterator<char>(huge_pages)), {});
+  const std::string huge = environment["huge_pages"].get<std::string>();
+  EXPECT_THAT(choices.empty() ? "[unknown]" : choices, testing::HasSubstr("[" + huge + "]"));
   EXPECT_THAT(environment["time"].get<std::string>(), testing::MatchesRegex("20..-..-..T..:..:..Z"));
 }
 

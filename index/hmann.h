@@ -44,9 +44,11 @@ struct OpenOptions {
 
 /// Where a structure lies while an index is open.
 struct Placement {
-  std::string structure;  ///< section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"
-  std::string tier;       ///< as asked for: "dram", "mapped", ...
-  std::string where;      ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
+  /// Section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"; or made by Open: "cells", "l0_cache", "migration_space" (of
+  /// the searchers that have asked for Prefetch::kHelper; there where helpers run).
+  std::string structure;
+  std::string tier;   ///< as asked for: "dram", "mapped", ...
+  std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
   std::uint64_t bytes = 0;
 };
 

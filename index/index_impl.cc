@@ -129,6 +129,11 @@ std::vector<Placement> IndexImpl::Placements() const {
                                        stats.index_bytes, " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
                           stats.capacity_bytes});
   }
+  if (helpers_ != nullptr) {
+    const std::uint64_t spaces = helpers_->spaces();
+    placements.push_back({"migration_space", "dram", absl::StrCat("helper threads ", helpers_->threads(), ", searchers ", spaces),
+                          spaces * MigrationSpace::Bytes(placed_)});
+  }
   return placements;
 }
 

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
@@ -209,6 +211,35 @@ TEST_P(EverySlowTier, SaysWhereItLies) {
   EXPECT_GT(l0, 1500u * 24);
   EXPECT_EQ(slow->Placements().back().structure, "l0_cache");
   EXPECT_EQ(slow->Placements().back().bytes, 64u * 1024);
+}
+
+/// The line of what copies ahead, where helper threads run.
+std::optional<Placement> MigrationSpaceOf(const Index& index) {
+  for (Placement& placement : index.Placements()) {
+    if (placement.structure == "migration_space") return std::move(placement);
+  }
+  return std::nullopt;
+}
+
+TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
+  EXPECT_FALSE(MigrationSpaceOf(*made_->Open(Spec())).has_value());
+  const auto slow = made_->Open(Spec(), {.helper_threads = 2});
+  ASSERT_TRUE(slow != nullptr);
+  ASSERT_EQ(MigrationSpaceOf(*slow).has_value(), !slow->on_block_tier()) << "a device copies by itself";
+  if (slow->on_block_tier()) return;
+  EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 0");
+  EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u);
+  SearchOptions options = kPool;
+  Searcher searcher(slow);
+  std::vector<Neighbour> nearest;
+  Counters counters;
+  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &nearest, &counters).ok());
+  EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u) << "nobody has asked for helpers";
+  options.prefetch = Prefetch::kHelper;
+  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &nearest, &counters).ok());
+  EXPECT_GT(counters.migrated, 0u);
+  EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 1");
+  EXPECT_GT(MigrationSpaceOf(*slow)->bytes, 0u);
 }
 
 TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {

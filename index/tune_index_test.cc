@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "datasets/vector_file.h"
@@ -124,18 +125,43 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
 }
 
 TEST_F(TuneIndexTest, ChecksItselfOnQueriesThatItHasNotLearnedFrom) {
-  options_.queries = build_.base;
+  options_.queries = folder_ / "queries.u8bin";
+  WriteGenerated(options_.queries, {.n = 120, .first = 1500, .dim = 24, .intrinsic_dim = 6, .clusters = 30});
   options_.targets = {{.recall = 0.9}};
-  TuningCheckWish check;
-  check.wanted = true;
-  check.most_queries = 8;
+  TuningCheckWish wish;
+  wish.wanted = true;
+  wish.most_queries = 8;
   Progress quiet(Progress::Show::kNever);
-  const auto run = TuneIndex(options_, check, quiet);
+  const auto run = TuneIndex(options_, wish, quiet);
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(run->test_queries, 1440u);
   ASSERT_TRUE(run->of_k[0].check.has_value());
-  EXPECT_EQ(run->of_k[0].check->measured.size(), run->of_k[0].tuned.settings.size());
-  EXPECT_EQ(run->of_k[0].check->choices.size(), 1u);
+  const Tuned& tuned = run->of_k[0].tuned;
+  const TuningCheck& check = *run->of_k[0].check;
+  for (const Measurement& measured : check.measured) EXPECT_GT(measured.counters.distances_fast, 0u) << "the whole grid was run";
+  const auto never_run =
+      std::count_if(tuned.settings.begin(), tuned.settings.end(), [](const TriedSetting& tried) { return tried.fate == Fate::kDropped; });
+  EXPECT_EQ(check.held_out, static_cast<std::size_t>(never_run));
+
+  // What it says of the choice and of the best is what the queries behind the 60 learned ones show.
+  LearningOptions unseen;
+  unseen.index = build_.out;
+  unseen.queries = options_.queries;
+  unseen.first = 60;
+  const auto test = MakeLearningSet(unseen, quiet);
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ(run->test_queries, test->n());
+  const Measure measure = MeasureOn(Open(), *test);
+  const auto recall_of = [&](std::size_t setting) {
+    const auto sample = measure(tuned.settings[setting].options, 0, test->n() / 7 * 7);
+    EXPECT_TRUE(sample.ok()) << sample.status();
+    return CombineSamples({*sample}).recall;
+  };
+  const ChoiceCheck& choice = check.choices.at(0);
+  EXPECT_EQ(choice.choice.setting, tuned.choices[0].setting);
+  EXPECT_NEAR(choice.test_recall, recall_of(choice.choice.setting), 1e-9);
+  ASSERT_TRUE(choice.best_exists);
+  EXPECT_GE(choice.best_recall, 0.9);
+  EXPECT_NEAR(choice.best_recall, recall_of(choice.best), 1e-9);
 }
 
 TEST_F(TuneIndexTest, LearningAndTestQueriesAreDisjoint) {

@@ -219,7 +219,13 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
   ASSERT_EQ(described->bytes.size(), info.bytes.size());
   for (std::size_t i = 0; i < info.bytes.size(); ++i) EXPECT_EQ(described->bytes[i].bytes, info.bytes[i].bytes);
-  EXPECT_EQ(described->placements.size(), index->Placements().size());
+  const std::vector<Placement> placements = index->Placements();
+  ASSERT_EQ(described->placements.size(), placements.size());
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    EXPECT_EQ(described->placements[i].structure, placements[i].structure);
+    EXPECT_EQ(described->placements[i].tier, placements[i].tier);
+    EXPECT_EQ(described->placements[i].bytes, placements[i].bytes);
+  }
   EXPECT_EQ(described->simd, index->kernels().simd);
   EXPECT_EQ(described->threads, 2u);
   EXPECT_EQ(described->limits.max_batch, 64u);
@@ -244,6 +250,7 @@ TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
         const std::size_t query = (i + 6 * static_cast<std::size_t>(t)) % 50;
         const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(query, 1)), {});
         ASSERT_TRUE(answer.ok()) << answer.status();
+        ASSERT_EQ(answer->ids.size(), expected[query].size());
         ExpectSame(expected[query], answer->ids.data(), answer->distances.data());
       }
     });

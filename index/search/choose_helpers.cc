@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "index/base/cpu.h"
@@ -17,46 +19,52 @@ constexpr int kRounds = 5;
 constexpr double kGain = 0.03;
 
 /// Nanoseconds of one pass over the queries: promoted vectors, evenly spread.
-std::int64_t OnePass(const PlacedIndex& index, QueryRunner& runner, Prefetch prefetch) {
+double OnePass(const PlacedIndex& index, QueryRunner& runner, Prefetch prefetch) {
   Answer answer;
   SearchOptions options{.prefetch = prefetch};
   options.k = std::min(options.k, index.layers.n());
   const absl::StatusOr<Dials> dials = options.Resolve(index.Context());
-  if (!dials.ok()) return 0;
+  if (!dials.ok()) return std::numeric_limits<double>::infinity();
   const auto start = std::chrono::steady_clock::now();
   for (NodeId i = 0; i < kQueries; ++i) {
     const auto id = static_cast<NodeId>(std::uint64_t{i} * index.n1() / kQueries);
     // A stored row begins with the components as they were given (or normalised), so that it is a query as well.
-    if (!runner.Search(index.FastRow(id), *dials, &answer, nullptr, {}).ok()) return 0;
+    if (!runner.Search(index.FastRow(id), *dials, &answer, nullptr, {}).ok()) return std::numeric_limits<double>::infinity();
   }
-  return (std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The second of two passes with helpers of its own.
+double PassWith(const PlacedIndex& index, int threads) {
+  std::unique_ptr<MigrationHelpers> helpers;
+  if (threads > 0) helpers = std::make_unique<MigrationHelpers>(threads, index.emulated);
+  PlacedIndex with = index;
+  with.helpers = helpers.get();
+  for (LayerView& layer : with.upper) layer.kernels = &with.kernels;
+  QueryRunner runner(with);
+  OnePass(with, runner, Prefetch::kAhead);
+  return OnePass(with, runner, threads > 0 ? Prefetch::kHelper : Prefetch::kAhead);
 }
 
 }  // namespace
 
+int ChooseHelpersByPasses(int most, const std::function<double(int threads)>& pass) {
+  std::vector<double> quickest(static_cast<std::size_t>(most) + 1, std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (int threads = 0; threads <= most; ++threads) {
+      double& time = quickest[static_cast<std::size_t>(threads)];
+      time = std::min(time, pass(threads));
+    }
+  }
+  const double enough = *std::min_element(quickest.begin(), quickest.end()) * (1 + kGain);
+  const auto smallest = std::find_if(quickest.begin(), quickest.end(), [&](double time) { return time <= enough; });
+  return static_cast<int>(smallest - quickest.begin());
+}
+
 int ChooseHelpers(const PlacedIndex& index) {
   const int most = std::min(2, UsableCores() - 1);
   if (most < 1 || index.n1() == 0) return 0;
-  std::vector<std::int64_t> best(static_cast<std::size_t>(most) + 1, INT64_MAX);
-  for (int round = 0; round < kRounds; ++round) {
-    for (int threads = 0; threads <= most; ++threads) {
-      MigrationHelpers* none = nullptr;
-      PlacedIndex with = index;
-      std::unique_ptr<MigrationHelpers> helpers;
-      if (threads > 0) helpers = std::make_unique<MigrationHelpers>(threads, index.emulated);
-      with.helpers = threads > 0 ? helpers.get() : none;
-      for (LayerView& layer : with.upper) layer.kernels = &with.kernels;
-      QueryRunner runner(with);
-      OnePass(with, runner, Prefetch::kAhead);
-      std::int64_t& time = best[static_cast<std::size_t>(threads)];
-      time = std::min(time, OnePass(with, runner, threads > 0 ? Prefetch::kHelper : Prefetch::kAhead));
-    }
-  }
-  const auto fastest = static_cast<double>(*std::min_element(best.begin(), best.end()));
-  for (int threads = 0; threads <= most; ++threads) {
-    if (static_cast<double>(best[static_cast<std::size_t>(threads)]) <= fastest * (1 + kGain)) return threads;
-  }
-  return 0;
+  return ChooseHelpersByPasses(most, [&index](int threads) { return PassWith(index, threads); });
 }
 
 }  // namespace hmann

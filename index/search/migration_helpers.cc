@@ -9,8 +9,10 @@
 
 namespace hmann {
 
+std::uint64_t MigrationSpace::Bytes(const PlacedIndex& index) { return std::uint64_t{kSlots} * index.MostRecordBytes(); }
+
 MigrationSpace::MigrationSpace(const PlacedIndex& index)
-    : index_(index), record_bytes_(index.MostRecordBytes()), slots_(kSlots), bytes_(kSlots * record_bytes_) {}
+    : index_(index), record_bytes_(index.MostRecordBytes()), slots_(kSlots), bytes_(Bytes(index)) {}
 
 void MigrationSpace::Begin() {
   posts_.Clear();
@@ -82,6 +84,15 @@ void MigrationHelpers::Remove(MigrationSpace* space) {
     const std::lock_guard lock(desk.mutex);
     std::erase(desk.spaces, space);
   }
+}
+
+std::size_t MigrationHelpers::spaces() {
+  std::size_t sum = 0;
+  for (Desk& desk : desks_) {
+    const std::lock_guard lock(desk.mutex);
+    sum += desk.spaces.size();
+  }
+  return sum;
 }
 
 void MigrationHelpers::WakeAll() {

@@ -22,6 +22,11 @@ struct PlacedIndex;
 /// Thread safety: one searcher (Begin, Post, Find, IsPosted) and one helper (CopyOne).
 class MigrationSpace {
  public:
+  /// Posts of a query that it takes at most.
+  static constexpr std::uint32_t kSlots = 512;
+  /// Of a space, where the records are of `index`.
+  static std::uint64_t Bytes(const PlacedIndex& index);
+
   explicit MigrationSpace(const PlacedIndex& index);
 
   /// A new query: what was posted and copied before is forgotten.
@@ -35,7 +40,6 @@ class MigrationSpace {
   bool CopyOne(EmulatedLines* lines);
 
  private:
-  static constexpr std::uint32_t kSlots = 512;
   /// One copy; `done` is the number of the post that it answers.
   struct Slot {
     std::atomic<std::uint64_t> done{0};
@@ -63,6 +67,9 @@ class MigrationHelpers {
   /// A searcher comes and goes; each belongs to the helper that has the fewest.
   void Add(MigrationSpace* space);
   void Remove(MigrationSpace* space);
+  int threads() const { return static_cast<int>(desks_.size()); }
+  /// Those of the searchers that are here now.
+  std::size_t spaces();
   /// A search begins: its helper should be awake.
   void Wake() { asleep_hint_.load(std::memory_order_relaxed) ? WakeAll() : void(); }
 

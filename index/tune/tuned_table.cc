@@ -24,7 +24,7 @@ constexpr const char* kFormat = "hmann tuned table";
 constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 
-/// Six digits are more than was measured.
+/// Of a measurement: six digits are more than was measured. Dials are stored as they are.
 double Rounded(double value) { return RoundToDigits(value, 6); }
 
 /// What was measured and predicted, beside the dials.
