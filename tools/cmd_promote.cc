@@ -22,6 +22,7 @@ struct Flags {
   BuildOptions build;
   std::optional<PromotionOrder> promotion;
   std::optional<std::uint32_t> bits, assign;
+  std::optional<float> alpha;
   std::string codes;
   PlanPins pins;
   bool json = false;
@@ -31,6 +32,11 @@ absl::Status Promote(Flags& flags) {
   BuildOptions& build = flags.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
   if (build.out.empty()) build.out = build.from_index;
+  if (flags.alpha.has_value() && before.alpha.has_value()) {
+    return absl::InvalidArgumentError(absl::StrFormat("--alpha: the links of %s were chosen with %g, and promoted nodes are linked with it",
+                                                      build.from_index, *before.alpha));
+  }
+  build.alpha = flags.alpha.value_or(before.alpha.value_or(build.alpha));
   if (!build.promote.has_value() && !build.fast_memory_bytes.has_value()) build.promote = before.promote;
   build.promotion = flags.promotion.value_or(before.promotion);
   build.bits = flags.bits.value_or(before.codes.bits > 0 || flags.codes.empty() ? before.codes.bits : build.bits);
@@ -40,7 +46,8 @@ absl::Status Promote(Flags& flags) {
   build.assign = flags.assign.value_or(build.codes == CodePlace::kEdge ? 1 : std::max(before.codes.assign, 1u));
   if (build.fast_memory_bytes.has_value() && !flags.bits.has_value() && flags.codes.empty() && build.codes == CodePlace::kHub) {
     flags.pins.assign = flags.assign;
-    const PlanShape shape{before.n, before.dim, before.dtype, before.metric, before.m, before.ef_construction, before.user_labels};
+    const PlanShape shape{before.n,           before.dim, before.dtype, before.metric, before.m, before.ef_construction,
+                          before.user_labels, build.alpha};
     HMANN_RETURN_IF_ERROR(ChooseStructure(shape, flags.pins, &build));
   }
   build.cancelled = CancelOnInterrupt();
@@ -73,6 +80,8 @@ CommandAction SetupPromote(CLI::App& app) {
   app.add_option("--codes", flags->codes, "sketches: hub, edge, none, as of `build`")->check(CLI::IsMember({"hub", "edge", "none"}));
   app.add_option("--bits", flags->bits, "bits per dimension of a sketch; 0: none")->check(CLI::Range(0, 4));
   app.add_option("--assign", flags->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2));
+  app.add_option("--alpha", flags->alpha, "links of L1, where INDEX has no alpha recorded, being an import; else they have its own")
+      ->check(CLI::Range(1.0, 2.0));
   AddPlanOptions(app, &flags->pins);
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_flag("--json", flags->json, "what `info --json` says of the new index, as one JSON object on stdout");

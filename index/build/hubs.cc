@@ -99,6 +99,8 @@ absl::StatusOr<HubAssignment> AssignHubs(const HubSources& sources, const std::v
   std::sort(assignment.order.begin(), assignment.order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::tuple(rank[hubs[a].first], rank[hubs[a].second], a) < std::tuple(rank[hubs[b].first], rank[hubs[b].second], b);
   });
+  assignment.cells.reserve(std::min<std::size_t>(l1.nodes, sources.count));
+  if (assign == 2) assignment.second_hubs.reserve(sources.count);
   for (std::size_t j = 0; j < sources.count; ++j) {
     const Nearest& nearest = hubs[assignment.order[j]];
     if (assignment.cells.empty() || assignment.cells.back().hub != nearest.first) {

@@ -35,13 +35,11 @@ absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& 
   const NodeId n = file.layers().n();
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> row_of, RowsOf(file));
   ImportedIndex imported;
-  imported.graph.m = file.info().m;
-  imported.graph.ef_construction = file.info().ef_construction;
-  imported.graph.max_degree = records.max_links;
-  imported.graph.links.assign(std::size_t{n} * records.max_links, kNoNode);
+  HMANN_ASSIGN_OR_RETURN(imported.graph, MakeUnlinked(n, {file.info().m, file.info().ef_construction}));
   imported.rows.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(imported.rows.rows, Buffer::Allocate(std::size_t{n} * imported.rows.stride));
   if (file.info().user_labels) {
+    imported.user_labels.reserve(n);
     for (NodeId id = 0; id < n; ++id) imported.user_labels.push_back(file.Label(id));
   }
   std::atomic<NodeId> wrong{kNoNode};

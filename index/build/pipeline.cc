@@ -59,9 +59,12 @@ class Pipeline {
 
   /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
   absl::Status Load();
-  absl::Status CheckMemory() const;
+  absl::Status CheckMemory(const BuildInputs& inputs) const;
+  /// Finds copies, and puts vectors that are to be inserted into that order; returns how many are.
+  absl::StatusOr<NodeId> Order();
   /// Phase 1: L0 by insertion or import, copies hung below their firsts.
   absl::Status BuildBottom();
+  absl::Status InsertBottom(NodeId inserted);
   /// Degree ranks; every node made reachable from the one of rank 0.
   absl::Status Rank();
   /// Phase 2: the upper layers, inserted in order of rank; copies hung below their firsts in L1, and linked nowhere above.
@@ -130,7 +133,7 @@ absl::Status Pipeline::Load() {
                            LargestN1({n_, m_, kernels_.row_bytes, label_bytes, SketchCost()}, *options_.fast_memory_bytes, UsableCores()));
   }
   layers_ = Layers::Make(n_, n1, m_);
-  HMANN_RETURN_IF_ERROR(CheckMemory());
+  HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   Begin("load", n_, "vectors");
   HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(pool_, progress_));
   user_labels_ = inputs.user_labels();
@@ -139,15 +142,15 @@ absl::Status Pipeline::Load() {
   return absl::OkStatus();
 }
 
-absl::Status Pipeline::CheckMemory() const {
-  const std::uint64_t need = BuildBytes({n_, m_, kernels_.row_bytes, 0, SketchCost()}, layers_.n1(), RowStride(kernels_));
+absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) const {
+  const std::uint64_t need = BuildBytes(inputs.Shape(layers_.n1()));
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
                                                    " are available to this process: take fewer rows (--rows) or a smaller --m"));
 }
 
-absl::Status Pipeline::BuildBottom() {
+absl::StatusOr<NodeId> Pipeline::Order() {
   Begin("order", n_, "vectors");
   DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
@@ -155,39 +158,43 @@ absl::Status Pipeline::BuildBottom() {
   const NodeId inserted = order.inserted;
   row_of_ = std::move(order.row_of);
   equal_ = std::move(order.equal);
-  {
+  if (imported_ == nullptr) {
     // The block ends the old rows' life: they would stay in memory through the insertion.
     HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
   }
   End("order");
+  return inserted;
+}
 
+absl::Status Pipeline::BuildBottom() {
+  HMANN_ASSIGN_OR_RETURN(const NodeId inserted, Order());
+  if (imported_ == nullptr) return InsertBottom(inserted);
+  // In the memory that the links came in: a second copy would be the largest thing that a promotion holds beside the vectors.
+  bottom_ = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree, rows_.rows.data(), rows_.stride, kernels_));
+  imported_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::InsertBottom(NodeId inserted) {
   std::vector<NodeId> nodes = {n_};
   std::vector<std::uint32_t> max_degree = {2 * m_};
-  if (imported_ == nullptr) {
-    for (NodeId next = inserted / m_; next > 0; next /= m_) {
-      nodes.push_back(next);
-      max_degree.push_back(m_);
-    }
+  for (NodeId next = inserted / m_; next > 0; next /= m_) {
+    nodes.push_back(next);
+    max_degree.push_back(m_);
   }
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
-  if (imported_ != nullptr) {
-    Begin("insert", inserted, "vectors");
-    std::copy(imported_->links.begin(), imported_->links.end(), bottom_->Links(0, 0));
-    imported_.reset();
-    End("insert");
-  } else {
-    Begin("insert", inserted, "vectors");
-    const InsertOptions insert{ef_construction_, m_, m_, alpha_, options_.cancelled};
-    HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
-    End("insert");
-    if (alpha_ > 1) {
-      Begin("refine", inserted, "vectors");
-      HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, options_.cancelled, pool_, progress_));
-      End("refine");
-    }
-    LinkDuplicates(equal_, *bottom_);
+  Begin("insert", inserted, "vectors");
+  const InsertOptions insert{ef_construction_, m_, m_, alpha_, options_.cancelled};
+  HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
+  End("insert");
+  if (alpha_ > 1) {
+    Begin("refine", inserted, "vectors");
+    HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, options_.cancelled, pool_, progress_));
+    End("refine");
   }
+  LinkDuplicates(equal_, *bottom_);
   bottom_->DropUpperLayers();
   return absl::OkStatus();
 }
@@ -273,12 +280,13 @@ absl::Status Pipeline::MakeCells() {
         if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
       }
     };
-    // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone.
+    // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone. Of one alpha: which the
+    // build was told, such an index does not record.
     const InsertionGraph* graph = upper_.get();
     std::optional<InsertionGraph> by_l2;
     HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels_.dtype, Metric::kL2, kernels_.dim));
     if (kernels_.metric == Metric::kInnerProduct) {
-      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2, options_.alpha));
+      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2, kDefaultAlpha));
       graph = &by_l2.emplace(std::move(made));
       sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
     }
@@ -289,6 +297,7 @@ absl::Status Pipeline::MakeCells() {
     std::vector<NodeId> ordered(sources.count);
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[hubs_.order[j]];
     std::copy(ordered.begin(), ordered.end(), node_of_id_.begin() + layers_.n1());
+    hubs_.order = {};
   }
   End("cells");
   return absl::OkStatus();
@@ -335,8 +344,8 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
   }
   contents.codes = sketches_.codes;
   if (contents.codes.bits == 0) return absl::OkStatus();
-  contents.cells = hubs_.cells;
-  contents.second_hubs = hubs_.second_hubs;
+  contents.cells = std::move(hubs_.cells);
+  contents.second_hubs = std::move(hubs_.second_hubs);
   contents.sketch_mean = sketches_.mean;
   contents.sketch = [this](NodeId id) {
     return sketches_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * sketches_.codes.sketch_bytes;

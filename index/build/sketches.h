@@ -37,6 +37,7 @@ absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& co
 /// index are as large as its L0. The bytes depend on neither threads nor order.
 class EdgeSketches {
  public:
+  static constexpr NodeId kWindow = 4096;
   /// Both are called from several threads at once. `append(id, links)`: appends the links of `id` in L0.
   struct Source {
     NodeId n = 0;
@@ -54,7 +55,6 @@ class EdgeSketches {
   const std::byte* Of(NodeId id);
 
  private:
-  static constexpr NodeId kWindow = 4096;
   struct Scratch {
     Sketcher::Scratch sketcher;
     std::vector<NodeId> links;
