@@ -13,7 +13,6 @@
 #include "index/base/units.h"
 #include "index/build/connect.h"
 #include "index/build/degree.h"
-#include "index/build/fast_memory.h"
 #include "index/build/hubs.h"
 #include "index/build/inputs.h"
 #include "index/build/insert.h"
@@ -76,11 +75,6 @@ class Pipeline {
   /// Hubs of the unpromoted nodes, whose ids are put into the order of cells.
   absl::Status MakeCells();
   absl::Status EncodeSketches();
-  /// Fast bytes of an unpromoted node.
-  std::uint32_t SketchCost() const {
-    if (options_.bits == 0 || options_.codes == CodePlace::kEdge) return 0;
-    return SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
-  }
   void SearchItself();
   absl::Status Write();
   /// Sketches as Write hands them over; `contents.row` must be set.
@@ -126,12 +120,7 @@ absl::Status Pipeline::Load() {
   alpha_ = inputs.alpha();
   alpha_of_l0_ = inputs.alpha_of_l0();
   seed_ = inputs.seed();
-  NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
-  if (options_.fast_memory_bytes.has_value()) {
-    const std::uint32_t label_bytes = inputs.has_user_labels() ? 8 : 4;
-    HMANN_ASSIGN_OR_RETURN(n1,
-                           LargestN1({n_, m_, kernels_.row_bytes, label_bytes, SketchCost()}, *options_.fast_memory_bytes, UsableCores()));
-  }
+  const auto n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   Begin("load", n_, "vectors");
