@@ -75,15 +75,15 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .inner_product = kernels_.metric == Metric::kInnerProduct};
 }
 
-absl::StatusOr<StoredVectors> BuildInputs::Load(ThreadPool& pool, Progress& progress) {
+absl::StatusOr<StoredVectors> BuildInputs::Load(const Job& job) {
   if (index_ == nullptr) {
     if (has_user_labels()) {
       HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
     }
     if (has_graph()) HMANN_RETURN_IF_ERROR(LoadGraph());
-    return LoadVectors(*file_, options_->base, kernels_, pool, options_->cancelled, progress);
+    return LoadVectors(*file_, kernels_, job);
   }
-  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, pool, options_->cancelled, progress));
+  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, job));
   user_labels_ = std::move(imported.user_labels);
   graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
   return std::move(imported.rows);

@@ -7,8 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/build/build_bytes.h"
 #include "index/build/import_graph.h"
 #include "index/build/options.h"
@@ -40,7 +39,7 @@ class BuildInputs {
   BuildShape Shape(NodeId n1) const;
 
   /// All vectors in stored form, by row. Errors: those of the labels, of LoadVectors and of the imports.
-  absl::StatusOr<StoredVectors> Load(ThreadPool& pool, Progress& progress);
+  absl::StatusOr<StoredVectors> Load(const Job& job);
   /// After Load: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
   /// After Load: the finished graph of L0, nullptr where there is none. Given away once.

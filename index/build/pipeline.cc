@@ -33,7 +33,7 @@ constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 
 class Pipeline {
  public:
   Pipeline(const BuildOptions& options, Progress& progress)
-      : options_(options), progress_(progress), pool_(options.threads > 0 ? options.threads : UsableCores()) {
+      : options_(options), pool_(options.threads > 0 ? options.threads : UsableCores()), job_{pool_, progress, options.cancelled} {
     report_.threads = pool_.threads();
   }
 
@@ -53,8 +53,8 @@ class Pipeline {
   }
 
  private:
-  void Begin(const char* phase, std::uint64_t total, const char* unit) { progress_.Start(phase, total, unit); }
-  void End(const char* phase) { report_.seconds.emplace_back(phase, progress_.Finish()); }
+  void Begin(const char* phase, std::uint64_t total, const char* unit) { job_.progress.Start(phase, total, unit); }
+  void End(const char* phase) { report_.seconds.emplace_back(phase, job_.progress.Finish()); }
 
   /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
   absl::Status Load();
@@ -83,8 +83,8 @@ class Pipeline {
   void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
-  Progress& progress_;
   ThreadPool pool_;
+  Job job_;
   BuildReport report_;
 
   std::uint64_t seed_ = 0;
@@ -124,7 +124,7 @@ absl::Status Pipeline::Load() {
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   Begin("load", n_, "vectors");
-  HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(pool_, progress_));
+  HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(job_));
   user_labels_ = inputs.user_labels();
   imported_ = inputs.TakeGraph();
   End("load");
@@ -175,12 +175,12 @@ absl::Status Pipeline::InsertBottom(NodeId inserted) {
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
   Begin("insert", inserted, "vectors");
-  const InsertOptions insert{ef_construction_, m_, m_, alpha_, options_.cancelled};
-  HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
+  const InsertOptions insert{ef_construction_, m_, m_, alpha_};
+  HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, job_));
   End("insert");
   if (alpha_ > 1) {
     Begin("refine", inserted, "vectors");
-    HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, options_.cancelled, pool_, progress_));
+    HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, job_));
     End("refine");
   }
   LinkDuplicates(equal_, *bottom_);
@@ -247,8 +247,8 @@ absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels, 
   for (const std::vector<NodeId>& group : equal_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  const InsertOptions insert{ef_construction_, 2 * m_, m_, alpha, options_.cancelled, &copies};
-  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, pool_, progress_));
+  const InsertOptions insert{ef_construction_, 2 * m_, m_, alpha, &copies};
+  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, job_));
   LinkDuplicates(equal_, graph);
   return graph;
 }
@@ -281,8 +281,7 @@ absl::Status Pipeline::MakeCells() {
     }
     std::vector<LayerView> upper;
     for (std::uint32_t layer = 0; layer < graph->layers(); ++layer) upper.push_back(graph->View(layer));
-    HMANN_ASSIGN_OR_RETURN(hubs_,
-                           AssignHubs(sources, upper, std::min(options_.assign, layers_.n1()), pool_, options_.cancelled, progress_));
+    HMANN_ASSIGN_OR_RETURN(hubs_, AssignHubs(sources, upper, std::min(options_.assign, layers_.n1()), job_));
     std::vector<NodeId> ordered(sources.count);
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[hubs_.order[j]];
     std::copy(ordered.begin(), ordered.end(), node_of_id_.begin() + layers_.n1());
@@ -297,8 +296,7 @@ absl::Status Pipeline::EncodeSketches() {
   Begin("sketches", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.assign, SketchBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
-  HMANN_ASSIGN_OR_RETURN(sketches_,
-                         MakeSketches(kernels_, codes, seed_, n_, layers_.n1(), hubs_.cells, row, pool_, options_.cancelled, progress_));
+  HMANN_ASSIGN_OR_RETURN(sketches_, MakeSketches(kernels_, codes, seed_, {n_, layers_.n1(), hubs_.cells, row}, job_));
   End("sketches");
   return absl::OkStatus();
 }
@@ -308,7 +306,7 @@ void Pipeline::SearchItself() {
   const auto entry = [this](const std::byte* query, LayerScratch& scratch) {
     return node_of_id_[upper_ == nullptr ? 0 : upper_->Descend(query, 0, scratch)];
   };
-  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, pool_, progress_);
+  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
   End("self-recall");
@@ -373,7 +371,7 @@ absl::Status Pipeline::Write() {
     return user_labels_.empty() ? row : user_labels_[row];
   };
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
-  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, progress_, options_.cancelled));
+  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
   End("write");
   return absl::OkStatus();
 }
