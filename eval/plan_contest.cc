@@ -43,14 +43,14 @@ Json HmannLadder(const std::vector<int>& widths, Metric metric, bool sketches) {
 }
 
 absl::StatusOr<PlanRequest> RequestOf(const PlanContest& contest, const ContestantJob& job) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
+  BuildOptions build;
+  build.base = job.base;
+  build.rows = job.rows;
+  build.metric = job.metric;
+  build.m = job.m;
+  build.ef_construction = job.ef_construction;
   PlanRequest request;
-  request.shape.n = base.n();
-  request.shape.dim = base.dim();
-  request.shape.dtype = base.dtype();
-  request.shape.metric = job.metric;
-  request.shape.m = job.m;
-  request.shape.ef_construction = job.ef_construction;
+  HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(build));
   request.slow = absl::StrCat("emulated:", contest.emulated);
   if (contest.profile.has_value()) {
     request.profile = *contest.profile;

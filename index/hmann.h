@@ -1,4 +1,4 @@
-/// The library's face: build an index, open it, tune it, search it, look into it. Nothing else of hmann is public.
+/// The library's face: plan and build an index, open it, tune it, search it, look into it. Nothing else of hmann is public.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,41 @@
 #include "index/distance/distance.h"
 #include "index/format/info.h"
 #include "index/tiers/block_cache.h"
+#include "index/tune/placement_choices.h"
 #include "index/tune/target.h"
 #include "index/tune/tuned_table.h"
 
 namespace hmann {
 
 /// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole or not at all.
-/// Deterministic: the same input, options (but threads) and version give the same bytes. With fast_memory_bytes, N_1 also depends on the
-/// machine's usable cores, whose search scratch comes off the budget.
+/// Deterministic: the same input, options (but threads) and version give the same bytes.
 /// Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or
 /// disk; memory is checked before the work starts), CANCELLED.
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
+
+/// What an index is planned for.
+struct PlanOptions {
+  std::uint64_t fast_memory_bytes = 0;
+  std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
+  std::string profile{};      ///< device file (MeasureProfile); empty: figures of a usual machine
+  int threads = 0;            ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
+  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's graph, only N_1 is left: as many as fit.
+  std::optional<std::uint32_t> bits{}, assign{};
+  std::optional<CodePlace> codes{};
+};
+
+struct PlannedBuild {
+  PlanShape shape;                         ///< of the inputs
+  BuildOptions build;                      ///< with promote, bits, codes and assign of the plan
+  std::optional<PlacementPlan> placement;  ///< where the structures go; absent where only N_1 was left to choose
+  std::vector<std::string> warnings;       ///< a device file of another machine
+};
+
+/// Which index of the inputs of `build` to make for so much fast memory: `hmann build --fast-memory` and `promote --fast-memory` are Plan,
+/// then Build. Reads headers only, and measures nothing: the same options, device file and number of threads give the same plan.
+/// Errors: those of opening the inputs, the device file and PlanPlacement; RESOURCE_EXHAUSTED naming the smallest fast memory that would
+/// do.
+absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
 struct OpenOptions {
   std::string fast = "dram";    ///< tier of the upper layers and promoted vectors: dram, numa:N, mapped

@@ -90,10 +90,12 @@ absl::StatusOr<IndexToPlan> DescribeIndex(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
   if (info.layers.size() < 2)
     return absl::FailedPreconditionError(absl::StrCat(path, ": nothing is promoted, so there is nothing to place"));
-  return IndexToPlan{
-      {info.n, info.dim, info.dtype, info.metric, info.m, info.ef_construction, info.user_labels, info.alpha.value_or(kDefaultAlpha)},
-      {static_cast<NodeId>(info.layers[1].nodes), info.codes.bits, std::max(info.codes.assign, 1u), info.codes.place},
-      info.file_bytes};
+  BuildOptions promotion;
+  promotion.from_index = path;
+  HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(promotion));
+  return IndexToPlan{shape,
+                     {static_cast<NodeId>(info.layers[1].nodes), info.codes.bits, std::max(info.codes.assign, 1u), info.codes.place},
+                     info.file_bytes};
 }
 
 absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::string& queries, bool block_tier, Progress& progress) {

@@ -36,6 +36,9 @@ TEST(Codes, OfLinksAreBuiltSearchedAndReplaced) {
   Succeeds(Hmann({"promote", index, "--codes", "edge", "--promote", "0.02"}));
   EXPECT_EQ(info()["bytes"]["edge_codes"]["bytes"], 2000 * 16 * (128 / 4 + 4));
   EXPECT_EQ(info()["alpha"], 1.3) << "carried on";
+  const Outcome another = Hmann({"promote", index, "--alpha", "1.1"});
+  EXPECT_EQ(another.exit_code, 1);
+  EXPECT_THAT(another.err, testing::HasSubstr("--alpha: the links of"));
 }
 
 }  // namespace

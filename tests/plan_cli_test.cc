@@ -7,6 +7,9 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/cpu.h"
+#include "index/build/fast_memory.h"
+#include "index/hmann.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -75,6 +78,39 @@ TEST(Plan, BuildMakesWhatThePlanSays) {
   const Outcome pinned = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--bits", "1"});
   EXPECT_EQ(pinned.exit_code, 0) << pinned.err;
   EXPECT_THAT(pinned.err, testing::Not(HasSubstr("planned for")));
+}
+
+/// The program and the library make the same of the same words.
+TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
+  const TestFolder folder("plan_library");
+  const std::string theirs = folder / "program.hmann", promoted = folder / "promoted.hmann";
+  BuildOptions wish;
+  wish.base = kBase;
+  wish.rows = 2000;
+  wish.out = folder / "library.hmann";
+  const auto hash = [&](const BuildOptions& build, const PlanOptions& options) {
+    Progress quiet(Progress::Show::kNever);
+    const absl::StatusOr<PlannedBuild> planned = Plan(build, options);
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    const absl::StatusOr<BuildReport> built = Build(planned->build, quiet);
+    EXPECT_TRUE(built.ok()) << built.status();
+    return built->info.content_hash;
+  };
+  const std::uint64_t fast = ReservedFastBytes(0, UsableCores()) + (200 << 10);
+  const std::string words = absl::StrCat(fast);
+  const std::vector<std::string> built = {"build", "--base", kBase, "--rows", "2000", "--out", theirs, "--fast-memory", words};
+  for (const auto& [flags, options] :
+       {std::pair(std::vector<std::string>(), PlanOptions{.fast_memory_bytes = fast}),
+        std::pair(std::vector<std::string>{"--bits", "1"}, PlanOptions{.fast_memory_bytes = fast, .bits = 1}),
+        std::pair(std::vector<std::string>{"--codes", "edge"}, PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kEdge})}) {
+    ASSERT_EQ(Hmann(With(built, flags)).exit_code, 0);
+    EXPECT_EQ(ReadInfo(theirs)->content_hash, hash(wish, options)) << testing::PrintToString(flags);
+  }
+  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "hub"}).exit_code, 0);
+  BuildOptions again;
+  again.from_index = theirs;
+  again.out = wish.out;
+  EXPECT_EQ(ReadInfo(promoted)->content_hash, hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kHub}));
 }
 
 TEST(Plan, AnIndexTellsItsWork) {

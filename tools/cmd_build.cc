@@ -2,8 +2,6 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
-#include "datasets/vector_file.h"
-#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/hmann.h"
@@ -19,20 +17,19 @@ namespace {
 
 struct Flags {
   BuildOptions build;
-  PlanPins pins;
+  PlanOptions plan;
   bool json = false;
 };
 
-/// With --fast-memory the planner chooses what no flag says. An imported graph keeps its own M, and gets as many promoted as fit.
+/// With --fast-memory the planner chooses what no flag says.
 absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   BuildOptions& build = flags.build;
-  if (!build.fast_memory_bytes.has_value() || app.count("--bits") > 0 || app.count("--codes") > 0) return absl::OkStatus();
-  if (!build.from_hnswlib.empty() || !build.from_faiss.empty()) return absl::OkStatus();
-  if (app.count("--assign") > 0) flags.pins.assign = build.assign;
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(build.base, build.rows));
-  const PlanShape shape{base.n(),   base.dim(), base.dtype(), build.metric, build.m, build.ef_construction, !build.labels.empty(),
-                        build.alpha};
-  return ChooseStructure(shape, flags.pins, &build);
+  if (app.count("--fast-memory") == 0) return absl::OkStatus();
+  if (app.count("--bits") > 0) flags.plan.bits = build.bits;
+  if (app.count("--codes") > 0) flags.plan.codes = build.codes;
+  if (app.count("--assign") > 0) flags.plan.assign = build.assign;
+  HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
+  return absl::OkStatus();
 }
 
 nlohmann::ordered_json ToJson(const BuildReport& report) {
@@ -92,11 +89,7 @@ void AddOptions(CLI::App& app, Flags* flags) {
     double share = 0;
     return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1 ? std::string() : "expected a share between 0 and 1";
   });
-  AddParsed<std::uint64_t>(
-      app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
-      "instead: what the planner makes of so much fast memory, as 96GiB: promoted nodes, and bits and hubs of sketches; with --bits or "
-      "--codes, as many promoted as fit")
-      ->excludes(promote);
+  AddPlanOptions(app, &flags->plan)->excludes(promote);
   AddParsed<PromotionOrder>(
       app, "--promotion", ParsePromotionOrder, [build](PromotionOrder order) { build->promotion = order; },
       "who is promoted first, by: degree (default), in, out, random");
@@ -111,7 +104,6 @@ void AddOptions(CLI::App& app, Flags* flags) {
       ->check(CLI::IsMember({"hub", "edge", "none"}));
   app.add_option("--bits", build->bits, "bits per dimension of a sketch")->check(CLI::Range(1, 4))->capture_default_str();
   app.add_option("--assign", build->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2))->capture_default_str();
-  AddPlanOptions(app, &flags->pins);
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
   app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/vector_file.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -23,9 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Flags {
-  std::string index, base, queries, profile;
+  std::string index, queries, profile;
+  BuildOptions build;  ///< that the plan is for
+  std::uint32_t dim = 0;
+  DType dtype = DType::kU8;
   PlanRequest request;
-  std::uint64_t rows = 0;
   bool as_is = false, explain = false, json = false;
 };
 
@@ -36,16 +37,13 @@ absl::Status FillShape(Flags& flags, Progress& progress) {
     request.shape = index.shape;
     if (flags.as_is) request.finished = index.structure;
     HMANN_ASSIGN_OR_RETURN(request.scale, SampleCounts(flags.index, flags.queries, request.slow.starts_with("nvme"), progress));
-  } else if (!flags.base.empty()) {
-    HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
-    request.shape.n = base.n();
-    request.shape.dim = base.dim();
-    request.shape.dtype = base.dtype();
+  } else if (!flags.build.base.empty()) {
+    HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(flags.build));
   } else {
-    request.shape.n = flags.rows;
-    if (flags.rows == 0 || request.shape.dim == 0) {
+    if (flags.build.rows == 0 || flags.dim == 0) {
       return absl::InvalidArgumentError("expected an index, or --base, or --rows and --dim of what will be indexed");
     }
+    request.shape = ShapeOf(flags.build, flags.build.rows, flags.dim, flags.dtype);
   }
   return absl::OkStatus();
 }
@@ -105,7 +103,7 @@ void PrintPlan(const Flags& flags, const PlacementPlan& plan, const BuildEstimat
     std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n", FormatDuration(build.seconds),
                                  flags.request.threads, FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
     const std::string command = flags.index.empty()
-                                    ? absl::StrCat("hmann build --base ", flags.base.empty() ? "F" : flags.base, " --out IDX")
+                                    ? absl::StrCat("hmann build --base ", flags.build.base.empty() ? "F" : flags.build.base, " --out IDX")
                                     : absl::StrCat("hmann promote ", flags.index);
     std::cerr << "  " << command << StructureFlags(shape, plan.structure) << '\n';
   }
@@ -190,19 +188,19 @@ absl::Status Plan(Flags& flags) {
 }
 
 void AddShapeOptions(CLI::App& app, Flags* flags) {
-  PlanShape* shape = &flags->request.shape;
+  BuildOptions* build = &flags->build;
   CLI::Option* index = app.add_option("INDEX", flags->index, "finished index, whose work a sample of queries tells");
-  app.add_option("--base", flags->base, "instead: vector file that will be indexed")->excludes(index);
-  app.add_option("--rows", flags->rows, "its first rows only (0: all); or, without a file, how many vectors there will be")
+  app.add_option("--base", build->base, "instead: vector file that will be indexed")->excludes(index);
+  app.add_option("--rows", build->rows, "its first rows only (0: all); or, without a file, how many vectors there will be")
       ->excludes(index);
-  app.add_option("--dim", shape->dim, "without a file: dimension")->check(CLI::Range(1, static_cast<int>(kMaxDim)));
+  app.add_option("--dim", flags->dim, "without a file: dimension")->check(CLI::Range(1, static_cast<int>(kMaxDim)));
   AddParsed<DType>(
-      app, "--dtype", ParseDType, [shape](DType dtype) { shape->dtype = dtype; }, "without a file: u8 (default), i8, f32");
+      app, "--dtype", ParseDType, [flags](DType dtype) { flags->dtype = dtype; }, "without a file: u8 (default), i8, f32");
   AddParsed<Metric>(
-      app, "--metric", ParseMetric, [shape](Metric metric) { shape->metric = metric; }, "l2 (default), ip, cosine");
-  app.add_option("--m", shape->m, "M of the build")->check(CLI::Range(2, 512))->capture_default_str();
-  app.add_option("--ef-construction", shape->ef_construction, "of the build")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--alpha", shape->alpha, "of the build, for the time it takes")->check(CLI::Range(1.0, 2.0))->capture_default_str();
+      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; }, "l2 (default), ip, cosine");
+  app.add_option("--m", build->m, "M of the build")->check(CLI::Range(2, 512))->capture_default_str();
+  app.add_option("--ef-construction", build->ef_construction, "of the build")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--alpha", build->alpha, "of the build, for the time it takes")->check(CLI::Range(1.0, 2.0))->capture_default_str();
   app.add_option("--queries", flags->queries, "sample of queries for INDEX (default: made from its vectors)")->needs(index);
   app.add_flag("--as-is", flags->as_is, "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")->needs(index);
 }

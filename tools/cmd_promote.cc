@@ -22,26 +22,33 @@ struct Flags {
   BuildOptions build;
   std::optional<PromotionOrder> promotion;
   std::optional<std::uint32_t> bits, assign;
+  std::optional<float> alpha;
   std::string codes;
-  PlanPins pins;
+  PlanOptions plan;
   bool json = false;
 };
 
-absl::Status Promote(Flags& flags) {
+/// `planned`: for fast memory.
+absl::Status Promote(Flags& flags, bool planned) {
   BuildOptions& build = flags.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
   if (build.out.empty()) build.out = build.from_index;
-  if (!build.promote.has_value() && !build.fast_memory_bytes.has_value()) build.promote = before.promote;
+  if (flags.alpha.has_value() && before.alpha.has_value()) {
+    return absl::InvalidArgumentError(absl::StrFormat("--alpha: the links of %s were chosen with %g, and promoted nodes are linked with it",
+                                                      build.from_index, *before.alpha));
+  }
+  build.alpha = flags.alpha.value_or(before.alpha.value_or(build.alpha));
+  if (!build.promote.has_value() && !planned) build.promote = before.promote;
   build.promotion = flags.promotion.value_or(before.promotion);
   build.bits = flags.bits.value_or(before.codes.bits > 0 || flags.codes.empty() ? before.codes.bits : build.bits);
   build.codes = before.codes.place;
   if (flags.codes == "none") build.bits = 0;
   if (!flags.codes.empty()) build.codes = flags.codes == "edge" ? CodePlace::kEdge : CodePlace::kHub;
   build.assign = flags.assign.value_or(build.codes == CodePlace::kEdge ? 1 : std::max(before.codes.assign, 1u));
-  if (build.fast_memory_bytes.has_value() && !flags.bits.has_value() && flags.codes.empty() && build.codes == CodePlace::kHub) {
-    flags.pins.assign = flags.assign;
-    const PlanShape shape{before.n, before.dim, before.dtype, before.metric, before.m, before.ef_construction, before.user_labels};
-    HMANN_RETURN_IF_ERROR(ChooseStructure(shape, flags.pins, &build));
+  if (planned) {
+    flags.plan.assign = flags.assign;
+    if (flags.bits.has_value() || !flags.codes.empty() || build.codes == CodePlace::kEdge) flags.plan.codes = build.codes;
+    HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   }
   build.cancelled = CancelOnInterrupt();
   Progress progress;
@@ -63,20 +70,18 @@ CommandAction SetupPromote(CLI::App& app) {
   app.add_option("--out", build->out, "index file to write, whole or not at all (default: INDEX itself)");
   CLI::Option* promote =
       app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")->check(CLI::Range(0.0, 1.0));
-  AddParsed<std::uint64_t>(
-      app, "--fast-memory", ParseSize, [build](std::uint64_t bytes) { build->fast_memory_bytes = bytes; },
-      "instead: what the planner makes of so much fast memory, as 96GiB; with --bits or --codes, as many promoted as fit")
-      ->excludes(promote);
+  CLI::Option* fast_memory = AddPlanOptions(app, &flags->plan)->excludes(promote);
   AddParsed<PromotionOrder>(
       app, "--promotion", ParsePromotionOrder, [flags](PromotionOrder order) { flags->promotion = order; },
       "who is promoted first, by: degree, in, out, random");
   app.add_option("--codes", flags->codes, "sketches: hub, edge, none, as of `build`")->check(CLI::IsMember({"hub", "edge", "none"}));
   app.add_option("--bits", flags->bits, "bits per dimension of a sketch; 0: none")->check(CLI::Range(0, 4));
   app.add_option("--assign", flags->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2));
-  AddPlanOptions(app, &flags->pins);
+  app.add_option("--alpha", flags->alpha, "links of L1, where INDEX has no alpha recorded, being an import; else they have its own")
+      ->check(CLI::Range(1.0, 2.0));
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_flag("--json", flags->json, "what `info --json` says of the new index, as one JSON object on stdout");
-  return [flags] { return Promote(*flags); };
+  return [flags, fast_memory] { return Promote(*flags, fast_memory->count() > 0); };
 }
 
 }  // namespace hmann

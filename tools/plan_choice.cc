@@ -1,21 +1,28 @@
 #include "tools/plan_choice.h"
 
 #include <iostream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "tools/flags.h"
 
 namespace hmann {
 
+namespace {
+
+void Warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << '\n';
+}
+
+}  // namespace
+
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
-  if (path.empty()) return DefaultProfile();
-  HMANN_ASSIGN_OR_RETURN(DeviceProfile profile, ReadProfile(path));
-  if (const std::string difference = MachineDifference(profile.machine, ThisMachine()); !difference.empty()) {
-    std::cerr << "warning: " << path << " is of another machine (" << difference << "): its times may not hold here\n";
-  }
+  std::vector<std::string> warnings;
+  HMANN_ASSIGN_OR_RETURN(DeviceProfile profile, ProfileToPlanWith(path, warnings));
+  Warn(warnings);
   return profile;
 }
 
@@ -26,31 +33,25 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
   return absl::StrCat(promote, " --bits ", structure.bits, " --assign ", structure.assign);
 }
 
-void AddPlanOptions(CLI::App& app, PlanPins* pins) {
-  app.add_option("--slow", pins->slow, "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")->capture_default_str();
-  app.add_option("--profile", pins->profile, "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
+CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
+  app.add_option("--slow", plan->slow, "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")->capture_default_str();
+  app.add_option("--profile", plan->profile, "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
+  return AddParsed<std::uint64_t>(
+      app, "--fast-memory", ParseSize, [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
+      "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted nodes, and bits and hubs of sketches; with "
+      "--bits or --codes, as many promoted as fit");
 }
 
-absl::Status ChooseStructure(const PlanShape& shape, const PlanPins& pins, BuildOptions* build) {
-  PlanRequest request;
-  request.shape = shape;
-  request.fast_bytes = *build->fast_memory_bytes;
-  request.slow = pins.slow;
-  request.threads = UsableCores();
-  request.bits = pins.bits;
-  request.assign = pins.assign;
-  HMANN_ASSIGN_OR_RETURN(request.profile, ProfileToPlanWith(pins.profile));
-  HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, PlanPlacement(request));
-  build->fast_memory_bytes.reset();
-  build->promote = ShareOf(shape, plan.structure.n1);
-  build->bits = plan.structure.bits;
-  build->assign = plan.structure.assign;
-  build->codes = plan.structure.codes;
-  std::cerr << "planned for " << FormatSize(request.fast_bytes) << ": " << DescribeStructure(shape, plan.structure);
-  if (plan.l0_tier == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
-  if (plan.cache_bytes > 0) std::cerr << ", and a cache (--cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB)";
+absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOptions& plan) {
+  HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(build, plan));
+  Warn(planned.warnings);
+  if (!planned.placement.has_value()) return std::move(planned.build);
+  const PlacementPlan& placement = *planned.placement;
+  std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << DescribeStructure(planned.shape, placement.structure);
+  if (placement.l0_tier == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
+  if (placement.cache_bytes > 0) std::cerr << ", and a cache (--cache static --cache-size " << (placement.cache_bytes >> 10) << "KiB)";
   std::cerr << "; `hmann plan --explain` says why\n";
-  return absl::OkStatus();
+  return std::move(planned.build);
 }
 
 }  // namespace hmann

@@ -10,7 +10,10 @@ namespace {
 /// A tree of paths from the entry over everything that is reachable, kept up to date as links are added.
 class ReachTree {
  public:
-  ReachTree(InsertionGraph& graph, NodeId n, NodeId entry) : graph_(graph), parent_(n, kNoNode) { Reach(entry, entry); }
+  ReachTree(InsertionGraph& graph, NodeId n, NodeId entry) : graph_(graph), parent_(n, kNoNode) {
+    queue_.reserve(n);
+    Reach(entry, entry);
+  }
 
   bool Reachable(NodeId node) const { return parent_[node] != kNoNode; }
 

@@ -20,6 +20,7 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
   std::sort(hashed.begin(), hashed.end(),
             [](const Hashed& a, const Hashed& b) { return a.hash != b.hash ? a.hash < b.hash : a.row < b.row; });
   DuplicateGroups found;
+  found.unique.reserve(n);
   std::vector<std::vector<std::uint32_t>> same_hash;  // groups of equal vectors under one hash: more than one only in a collision
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin;

@@ -21,13 +21,6 @@ std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
          others * shape.sketch_bytes + cells;
 }
 
-std::uint64_t BuildBytes(const FastShape& shape, NodeId n1, std::uint64_t stride) {
-  const std::uint64_t links = std::uint64_t{8} * shape.m;  // 2M links of 4 bytes
-  const std::uint64_t ordering = shape.n * (2 * stride + 32);
-  const std::uint64_t linking = shape.n * (stride + links + 56 + shape.sketch_bytes) + n1 * (stride + links + links / 2);
-  return std::max(ordering, linking) + 64_MiB;
-}
-
 PayloadBytes PayloadOf(const Layers& layers, std::uint32_t row_bytes) {
   PayloadBytes bytes;
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {

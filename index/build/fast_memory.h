@@ -29,11 +29,7 @@ struct FastShape {
 /// Upper links, promoted rows and labels, sketches of the others, and cells; without the reserve. 0 < n1 < n.
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1);
 
-/// Memory that a build takes at its highest, about: rows of `stride` bytes twice while they are put into the order of insertion; then rows,
-/// links, orders and degrees, and the upper layers beside them.
-std::uint64_t BuildBytes(const FastShape& shape, NodeId n1, std::uint64_t stride);
-
-/// The largest N_1 < n whose fast payload, labels, sketches of the others and reserve fit.
+/// The paper's rule: the largest N_1 < n whose fast payload, labels, sketches of the others and reserve fit.
 /// Errors: RESOURCE_EXHAUSTED naming the smallest budget that would do.
 absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes, int threads);
 

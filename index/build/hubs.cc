@@ -51,16 +51,16 @@ std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, T
 }  // namespace
 
 absl::StatusOr<HubAssignment> AssignHubs(const HubSources& sources, const std::vector<LayerView>& upper, std::uint32_t assign,
-                                         ThreadPool& pool, const std::atomic<bool>* cancelled, Progress& progress) {
+                                         const Job& job) {
   const LayerView& l1 = upper[0];
   if (assign < 1 || assign > 2 || assign > l1.nodes) {
     return absl::InvalidArgumentError(absl::StrCat("assign: expected 1 or 2, at most the ", l1.nodes, " promoted nodes; found ", assign));
   }
   std::vector<Nearest> hubs(sources.count);
-  std::vector<LayerScratch> scratch(static_cast<std::size_t>(pool.threads()));
+  std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
   std::vector<std::vector<NodeId>> starts(scratch.size());
-  pool.ParallelFor(sources.count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return;
+  job.pool.ParallelFor(sources.count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+    if (job.Cancelled()) return;
     LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
     std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
     NullLayerCounters counters;
@@ -88,17 +88,19 @@ absl::StatusOr<HubAssignment> AssignHubs(const HubSources& sources, const std::v
       // A piece of L1 that is one node alone knows no second.
       if (hubs[i].second == kNoNode) hubs[i].second = hubs[i].first == 0 ? l1.nodes - 1 : 0;
     }
-    progress.Advance(end - begin);
+    job.progress.Advance(end - begin);
   });
-  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("the build was cancelled");
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
 
-  const std::vector<std::uint32_t> rank = HierarchyOrder(upper, pool);
+  const std::vector<std::uint32_t> rank = HierarchyOrder(upper, job.pool);
   HubAssignment assignment;
   assignment.order.resize(sources.count);
   std::iota(assignment.order.begin(), assignment.order.end(), 0u);
   std::sort(assignment.order.begin(), assignment.order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::tuple(rank[hubs[a].first], rank[hubs[a].second], a) < std::tuple(rank[hubs[b].first], rank[hubs[b].second], b);
   });
+  assignment.cells.reserve(std::min<std::size_t>(l1.nodes, sources.count));
+  if (assign == 2) assignment.second_hubs.reserve(sources.count);
   for (std::size_t j = 0; j < sources.count; ++j) {
     const Nearest& nearest = hubs[assignment.order[j]];
     if (assignment.cells.empty() || assignment.cells.back().hub != nearest.first) {

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 
@@ -34,6 +32,6 @@ struct HubAssignment {
 /// are ordered by their second-nearest hub. The outcome does not depend on threads. `upper`: layers 1, 2, ... by id, at least one, whose
 /// kernels are L2 or cosine. Errors: CANCELLED; INVALID_ARGUMENT when assign is not 1 or 2 or exceeds N_1.
 absl::StatusOr<HubAssignment> AssignHubs(const HubSources& sources, const std::vector<LayerView>& upper, std::uint32_t assign,
-                                         ThreadPool& pool, const std::atomic<bool>* cancelled, Progress& progress);
+                                         const Job& job);
 
 }  // namespace hmann

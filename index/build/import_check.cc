@@ -82,10 +82,4 @@ absl::Status CheckEfConstruction(const ImportReader& reader, std::uint64_t offse
   return reader.Mismatch(offset, "efConstruction", absl::StrCat("1 to ", kMostEfConstruction), ef_construction);
 }
 
-ImportedGraph MakeUnlinked(std::uint64_t n, std::uint32_t m, std::uint32_t ef_construction) {
-  ImportedGraph graph{m, ef_construction, 2 * m, {}};
-  graph.links.assign(n * graph.max_degree, kNoNode);
-  return graph;
-}
-
 }  // namespace hmann

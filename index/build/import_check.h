@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "datasets/vector_file.h"
-#include "index/build/import_graph.h"
 #include "index/build/import_reader.h"
 #include "index/distance/distance.h"
+#include "index/graph/types.h"
 
 namespace hmann {
 
@@ -39,8 +39,5 @@ absl::Status CheckNodeCount(const VectorFile& base);
 /// Parameters that hmann can take over: M and efConstruction as written at their offsets. Errors: INVALID_ARGUMENT.
 absl::Status CheckM(const ImportReader& reader, std::uint64_t offset, std::uint64_t m);
 absl::Status CheckEfConstruction(const ImportReader& reader, std::uint64_t offset, std::uint64_t ef_construction);
-
-/// A graph of n nodes without links.
-ImportedGraph MakeUnlinked(std::uint64_t n, std::uint32_t m, std::uint32_t ef_construction);
 
 }  // namespace hmann

@@ -26,8 +26,7 @@ struct Graph {
   ItemRun levels;      ///< i32 per node: number of levels it is on
   ItemRun offsets;     ///< u64, one more than nodes
   ItemRun neighbours;  ///< i32
-  std::uint32_t m = 0;
-  std::uint32_t ef_construction = 0;
+  GraphParameters parameters;
 };
 
 absl::StatusOr<ItemRun> TakeArray(ImportReader& reader, std::uint64_t item_bytes, const char* what) {
@@ -97,11 +96,15 @@ absl::StatusOr<std::uint32_t> ReadM(const ImportReader& reader, const ItemRun& w
   return width0 / 2;
 }
 
-absl::StatusOr<Graph> ReadGraph(ImportReader& reader, std::uint64_t n) {
+/// All that stands before the storage.
+absl::StatusOr<Graph> ReadGraph(ImportReader& reader, const VectorFile& base, Metric metric) {
+  HMANN_RETURN_IF_ERROR(ReadFourcc(reader, {"IHNf"}, "type of the index (IndexHNSWFlat)"));
+  HMANN_RETURN_IF_ERROR(ReadIndexHeader(reader, base, metric));
+  const std::uint64_t n = base.n();
   Graph graph;
   HMANN_RETURN_IF_ERROR(TakeArray(reader, sizeof(double), "probabilities of levels").status());
   HMANN_ASSIGN_OR_RETURN(graph.widths, TakeArray(reader, sizeof(std::int32_t), "widths of levels"));
-  HMANN_ASSIGN_OR_RETURN(graph.m, ReadM(reader, graph.widths));
+  HMANN_ASSIGN_OR_RETURN(graph.parameters.m, ReadM(reader, graph.widths));
   HMANN_ASSIGN_OR_RETURN(graph.levels, TakeArrayOf(reader, n, sizeof(std::int32_t), "levels"));
   HMANN_ASSIGN_OR_RETURN(graph.offsets, TakeArrayOf(reader, n + 1, sizeof(std::uint64_t), "offsets of neighbours"));
   HMANN_ASSIGN_OR_RETURN(graph.neighbours, TakeArray(reader, sizeof(NodeId), "neighbours"));
@@ -114,8 +117,8 @@ absl::StatusOr<Graph> ReadGraph(ImportReader& reader, std::uint64_t n) {
     return reader.Corrupt(at, "top level", absl::StrCat("below ", graph.widths.count - 1), max_level);
   }
   at = reader.offset();
-  HMANN_ASSIGN_OR_RETURN(graph.ef_construction, reader.Read<std::uint32_t>("efConstruction"));
-  HMANN_RETURN_IF_ERROR(CheckEfConstruction(reader, at, graph.ef_construction));
+  HMANN_ASSIGN_OR_RETURN(graph.parameters.ef_construction, reader.Read<std::uint32_t>("efConstruction"));
+  HMANN_RETURN_IF_ERROR(CheckEfConstruction(reader, at, graph.parameters.ef_construction));
   HMANN_RETURN_IF_ERROR(reader.Take(2, sizeof(std::int32_t), "efSearch and beam").status());
   return graph;
 }
@@ -145,7 +148,7 @@ absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId no
   const std::uint64_t at = graph.neighbours.offset + first * sizeof(NodeId);
   links->clear();
   bool ended = false;
-  for (std::uint32_t i = 0; i < 2 * graph.m; ++i) {
+  for (std::uint32_t i = 0; i < 2 * graph.parameters.m; ++i) {
     const auto link = graph.neighbours.Get<NodeId>(first + i);
     if (link == kNoNode) {
       ended = true;
@@ -173,13 +176,11 @@ absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorF
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
   ImportReader reader(file);
-  HMANN_RETURN_IF_ERROR(ReadFourcc(reader, {"IHNf"}, "type of the index (IndexHNSWFlat)"));
-  HMANN_RETURN_IF_ERROR(ReadIndexHeader(reader, base, metric));
-  HMANN_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(reader, base.n()));
+  HMANN_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(reader, base, metric));
   HMANN_RETURN_IF_ERROR(CheckOffsets(reader, graph));
   HMANN_ASSIGN_OR_RETURN(const ItemRun vectors, ReadStorage(reader, base, metric));
 
-  ImportedGraph imported = MakeUnlinked(base.n(), graph.m, graph.ef_construction);
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph imported, MakeUnlinked(static_cast<NodeId>(base.n()), graph.parameters));
   StoredVectorCheck check(base, metric, DType::kF32);
   const std::uint64_t vector_bytes = base.dim() * sizeof(float);
   std::vector<NodeId> links;
@@ -189,6 +190,14 @@ absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorF
     std::copy(links.begin(), links.end(), imported.Links(i));
   }
   return imported;
+}
+
+absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base, Metric metric) {
+  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
+  HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  ImportReader reader(file);
+  HMANN_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(reader, base, metric));
+  return graph.parameters;
 }
 
 }  // namespace hmann

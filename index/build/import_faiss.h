@@ -17,4 +17,7 @@ namespace hmann {
 /// truncated or corrupt one. Each names file, offset, expected, found.
 absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base, Metric metric);
 
+/// What its headers say; no node is read. Errors: those of ImportFaiss.
+absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base, Metric metric);
+
 }  // namespace hmann

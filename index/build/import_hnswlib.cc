@@ -36,8 +36,7 @@ enum HeaderOffset : std::uint64_t {
 
 struct Header {
   NodeId count = 0;
-  std::uint32_t m = 0;
-  std::uint32_t ef_construction = 0;
+  GraphParameters parameters;
   std::uint32_t top_level = 0;
   DType stored = DType::kF32;
   std::uint64_t vector_at = 0;  ///< in an element
@@ -79,9 +78,8 @@ absl::StatusOr<Header> ReadHeader(ImportReader& reader, const VectorFile& base, 
 
   Header header;
   header.count = static_cast<NodeId>(base.n());
-  header.m = static_cast<std::uint32_t>(u64(kMAt));
-  header.ef_construction = static_cast<std::uint32_t>(u64(kEfConstructionAt));
-  header.vector_at = kLinkHeaderBytes + 2 * header.m * sizeof(NodeId);
+  header.parameters = {static_cast<std::uint32_t>(u64(kMAt)), static_cast<std::uint32_t>(u64(kEfConstructionAt))};
+  header.vector_at = kLinkHeaderBytes + 2 * header.parameters.m * sizeof(NodeId);
   header.label_at = u64(kLabelAt);
   HMANN_RETURN_IF_ERROR(ExpectU64(reader, bytes, kVectorAt, "place of the vector", header.vector_at));
   HMANN_ASSIGN_OR_RETURN(header.stored, StoredType(reader, header.vector_at, header.label_at, base, metric));
@@ -98,7 +96,7 @@ absl::StatusOr<Header> ReadHeader(ImportReader& reader, const VectorFile& base, 
 
 /// Passes over the levels above 0, whose lists are not taken: proves that the file is whole.
 absl::Status SkipUpperLevels(ImportReader& reader, const Header& header) {
-  const std::uint64_t level_bytes = kLinkHeaderBytes + header.m * sizeof(NodeId);
+  const std::uint64_t level_bytes = kLinkHeaderBytes + header.parameters.m * sizeof(NodeId);
   for (NodeId i = 0; i < header.count; ++i) {
     const std::uint64_t at = reader.offset();
     HMANN_ASSIGN_OR_RETURN(const auto bytes, reader.Read<std::uint32_t>("bytes of an element's upper levels"));
@@ -145,8 +143,9 @@ absl::Status ReadLinks(const ImportReader& reader, const Header& header, const I
     return reader.Corrupt(elements.offset + at + kMarksAt, absl::StrCat("marks of element ", node), 0, marks + 256 * unused);
   }
   const auto count = LoadAs<std::uint16_t>(list);
-  if (count > 2 * header.m) {
-    return reader.Corrupt(elements.offset + at, absl::StrCat("links of element ", node), absl::StrCat("at most ", 2 * header.m), count);
+  if (count > 2 * header.parameters.m) {
+    return reader.Corrupt(elements.offset + at, absl::StrCat("links of element ", node), absl::StrCat("at most ", 2 * header.parameters.m),
+                          count);
   }
   links->resize(count);
   for (std::uint32_t i = 0; i < count; ++i) (*links)[i] = LoadAs<NodeId>(list + kLinkHeaderBytes + i * sizeof(NodeId));
@@ -165,7 +164,7 @@ absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const Vecto
   HMANN_RETURN_IF_ERROR(SkipUpperLevels(reader, header));
   HMANN_ASSIGN_OR_RETURN(const std::vector<NodeId> rows, ReadRows(reader, header, elements));
 
-  ImportedGraph graph = MakeUnlinked(header.count, header.m, header.ef_construction);
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, MakeUnlinked(header.count, header.parameters));
   StoredVectorCheck vectors(base, metric, header.stored);
   std::vector<NodeId> links;
   for (NodeId i = 0; i < header.count; ++i) {
@@ -176,6 +175,14 @@ absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const Vecto
     for (NodeId link : links) *to++ = rows[link];
   }
   return graph;
+}
+
+absl::StatusOr<GraphParameters> ReadHnswlibParameters(const std::string& path, const VectorFile& base, Metric metric) {
+  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
+  HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  ImportReader reader(file);
+  HMANN_ASSIGN_OR_RETURN(const Header header, ReadHeader(reader, base, metric));
+  return header.parameters;
 }
 
 }  // namespace hmann

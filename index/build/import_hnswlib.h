@@ -18,4 +18,7 @@ namespace hmann {
 /// DATA_LOSS for a truncated or corrupt one. Each names file, offset, expected, found.
 absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const VectorFile& base, Metric metric);
 
+/// What its header says, and nothing else is read. Errors: those of ImportHnswlib.
+absl::StatusOr<GraphParameters> ReadHnswlibParameters(const std::string& path, const VectorFile& base, Metric metric);
+
 }  // namespace hmann

@@ -1,6 +1,7 @@
 #include "index/build/import_index.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -28,25 +29,22 @@ absl::StatusOr<std::vector<std::uint32_t>> RowsOf(const IndexFile& file) {
 
 }  // namespace
 
-absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels, ThreadPool& pool,
-                                          const std::atomic<bool>* cancelled, Progress& progress) {
+absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels, const Job& job) {
   constexpr std::size_t kNodesPerStep = 4096;
   const RecordLayout& records = file.records();
   const NodeId n = file.layers().n();
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> row_of, RowsOf(file));
   ImportedIndex imported;
-  imported.graph.m = file.info().m;
-  imported.graph.ef_construction = file.info().ef_construction;
-  imported.graph.max_degree = records.max_links;
-  imported.graph.links.assign(std::size_t{n} * records.max_links, kNoNode);
+  HMANN_ASSIGN_OR_RETURN(imported.graph, MakeUnlinked(n, {file.info().m, file.info().ef_construction}));
   imported.rows.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(imported.rows.rows, Buffer::Allocate(std::size_t{n} * imported.rows.stride));
   if (file.info().user_labels) {
+    imported.user_labels.reserve(n);
     for (NodeId id = 0; id < n; ++id) imported.user_labels.push_back(file.Label(id));
   }
   std::atomic<NodeId> wrong{kNoNode};
-  pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return;
+  job.pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    if (job.Cancelled()) return;
     std::vector<NodeId> sorted;
     std::uint64_t count = 0;
     for (std::size_t i = begin; i < end; ++i) {
@@ -62,9 +60,9 @@ absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& 
       const std::byte* row = id < records.n1 ? file.fast_rows().data() + id * file.fast_row_stride() : record + records.row_offset;
       std::copy_n(row, records.row_bytes, imported.rows.rows.data() + row_of[id] * imported.rows.stride);
     }
-    progress.Advance(end - begin);
+    job.progress.Advance(end - begin);
   });
-  if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("the build was cancelled");
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   if (wrong != kNoNode) {
     return absl::DataLossError(
         absl::StrCat(file.file().path(), ": the links of node ", wrong.load(), " in L0 break their rules: see hmann verify"));

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/build/import_graph.h"
 #include "index/build/vectors.h"
 #include "index/format/reader.h"
@@ -22,7 +20,6 @@ struct ImportedIndex {
 
 /// Errors: DATA_LOSS naming node and link for lists that break their rules or labels that are no permutation, RESOURCE_EXHAUSTED,
 /// CANCELLED.
-absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels, ThreadPool& pool,
-                                          const std::atomic<bool>* cancelled, Progress& progress);
+absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels, const Job& job);
 
 }  // namespace hmann

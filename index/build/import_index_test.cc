@@ -79,8 +79,18 @@ TEST(ImportIndex, GoesOnWithTheRecordedAlpha) {
   std::ofstream(again.from_index, std::ios::binary) << older;
   EXPECT_EQ(MustBuild(again).info.alpha, std::nullopt);
 
+  again.alpha = 1.4f;
+  const std::uint64_t relaxed = MustBuild(again).info.content_hash;
+  again.alpha = 1;
+  EXPECT_NE(MustBuild(again).info.content_hash, relaxed) << "where none is recorded, that of the options counts";
+
   BuildOptions products = SmallBuild(folder, DType::kU8, Metric::kInnerProduct, 600);
+  products.alpha = 1.4f;
   EXPECT_EQ(MustBuild(products).info.alpha, 1.0f) << "a ratio of inner products says nothing";
+  again = Again(products, folder / "again.hmann");
+  again.alpha = BuildOptions().alpha;
+  MustBuild(again);
+  EXPECT_TRUE(FileContent(again.out) == FileContent(products.out)) << "nor do cells depend on what nobody recorded";
 }
 
 TEST(ImportIndex, ReplacesAnIndexInPlaceAndKeepsUsersLabels) {

@@ -98,7 +98,7 @@ VectorFile OpenBase(const Points<T>& points, const TempFile& file, std::uint64_t
 using Lists = std::vector<std::vector<NodeId>>;
 
 inline Lists ListsOf(const ImportedGraph& graph) {
-  Lists lists(graph.links.size() / graph.max_degree);
+  Lists lists(graph.n);
   for (std::size_t row = 0; row < lists.size(); ++row) {
     const NodeId* begin = graph.Links(row);
     const NodeId* end = std::find(begin, begin + graph.max_degree, kNoNode);
@@ -110,7 +110,8 @@ inline Lists ListsOf(const ImportedGraph& graph) {
 
 /// What ImportedGraph promises.
 inline bool IsSound(const ImportedGraph& graph, std::uint64_t n) {
-  if (graph.max_degree != 2 * graph.m || graph.links.size() != n * graph.max_degree) return false;
+  if (graph.max_degree != 2 * graph.parameters.m || graph.n != n) return false;
+  if (graph.links.size() != n * graph.max_degree * sizeof(NodeId)) return false;
   const Lists lists = ListsOf(graph);
   for (NodeId row = 0; row < n; ++row) {
     std::vector<NodeId> links = lists[row];
@@ -159,8 +160,8 @@ inline Lists WriteFaiss(const std::vector<float>& rows, NodeId n, faiss::MetricT
 
 inline void ExpectGraph(const absl::StatusOr<ImportedGraph>& graph, const Lists& expected) {
   ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->m, kM);
-  EXPECT_EQ(graph->ef_construction, kEfConstruction);
+  EXPECT_EQ(graph->parameters.m, kM);
+  EXPECT_EQ(graph->parameters.ef_construction, kEfConstruction);
   EXPECT_TRUE(IsSound(*graph, expected.size()));
   EXPECT_EQ(ListsOf(*graph), expected);
 }

@@ -24,22 +24,26 @@ absl::Status BuildInputs::OpenBase() {
   }
   n_ = static_cast<NodeId>(file_->n());
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
-  if (!options_->labels.empty()) {
-    HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
-  }
   m_ = options_->m;
   ef_construction_ = options_->ef_construction;
   alpha_ = AlphaFor(options_->metric, options_->alpha);
-  if (options_->from_hnswlib.empty() && options_->from_faiss.empty()) {
+  if (!has_graph()) {
     alpha_of_l0_ = alpha_;
     return absl::OkStatus();
   }
+  HMANN_ASSIGN_OR_RETURN(const GraphParameters graph, !options_->from_hnswlib.empty()
+                                                          ? ReadHnswlibParameters(options_->from_hnswlib, *file_, options_->metric)
+                                                          : ReadFaissParameters(options_->from_faiss, *file_, options_->metric));
+  m_ = graph.m;
+  ef_construction_ = graph.ef_construction;
+  return absl::OkStatus();
+}
+
+absl::Status BuildInputs::LoadGraph() {
   HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_->from_hnswlib.empty()
                                                   ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
                                                   : ImportFaiss(options_->from_faiss, *file_, options_->metric));
   graph_ = std::make_unique<ImportedGraph>(std::move(graph));
-  m_ = graph_->m;
-  ef_construction_ = graph_->ef_construction;
   return absl::OkStatus();
 }
 
@@ -57,9 +61,29 @@ absl::Status BuildInputs::OpenIndex() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredVectors> BuildInputs::Load(ThreadPool& pool, Progress& progress) {
-  if (index_ == nullptr) return LoadVectors(*file_, options_->base, kernels_, pool, options_->cancelled, progress);
-  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, pool, options_->cancelled, progress));
+BuildShape BuildInputs::Shape(NodeId n1) const {
+  return {.n = n_,
+          .n1 = n1,
+          .m = m_,
+          .dim = kernels_.dim,
+          .stride = RowStride(kernels_),
+          .bits = options_->bits,
+          .assign = options_->assign,
+          .codes = options_->codes,
+          .user_labels = has_user_labels(),
+          .finished_graph = has_graph(),
+          .inner_product = kernels_.metric == Metric::kInnerProduct};
+}
+
+absl::StatusOr<StoredVectors> BuildInputs::Load(const Job& job) {
+  if (index_ == nullptr) {
+    if (has_user_labels()) {
+      HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
+    }
+    if (has_graph()) HMANN_RETURN_IF_ERROR(LoadGraph());
+    return LoadVectors(*file_, kernels_, job);
+  }
+  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, job));
   user_labels_ = std::move(imported.user_labels);
   graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
   return std::move(imported.rows);

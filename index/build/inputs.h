@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
+#include "index/build/build_bytes.h"
 #include "index/build/import_graph.h"
 #include "index/build/options.h"
 #include "index/build/vectors.h"
@@ -17,7 +17,7 @@
 namespace hmann {
 
 /// What a build starts from: a vector file, with or without a graph that another library has finished over it; or a finished index of our
-/// own. Opened and checked first, loaded when it is known that the memory will do. Move-only.
+/// own. Opened first, which reads headers and takes no memory; loaded when it is known that the memory will do. Move-only.
 class BuildInputs {
  public:
   /// `options` must outlive the inputs. Errors: those of the files; INVALID_ARGUMENT for more vectors than an index can have.
@@ -32,10 +32,14 @@ class BuildInputs {
   /// Of L0's links; absent where another library has made them, or nobody recorded it.
   std::optional<float> alpha_of_l0() const { return alpha_of_l0_; }
   std::uint64_t seed() const { return seed_; }
-  bool has_user_labels() const { return index_ != nullptr ? index_->info().user_labels : !user_labels_.empty(); }
+  bool has_user_labels() const { return index_ != nullptr ? index_->info().user_labels : !options_->labels.empty(); }
+  /// Whether L0 comes with the inputs.
+  bool has_graph() const { return index_ != nullptr || !options_->from_hnswlib.empty() || !options_->from_faiss.empty(); }
+  /// What the memory of a build with so many promoted nodes follows from.
+  BuildShape Shape(NodeId n1) const;
 
-  /// All vectors in stored form, by row. Errors: those of LoadVectors and ImportIndex.
-  absl::StatusOr<StoredVectors> Load(ThreadPool& pool, Progress& progress);
+  /// All vectors in stored form, by row. Errors: those of the labels, of LoadVectors and of the imports.
+  absl::StatusOr<StoredVectors> Load(const Job& job);
   /// After Load: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
   /// After Load: the finished graph of L0, nullptr where there is none. Given away once.
@@ -45,6 +49,7 @@ class BuildInputs {
   explicit BuildInputs(const BuildOptions& options) : options_(&options), seed_(options.seed) {}
   absl::Status OpenBase();
   absl::Status OpenIndex();
+  absl::Status LoadGraph();
 
   const BuildOptions* options_;
   std::unique_ptr<VectorFile> file_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "index/base/status_macros.h"
 #include "index/build/reverse_links.h"
 #include "index/graph/stepwise_search.h"
 
@@ -145,18 +146,18 @@ class Inserter {
 
 }  // namespace
 
-absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options, ThreadPool& pool, Progress& progress) {
-  Inserter inserter(graph, options, pool);
-  progress.Advance(1);  // node 0 stands alone
+absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options, const Job& job) {
+  Inserter inserter(graph, options, job.pool);
+  job.progress.Advance(1);  // node 0 stands alone
   for (NodeId begin = 1; begin < count;) {
-    if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("build cancelled");
+    HMANN_RETURN_IF_ERROR(job.CheckCancelled());
     NodeId size = std::clamp<NodeId>(begin / kBatchShare, 1, kMaxBatch);
     size = std::min(size, count - begin);
     // A batch does not cross the border of a layer, so that all its nodes have one level.
     const std::uint32_t level = graph.LevelOf(begin);
     size = std::min(size, graph.nodes(level) - begin);
     inserter.InsertBatch(begin, begin + size);
-    progress.Advance(size);
+    job.progress.Advance(size);
     begin += size;
   }
   return absl::OkStatus();

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/build/insertion_graph.h"
 #include "index/graph/types.h"
 
@@ -14,10 +12,9 @@ namespace hmann {
 
 struct InsertOptions {
   std::uint32_t ef_construction = 100;
-  std::uint32_t bottom_links = 16;  ///< neighbours chosen for a new node in the bottom layer (M in phase 1, M_1 in phase 2)
-  std::uint32_t upper_links = 16;   ///< and in the layers above it
-  float alpha = 1;                  ///< of the bottom layer; see NeighbourSelector
-  const std::atomic<bool>* cancelled = nullptr;
+  std::uint32_t bottom_links = 16;              ///< neighbours chosen for a new node in the bottom layer (M in phase 1, M_1 in phase 2)
+  std::uint32_t upper_links = 16;               ///< and in the layers above it
+  float alpha = 1;                              ///< of the bottom layer; see NeighbourSelector
   const std::vector<bool>* left_out = nullptr;  ///< [node], not owned: nodes that stay without links; never node 0
 };
 
@@ -26,6 +23,6 @@ struct InsertOptions {
 /// is at most a sixty-fourth of what is there, so that what its nodes miss of each other is little. No step depends on the number of
 /// threads, so neither does the graph.
 /// Errors: CANCELLED.
-absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options, ThreadPool& pool, Progress& progress);
+absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options, const Job& job);
 
 }  // namespace hmann

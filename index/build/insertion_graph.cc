@@ -24,6 +24,18 @@ absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes, s
   return graph;
 }
 
+InsertionGraph InsertionGraph::Over(Buffer links, NodeId nodes, std::uint32_t max_degree, const std::byte* rows, std::size_t row_stride,
+                                    const Kernels& kernels) {
+  InsertionGraph graph;
+  graph.links_.push_back(std::move(links));
+  graph.nodes_ = {nodes};
+  graph.max_degree_ = {max_degree};
+  graph.rows_ = rows;
+  graph.row_stride_ = row_stride;
+  graph.kernels_ = &kernels;
+  return graph;
+}
+
 std::uint32_t InsertionGraph::LevelOf(NodeId node) const {
   std::uint32_t level = 0;
   while (level + 1 < layers() && node < nodes_[level + 1]) ++level;

@@ -19,6 +19,10 @@ class InsertionGraph {
   static absl::StatusOr<InsertionGraph> Make(std::vector<NodeId> nodes, std::vector<std::uint32_t> max_degree, const std::byte* rows,
                                              std::size_t row_stride, const Kernels& kernels);
 
+  /// One layer, whose lists are finished: `links` holds max_degree for each of `nodes` nodes.
+  static InsertionGraph Over(Buffer links, NodeId nodes, std::uint32_t max_degree, const std::byte* rows, std::size_t row_stride,
+                             const Kernels& kernels);
+
   std::uint32_t layers() const { return static_cast<std::uint32_t>(nodes_.size()); }
   NodeId nodes(std::uint32_t layer) const { return nodes_[layer]; }
   std::uint32_t max_degree(std::uint32_t layer) const { return max_degree_[layer]; }

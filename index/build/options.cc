@@ -19,9 +19,6 @@ absl::Status BuildOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat("ef_construction: expected 1 to 100000, found ", ef_construction));
   }
   if (!(alpha >= 1 && alpha <= 2)) return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
-  if (promote.has_value() && fast_memory_bytes.has_value()) {
-    return absl::InvalidArgumentError("promote and fast_memory both say how many nodes to promote: give one");
-  }
   if (promote.has_value() && !(*promote > 0 && *promote < 1)) {
     return absl::InvalidArgumentError(absl::StrCat("promote: expected a share between 0 and 1, found ", *promote));
   }

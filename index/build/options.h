@@ -24,7 +24,6 @@ struct BuildOptions {
   std::uint32_t ef_construction = 100;
   float alpha = kDefaultAlpha;    ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner product: HNSW's links, not refined
   std::optional<double> promote;  ///< N_1 / N in (0, 1); default 0.16
-  std::optional<std::uint64_t> fast_memory_bytes;  ///< instead: the largest N_1 that fits (section 7)
   PromotionOrder promotion = PromotionOrder::kDegree;
   std::uint32_t bits = 2;  ///< per dimension of a sketch, 1 to 4; 0: no sketches
   CodePlace codes = CodePlace::kHub;

@@ -13,7 +13,6 @@
 #include "index/base/units.h"
 #include "index/build/connect.h"
 #include "index/build/degree.h"
-#include "index/build/fast_memory.h"
 #include "index/build/hubs.h"
 #include "index/build/inputs.h"
 #include "index/build/insert.h"
@@ -34,7 +33,7 @@ constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 
 class Pipeline {
  public:
   Pipeline(const BuildOptions& options, Progress& progress)
-      : options_(options), progress_(progress), pool_(options.threads > 0 ? options.threads : UsableCores()) {
+      : options_(options), pool_(options.threads > 0 ? options.threads : UsableCores()), job_{pool_, progress, options.cancelled} {
     report_.threads = pool_.threads();
   }
 
@@ -54,14 +53,17 @@ class Pipeline {
   }
 
  private:
-  void Begin(const char* phase, std::uint64_t total, const char* unit) { progress_.Start(phase, total, unit); }
-  void End(const char* phase) { report_.seconds.emplace_back(phase, progress_.Finish()); }
+  void Begin(const char* phase, std::uint64_t total, const char* unit) { job_.progress.Start(phase, total, unit); }
+  void End(const char* phase) { report_.seconds.emplace_back(phase, job_.progress.Finish()); }
 
   /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
   absl::Status Load();
-  absl::Status CheckMemory() const;
+  absl::Status CheckMemory(const BuildInputs& inputs) const;
+  /// Finds copies, and puts vectors that are to be inserted into that order; returns how many are.
+  absl::StatusOr<NodeId> Order();
   /// Phase 1: L0 by insertion or import, copies hung below their firsts.
   absl::Status BuildBottom();
+  absl::Status InsertBottom(NodeId inserted);
   /// Degree ranks; every node made reachable from the one of rank 0.
   absl::Status Rank();
   /// Phase 2: the upper layers, inserted in order of rank; copies hung below their firsts in L1, and linked nowhere above.
@@ -73,11 +75,6 @@ class Pipeline {
   /// Hubs of the unpromoted nodes, whose ids are put into the order of cells.
   absl::Status MakeCells();
   absl::Status EncodeSketches();
-  /// Fast bytes of an unpromoted node.
-  std::uint32_t SketchCost() const {
-    if (options_.bits == 0 || options_.codes == CodePlace::kEdge) return 0;
-    return SketchBytes(kernels_.dim, options_.bits) + (options_.assign == 2 ? sizeof(NodeId) : 0);
-  }
   void SearchItself();
   absl::Status Write();
   /// Sketches as Write hands them over; `contents.row` must be set.
@@ -86,8 +83,8 @@ class Pipeline {
   void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
-  Progress& progress_;
   ThreadPool pool_;
+  Job job_;
   BuildReport report_;
 
   std::uint64_t seed_ = 0;
@@ -123,31 +120,26 @@ absl::Status Pipeline::Load() {
   alpha_ = inputs.alpha();
   alpha_of_l0_ = inputs.alpha_of_l0();
   seed_ = inputs.seed();
-  NodeId n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
-  if (options_.fast_memory_bytes.has_value()) {
-    const std::uint32_t label_bytes = inputs.has_user_labels() ? 8 : 4;
-    HMANN_ASSIGN_OR_RETURN(n1,
-                           LargestN1({n_, m_, kernels_.row_bytes, label_bytes, SketchCost()}, *options_.fast_memory_bytes, UsableCores()));
-  }
+  const auto n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   layers_ = Layers::Make(n_, n1, m_);
-  HMANN_RETURN_IF_ERROR(CheckMemory());
+  HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   Begin("load", n_, "vectors");
-  HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(pool_, progress_));
+  HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(job_));
   user_labels_ = inputs.user_labels();
   imported_ = inputs.TakeGraph();
   End("load");
   return absl::OkStatus();
 }
 
-absl::Status Pipeline::CheckMemory() const {
-  const std::uint64_t need = BuildBytes({n_, m_, kernels_.row_bytes, 0, SketchCost()}, layers_.n1(), RowStride(kernels_));
+absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) const {
+  const std::uint64_t need = BuildBytes(inputs.Shape(layers_.n1()));
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
                                                    " are available to this process: take fewer rows (--rows) or a smaller --m"));
 }
 
-absl::Status Pipeline::BuildBottom() {
+absl::StatusOr<NodeId> Pipeline::Order() {
   Begin("order", n_, "vectors");
   DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
@@ -155,39 +147,43 @@ absl::Status Pipeline::BuildBottom() {
   const NodeId inserted = order.inserted;
   row_of_ = std::move(order.row_of);
   equal_ = std::move(order.equal);
-  {
+  if (imported_ == nullptr) {
     // The block ends the old rows' life: they would stay in memory through the insertion.
     HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
   }
   End("order");
+  return inserted;
+}
 
+absl::Status Pipeline::BuildBottom() {
+  HMANN_ASSIGN_OR_RETURN(const NodeId inserted, Order());
+  if (imported_ == nullptr) return InsertBottom(inserted);
+  // In the memory that the links came in: a second copy would be the largest thing that a promotion holds beside the vectors.
+  bottom_ = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree, rows_.rows.data(), rows_.stride, kernels_));
+  imported_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::InsertBottom(NodeId inserted) {
   std::vector<NodeId> nodes = {n_};
   std::vector<std::uint32_t> max_degree = {2 * m_};
-  if (imported_ == nullptr) {
-    for (NodeId next = inserted / m_; next > 0; next /= m_) {
-      nodes.push_back(next);
-      max_degree.push_back(m_);
-    }
+  for (NodeId next = inserted / m_; next > 0; next /= m_) {
+    nodes.push_back(next);
+    max_degree.push_back(m_);
   }
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
-  if (imported_ != nullptr) {
-    Begin("insert", inserted, "vectors");
-    std::copy(imported_->links.begin(), imported_->links.end(), bottom_->Links(0, 0));
-    imported_.reset();
-    End("insert");
-  } else {
-    Begin("insert", inserted, "vectors");
-    const InsertOptions insert{ef_construction_, m_, m_, alpha_, options_.cancelled};
-    HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, pool_, progress_));
-    End("insert");
-    if (alpha_ > 1) {
-      Begin("refine", inserted, "vectors");
-      HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, options_.cancelled, pool_, progress_));
-      End("refine");
-    }
-    LinkDuplicates(equal_, *bottom_);
+  Begin("insert", inserted, "vectors");
+  const InsertOptions insert{ef_construction_, m_, m_, alpha_};
+  HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, job_));
+  End("insert");
+  if (alpha_ > 1) {
+    Begin("refine", inserted, "vectors");
+    HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, job_));
+    End("refine");
   }
+  LinkDuplicates(equal_, *bottom_);
   bottom_->DropUpperLayers();
   return absl::OkStatus();
 }
@@ -251,8 +247,8 @@ absl::StatusOr<InsertionGraph> Pipeline::MakeUpperGraph(const Kernels& kernels, 
   for (const std::vector<NodeId>& group : equal_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  const InsertOptions insert{ef_construction_, 2 * m_, m_, alpha, options_.cancelled, &copies};
-  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, pool_, progress_));
+  const InsertOptions insert{ef_construction_, 2 * m_, m_, alpha, &copies};
+  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers_.n1(), insert, job_));
   LinkDuplicates(equal_, graph);
   return graph;
 }
@@ -273,22 +269,23 @@ absl::Status Pipeline::MakeCells() {
         if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
       }
     };
-    // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone.
+    // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone. Of one alpha: which the
+    // build was told, such an index does not record.
     const InsertionGraph* graph = upper_.get();
     std::optional<InsertionGraph> by_l2;
     HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels_.dtype, Metric::kL2, kernels_.dim));
     if (kernels_.metric == Metric::kInnerProduct) {
-      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2, options_.alpha));
+      HMANN_ASSIGN_OR_RETURN(InsertionGraph made, MakeUpperGraph(l2, kDefaultAlpha));
       graph = &by_l2.emplace(std::move(made));
       sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
     }
     std::vector<LayerView> upper;
     for (std::uint32_t layer = 0; layer < graph->layers(); ++layer) upper.push_back(graph->View(layer));
-    HMANN_ASSIGN_OR_RETURN(hubs_,
-                           AssignHubs(sources, upper, std::min(options_.assign, layers_.n1()), pool_, options_.cancelled, progress_));
+    HMANN_ASSIGN_OR_RETURN(hubs_, AssignHubs(sources, upper, std::min(options_.assign, layers_.n1()), job_));
     std::vector<NodeId> ordered(sources.count);
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[hubs_.order[j]];
     std::copy(ordered.begin(), ordered.end(), node_of_id_.begin() + layers_.n1());
+    hubs_.order = {};
   }
   End("cells");
   return absl::OkStatus();
@@ -299,8 +296,7 @@ absl::Status Pipeline::EncodeSketches() {
   Begin("sketches", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.assign, SketchBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
-  HMANN_ASSIGN_OR_RETURN(sketches_,
-                         MakeSketches(kernels_, codes, seed_, n_, layers_.n1(), hubs_.cells, row, pool_, options_.cancelled, progress_));
+  HMANN_ASSIGN_OR_RETURN(sketches_, MakeSketches(kernels_, codes, seed_, {n_, layers_.n1(), hubs_.cells, row}, job_));
   End("sketches");
   return absl::OkStatus();
 }
@@ -310,7 +306,7 @@ void Pipeline::SearchItself() {
   const auto entry = [this](const std::byte* query, LayerScratch& scratch) {
     return node_of_id_[upper_ == nullptr ? 0 : upper_->Descend(query, 0, scratch)];
   };
-  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, pool_, progress_);
+  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
   End("self-recall");
@@ -335,8 +331,8 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
   }
   contents.codes = sketches_.codes;
   if (contents.codes.bits == 0) return absl::OkStatus();
-  contents.cells = hubs_.cells;
-  contents.second_hubs = hubs_.second_hubs;
+  contents.cells = std::move(hubs_.cells);
+  contents.second_hubs = std::move(hubs_.second_hubs);
   contents.sketch_mean = sketches_.mean;
   contents.sketch = [this](NodeId id) {
     return sketches_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * sketches_.codes.sketch_bytes;
@@ -375,7 +371,7 @@ absl::Status Pipeline::Write() {
     return user_labels_.empty() ? row : user_labels_[row];
   };
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
-  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, progress_, options_.cancelled));
+  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
   End("write");
   return absl::OkStatus();
 }

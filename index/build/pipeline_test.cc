@@ -243,30 +243,6 @@ TEST(Build, PayloadIsTheFormulaOfSection7) {
   }
 }
 
-TEST(Build, FastMemoryPicksTheLargestN1ThatFits) {
-  const SampleFolder folder;
-  BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
-  const std::uint64_t reserve = ReservedFastBytes(0, UsableCores());
-  options.bits = 0;
-  for (const std::uint64_t extra : {10_KiB, 100_KiB}) {
-    options.fast_memory_bytes = (reserve + extra) * 50 / 49;
-    const BuildReport report = MustBuild(options);
-    const auto n1 = static_cast<NodeId>(report.info.layers[1].nodes);
-    const auto fast_bytes = [&](NodeId nodes) {
-      return PayloadOf(Layers::Make(3000, nodes, 6), 12).fast() + 4 * nodes + ReservedFastBytes(*options.fast_memory_bytes, UsableCores());
-    };
-    EXPECT_LE(fast_bytes(n1), *options.fast_memory_bytes);
-    EXPECT_GT(fast_bytes(n1 + 1), *options.fast_memory_bytes);
-    std::uint64_t written = 0;
-    for (const StructureBytes& structure : report.info.bytes) written += structure.tier == "fast" ? structure.bytes : 0;
-    EXPECT_EQ(written + 4 * n1 + ReservedFastBytes(*options.fast_memory_bytes, UsableCores()), fast_bytes(n1)) << "as the file says";
-  }
-  options.fast_memory_bytes = 1000;
-  const absl::Status refused = TryBuild(options).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("--fast-memory"));
-}
-
 TEST(Build, TinySetsWork) {
   const SampleFolder folder;
   for (const std::uint64_t n : {1, 2, 3, 7, 17}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "index/base/status_macros.h"
 #include "index/build/reverse_links.h"
 #include "index/graph/select.h"
 #include "index/graph/visited.h"
@@ -103,14 +104,13 @@ class Refiner {
 
 }  // namespace
 
-absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const std::atomic<bool>* cancelled, ThreadPool& pool,
-                         Progress& progress) {
-  Refiner refiner(graph, alpha, pool);
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const Job& job) {
+  Refiner refiner(graph, alpha, job.pool);
   for (NodeId begin = 0; begin < count;) {
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("build cancelled");
+    HMANN_RETURN_IF_ERROR(job.CheckCancelled());
     const NodeId size = std::min(kBatch, count - begin);
     refiner.RefineBatch(begin, begin + size);
-    progress.Advance(size);
+    job.progress.Advance(size);
     begin += size;
   }
   return absl::OkStatus();

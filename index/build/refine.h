@@ -1,10 +1,7 @@
 #pragma once
 
-#include <atomic>
-
 #include "absl/status/status.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/build/insertion_graph.h"
 
 namespace hmann {
@@ -13,7 +10,6 @@ namespace hmann {
 /// inserted early meets who came later, at a fraction of what a second insertion would cost. Nodes are taken in batches like those of
 /// InsertNodes, so that the graph does not depend on the number of threads. alpha: see NeighbourSelector.
 /// Errors: CANCELLED.
-absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const std::atomic<bool>* cancelled, ThreadPool& pool,
-                         Progress& progress);
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const Job& job);
 
 }  // namespace hmann

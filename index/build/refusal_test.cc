@@ -116,7 +116,6 @@ TEST_F(Refusal, OfWrongOptions) {
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = 0; }), HasSubstr("promote: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = 1; }), HasSubstr("promote: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = std::nan(""); }), HasSubstr("promote: "));
-  EXPECT_THAT(error([](BuildOptions& o) { o.promote = 0.5, o.fast_memory_bytes = 1_GiB; }), HasSubstr("give one"));
   EXPECT_THAT(error([](BuildOptions& o) { o.from_faiss = o.from_hnswlib = "x"; }), HasSubstr("give one"));
   EXPECT_THAT(error([](BuildOptions& o) { o.threads = -1; }), HasSubstr("threads: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.base.clear(); }), HasSubstr("base: "));

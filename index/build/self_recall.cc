@@ -15,13 +15,13 @@ constexpr std::uint32_t kWidth = 64;
 }  // namespace
 
 SelfRecall CheckSelfRecall(const LayerView& bottom, const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
-                           std::uint64_t seed, ThreadPool& pool, Progress& progress) {
+                           std::uint64_t seed, const Job& job) {
   const Kernels& kernels = *bottom.kernels;
   SelfRecall recall;
   recall.sample = std::min<std::uint64_t>(kSelfRecallSample, bottom.nodes);
   std::atomic<std::uint64_t> found{0};
-  std::vector<LayerScratch> scratch(static_cast<std::size_t>(pool.threads()));
-  pool.ParallelFor(recall.sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
+  std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
+  job.pool.ParallelFor(recall.sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
     LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
     NullLayerCounters counters;
     for (std::size_t i = begin; i < end; ++i) {
@@ -30,7 +30,7 @@ SelfRecall CheckSelfRecall(const LayerView& bottom, const std::function<NodeId(c
       SearchLayer(bottom, query, kWidth, own, counters);
       if (own.beam.key(0) <= kernels.one(query, query, kernels.dim)) ++found;
     }
-    progress.Advance(end - begin);
+    job.progress.Advance(end - begin);
   });
   recall.found = found;
   return recall;

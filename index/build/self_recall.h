@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/build/insertion_graph.h"
 
 namespace hmann {
@@ -20,6 +19,6 @@ constexpr std::uint64_t kSelfRecallSample = 1000;
 /// Searches L0 for vectors of `bottom` drawn with `seed`, each from the node `entry(query)`, with a beam of moderate width. `entry` gets
 /// scratch of its own thread and is called from several.
 SelfRecall CheckSelfRecall(const LayerView& bottom, const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
-                           std::uint64_t seed, ThreadPool& pool, Progress& progress);
+                           std::uint64_t seed, const Job& job);
 
 }  // namespace hmann

@@ -37,30 +37,27 @@ std::vector<float> MeanOf(const Kernels& kernels, NodeId n, const std::function<
   return mean;
 }
 
-absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, NodeId n, NodeId n1,
-                                      std::span<const CellEntry> cells, const std::function<const std::byte*(NodeId id)>& row,
-                                      ThreadPool& pool, const std::atomic<bool>* cancelled, Progress& progress) {
-  Sketches sketches{codes, MeanOf(kernels, n, row), {}};
+absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, const SketchSource& source,
+                                      const Job& job) {
+  Sketches sketches{codes, MeanOf(kernels, source.n, source.row), {}};
   HMANN_ASSIGN_OR_RETURN(const Sketcher sketcher, Sketcher::Make(kernels, codes.bits, seed, sketches.mean));
   if (sketcher.sketch_bytes() != codes.sketch_bytes) return absl::InternalError("a sketch has another size than the file format says");
-  HMANN_ASSIGN_OR_RETURN(sketches.bytes, Buffer::Allocate(static_cast<std::size_t>(n - n1) * codes.sketch_bytes));
-  std::vector<Sketcher::Scratch> scratch(static_cast<std::size_t>(pool.threads()));
-  const auto is_cancelled = [cancelled] { return cancelled != nullptr && cancelled->load(std::memory_order_relaxed); };
-  pool.ParallelFor(cells.size(), 64, [&](std::size_t begin, std::size_t end, int thread) {
-    if (is_cancelled()) return;
-    const NodeId first = cells[begin].first, last = end < cells.size() ? cells[end].first : n;
+  HMANN_ASSIGN_OR_RETURN(sketches.bytes, Buffer::Allocate(static_cast<std::size_t>(source.n - source.n1) * codes.sketch_bytes));
+  std::vector<Sketcher::Scratch> scratch(static_cast<std::size_t>(job.pool.threads()));
+  job.pool.ParallelFor(source.cells.size(), 64, [&](std::size_t begin, std::size_t end, int thread) {
+    if (job.Cancelled()) return;
+    const auto first_of = [&](std::size_t cell) { return cell < source.cells.size() ? source.cells[cell].first : source.n; };
+    Sketcher::Scratch& own = scratch[static_cast<std::size_t>(thread)];
     for (std::size_t cell = begin; cell < end; ++cell) {
-      const NodeId cell_end = cell + 1 < cells.size() ? cells[cell + 1].first : n;
-      Sketcher::Scratch& own = scratch[static_cast<std::size_t>(thread)];
-      sketcher.SetHub(row(cells[cell].hub), own);
-      for (NodeId id = cells[cell].first; id < cell_end; ++id) {
-        std::byte* place = sketches.bytes.data() + static_cast<std::size_t>(id - n1) * codes.sketch_bytes;
-        sketcher.Encode(row(id), place, own);
+      sketcher.SetHub(source.row(source.cells[cell].hub), own);
+      for (NodeId id = first_of(cell); id < first_of(cell + 1); ++id) {
+        std::byte* place = sketches.bytes.data() + static_cast<std::size_t>(id - source.n1) * codes.sketch_bytes;
+        sketcher.Encode(source.row(id), place, own);
       }
     }
-    progress.Advance(last - first);
+    job.progress.Advance(first_of(end) - first_of(begin));
   });
-  if (is_cancelled()) return absl::CancelledError("the build was cancelled");
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   return sketches;
 }
 

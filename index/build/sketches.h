@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -8,8 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
+#include "index/base/job.h"
 #include "index/distance/distance.h"
 #include "index/format/info.h"
 #include "index/graph/cells.h"
@@ -27,16 +25,23 @@ struct Sketches {
 /// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine: normalised).
 std::vector<float> MeanOf(const Kernels& kernels, NodeId n, const std::function<const std::byte*(NodeId id)>& row);
 
-/// Encodes the nodes n1 .. n - 1 about their hubs, cell by cell in parallel. `row(id)`: stored vector of any node. The bytes do not depend
-/// on threads. Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, NodeId n, NodeId n1,
-                                      std::span<const CellEntry> cells, const std::function<const std::byte*(NodeId id)>& row,
-                                      ThreadPool& pool, const std::atomic<bool>* cancelled, Progress& progress);
+/// What sketches by hub are made of. `row` is called from several threads at once.
+struct SketchSource {
+  NodeId n = 0, n1 = 0;
+  std::span<const CellEntry> cells;
+  std::function<const std::byte*(NodeId id)> row;  ///< stored vector of any node
+};
+
+/// Encodes the nodes n1 .. n - 1 about their hubs, cell by cell in parallel. The bytes do not depend on threads.
+/// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED, CANCELLED.
+absl::StatusOr<Sketches> MakeSketches(const Kernels& kernels, const CodeInfo& codes, std::uint64_t seed, const SketchSource& source,
+                                      const Job& job);
 
 /// The sketches of links, each centred on the vector that it leaves from, a window of nodes at a time in parallel: those of a whole
 /// index are as large as its L0. The bytes depend on neither threads nor order.
 class EdgeSketches {
  public:
+  static constexpr NodeId kWindow = 4096;
   /// Both are called from several threads at once. `append(id, links)`: appends the links of `id` in L0.
   struct Source {
     NodeId n = 0;
@@ -54,7 +59,6 @@ class EdgeSketches {
   const std::byte* Of(NodeId id);
 
  private:
-  static constexpr NodeId kWindow = 4096;
   struct Scratch {
     Sketcher::Scratch sketcher;
     std::vector<NodeId> links;

@@ -9,8 +9,7 @@
 
 namespace hmann {
 
-absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::string& path, const Kernels& kernels, ThreadPool& pool,
-                                          const std::atomic<bool>* cancelled, Progress& progress) {
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels, const Job& job) {
   StoredVectors vectors;
   vectors.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(file.n() * vectors.stride));
@@ -18,8 +17,8 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::str
   std::mutex mutex;
   absl::Status error;
   std::atomic<std::uint64_t> error_row{file.n()};
-  pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    if (begin > error_row || (cancelled != nullptr && cancelled->load(std::memory_order_relaxed))) return;
+  job.pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
+    if (begin > error_row || job.Cancelled()) return;
     for (std::size_t i = begin; i < end; ++i) {
       const absl::Status status = EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
@@ -30,10 +29,10 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::str
       }
       return;
     }
-    progress.Advance(end - begin);
+    job.progress.Advance(end - begin);
   });
-  if (!error.ok()) return absl::Status(error.code(), absl::StrCat(path, ": vector ", error_row.load(), ": ", error.message()));
-  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("build cancelled");
+  if (!error.ok()) return absl::Status(error.code(), absl::StrCat(file.path(), ": vector ", error_row.load(), ": ", error.message()));
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   return vectors;
 }
 

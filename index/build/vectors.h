@@ -7,9 +7,8 @@
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
 #include "index/base/buffer.h"
+#include "index/base/job.h"
 #include "index/base/prefetch.h"
-#include "index/base/progress.h"
-#include "index/base/thread_pool.h"
 #include "index/distance/distance.h"
 
 namespace hmann {
@@ -26,8 +25,7 @@ inline std::size_t RowStride(const Kernels& kernels) { return RoundUp(kernels.ro
 
 /// Encodes every vector of the file in parallel.
 /// Errors: INVALID_ARGUMENT naming file and row (NaN, Inf, zero vector under cosine), RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const std::string& path, const Kernels& kernels, ThreadPool& pool,
-                                          const std::atomic<bool>* cancelled, Progress& progress);
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels, const Job& job);
 
 /// A copy with row i = from's row order[i]. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from, const std::vector<std::uint32_t>& order, ThreadPool& pool);

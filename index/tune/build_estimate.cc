@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "index/base/status_macros.h"
+#include "index/build/build_bytes.h"
 #include "index/graph/select.h"
 #include "index/tune/placement_costs.h"
 
@@ -25,8 +26,11 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   HMANN_ASSIGN_OR_RETURN(const TierCost dram, CostOf(profile, "dram"));
   BuildEstimate estimate;
-  const std::size_t stride = FastRowStride(header.row_bytes);
-  estimate.memory_bytes = BuildBytes(FastShapeOf(shape, structure, header.row_bytes), structure.n1, stride);
+  BuildShape build{static_cast<NodeId>(shape.n),    structure.n1,   shape.m,          shape.dim,
+                   FastRowStride(header.row_bytes), structure.bits, structure.assign, structure.codes};
+  build.user_labels = shape.user_labels;
+  build.inner_product = shape.metric == Metric::kInnerProduct;
+  estimate.memory_bytes = BuildBytes(build);
   HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
   const bool refined = AlphaFor(shape.metric, shape.alpha) > 1;
   const auto nodes = static_cast<double>(shape.n), inserted = nodes + structure.n1;

@@ -330,6 +330,15 @@ absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule ru
   return plan;
 }
 
+absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path, std::vector<std::string>& warnings) {
+  if (path.empty()) return DefaultProfile();
+  HMANN_ASSIGN_OR_RETURN(DeviceProfile profile, ReadProfile(path));
+  if (const std::string difference = MachineDifference(profile.machine, ThisMachine()); !difference.empty()) {
+    warnings.push_back(absl::StrCat(path, " is of another machine (", difference, "): its times may not hold here"));
+  }
+  return profile;
+}
+
 PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, std::uint64_t middle_bytes) {
   request.fast_bytes = fast_bytes;
   request.middle_bytes = middle_bytes;

@@ -111,5 +111,7 @@ PlanBesideRules CompareWithRules(PlanRequest request, std::uint64_t fast_bytes, 
 
 /// Figures of a machine as the design's sources have them, for a plan without a profile: DRAM, and a disk.
 DeviceProfile DefaultProfile();
+/// The device file, with a line in `warnings` if it is another machine's. Empty path: DefaultProfile. Errors: those of ReadProfile.
+absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path, std::vector<std::string>& warnings);
 
 }  // namespace hmann

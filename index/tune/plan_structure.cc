@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
+#include "index/build/inputs.h"
 
 namespace hmann {
 
@@ -13,6 +14,18 @@ absl::Status PlanShape::Validate() const {
   if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
   if (!(alpha >= 1 && alpha <= 2)) return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
   return ChooseKernels(dtype, metric, dim).status();
+}
+
+PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype) {
+  return {n, dim, dtype, build.metric, build.m, build.ef_construction, !build.labels.empty(), build.alpha};
+}
+
+absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
+  HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build));
+  const Kernels& kernels = inputs.kernels();
+  return PlanShape{
+      inputs.n(),    kernels.dim, kernels.dtype, kernels.metric, inputs.m(), inputs.ef_construction(), inputs.has_user_labels(),
+      inputs.alpha()};
 }
 
 double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_cast<double>(shape.n); }

@@ -27,6 +27,12 @@ struct PlanShape {
   absl::Status Validate() const;
 };
 
+/// The shape of an index that Build(build) would make of so many vectors that there are not yet.
+PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype);
+/// And of its inputs: a vector file, with or without another library's graph, whose M counts then; or a finished index. Only headers are
+/// read. Errors: those of BuildInputs::Open.
+absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build);
+
 /// How an index is made: what its bytes and its work follow from.
 struct PlanStructure {
   NodeId n1 = 0;

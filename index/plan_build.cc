@@ -1,0 +1,49 @@
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/build/fast_memory.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+/// The paper's rule for a structure that is given: the more promoted nodes, the better.
+absl::StatusOr<NodeId> MostPromoted(const PlanShape& shape, const PlanStructure& structure, std::uint64_t fast_bytes, int threads) {
+  HMANN_RETURN_IF_ERROR(shape.Validate());
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
+  const auto stride = static_cast<std::uint32_t>(FastRowStride(kernels.row_bytes));
+  return LargestN1(FastShapeOf(shape, structure, stride), fast_bytes, threads);
+}
+
+void Take(const PlanShape& shape, const PlanStructure& structure, BuildOptions& build) {
+  build.promote = ShareOf(shape, structure.n1);
+  build.bits = structure.bits;
+  build.codes = structure.codes;
+  build.assign = structure.assign;
+}
+
+}  // namespace
+
+absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options) {
+  HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(build));
+  PlannedBuild planned{shape, build, std::nullopt, {}};
+  const int threads = options.threads > 0 ? options.threads : UsableCores();
+  if (options.bits.has_value() || options.codes.has_value() || !build.from_hnswlib.empty() || !build.from_faiss.empty()) {
+    PlanStructure structure{0, options.bits.value_or(build.bits), options.assign.value_or(build.assign),
+                            options.codes.value_or(build.codes)};
+    HMANN_ASSIGN_OR_RETURN(structure.n1, MostPromoted(shape, structure, options.fast_memory_bytes, threads));
+    Take(shape, structure, planned.build);
+    return planned;
+  }
+  PlanRequest request;
+  request.shape = shape;
+  request.fast_bytes = options.fast_memory_bytes;
+  request.slow = options.slow;
+  request.threads = threads;
+  request.assign = options.assign;
+  HMANN_ASSIGN_OR_RETURN(request.profile, ProfileToPlanWith(options.profile, planned.warnings));
+  HMANN_ASSIGN_OR_RETURN(planned.placement, PlanPlacement(request));
+  Take(shape, planned.placement->structure, planned.build);
+  return planned;
+}
+
+}  // namespace hmann
