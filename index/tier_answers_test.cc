@@ -231,12 +231,12 @@ TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
   EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u);
   SearchOptions options = kPool;
   Searcher searcher(slow);
-  std::vector<Neighbour> nearest;
+  Answer answer;
   Counters counters;
-  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &nearest, &counters).ok());
+  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &answer, &counters).ok());
   EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u) << "nobody has asked for helpers";
   options.prefetch = Prefetch::kHelper;
-  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &nearest, &counters).ok());
+  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &answer, &counters).ok());
   EXPECT_GT(counters.migrated, 0u);
   EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 1");
   EXPECT_GT(MigrationSpaceOf(*slow)->bytes, 0u);

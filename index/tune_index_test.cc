@@ -152,7 +152,7 @@ TEST_F(TuneIndexTest, ChecksItselfOnQueriesThatItHasNotLearnedFrom) {
   EXPECT_EQ(run->test_queries, test->n());
   const Measure measure = MeasureOn(Open(), *test);
   const auto recall_of = [&](std::size_t setting) {
-    const auto sample = measure(tuned.settings[setting].options, 0, test->n() / 7 * 7);
+    const auto sample = measure(tuned.settings[setting].dials, 0, test->n() / 7 * 7);
     EXPECT_TRUE(sample.ok()) << sample.status();
     return CombineSamples({*sample}).recall;
   };

@@ -19,8 +19,12 @@ namespace {
 constexpr std::uint32_t kK = 10;
 constexpr std::uint64_t kIndexed = 7200, kLearned = 800;
 
-/// The settings that a recall asks for.
-Target RecallOf(double recall) { return {.recall = recall}; }
+/// The dials of the tuned table for a recall.
+absl::StatusOr<Dials> DialsFor(const Index& index, double recall) {
+  const auto resolved = index.Resolve({.k = kK, .recall = recall});
+  if (!resolved.ok()) return resolved.status();
+  return resolved->dials;
+}
 
 /// The sample's descriptors in a random order: 7,200 are indexed, 800 learned from, 2,000 never seen. The tuner runs once.
 class TuningOfRealVectors : public ::testing::Test {
@@ -89,15 +93,15 @@ class TuningOfRealVectors : public ::testing::Test {
     Counters every_fourth;
   };
   /// Every query of a set at a setting, by a searcher of its own.
-  static Ran RunAll(const LearningSet& set, const SearchOptions& dials) {
+  static Ran RunAll(const LearningSet& set, const Dials& dials) {
     Searcher searcher(made_->index);
     Ran ran;
     std::vector<double> recalls;
     for (std::uint64_t query = 0; query < set.n(); ++query) {
-      std::vector<Neighbour> nearest;
-      EXPECT_TRUE(searcher.Search(set.Row(query), dials, &nearest, query % 4 == 0 ? &ran.every_fourth : nullptr).ok());
+      Answer answer;
+      EXPECT_TRUE(searcher.Search(set.Row(query), dials, &answer, query % 4 == 0 ? &ran.every_fourth : nullptr).ok());
       std::vector<std::uint64_t> ids;
-      for (const Neighbour& neighbour : nearest) ids.push_back(neighbour.label);
+      for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
       recalls.push_back(RecallAtK(set.truth, query, kK, ids, {}));
     }
     const auto n = static_cast<double>(recalls.size());
@@ -113,17 +117,17 @@ class TuningOfRealVectors : public ::testing::Test {
 TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFrom) {
   ASSERT_EQ(made_->unseen.n(), 2000u);
   for (const double target : {0.9, 0.95, 0.99}) {
-    const auto chosen = made_->index->Choose(kK, RecallOf(target));
+    const auto chosen = DialsFor(*made_->index, target);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
-    const Ran unseen = RunAll(made_->unseen, chosen->options);
+    const Ran unseen = RunAll(made_->unseen, *chosen);
     // Both means are of samples: three standard errors of their difference, and what the tuner forgives a target's lower bound.
     const double samples = 1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
     const double chance = 3 * unseen.deviation * std::sqrt(samples) + kRecallSlack;
     EXPECT_LT(chance, 0.02) << "the samples are too small to tell";
-    EXPECT_GE(unseen.recall, target - chance) << DescribeDials(chosen->options);
+    EXPECT_GE(unseen.recall, target - chance) << DescribeDials(*chosen);
   }
-  const double least = RunAll(made_->unseen, made_->index->Choose(kK, RecallOf(0.9))->options).recall;
-  EXPECT_LT(least, RunAll(made_->unseen, made_->index->Choose(kK, RecallOf(0.99))->options).recall);
+  const double least = RunAll(made_->unseen, *DialsFor(*made_->index, 0.9)).recall;
+  EXPECT_LT(least, RunAll(made_->unseen, *DialsFor(*made_->index, 0.99)).recall);
 }
 
 TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
@@ -137,9 +141,8 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   ASSERT_EQ(entry->settings.size(), tuned.front.size());
   for (std::size_t i = 0; i < tuned.front.size(); ++i) {
     const TunedSetting& setting = entry->settings[i];
-    EXPECT_EQ(setting.options.reach, tuned.settings[tuned.front[i]].options.reach) << "dials to the bit";
-    EXPECT_EQ(setting.options.stop, tuned.settings[tuned.front[i]].options.stop);
-    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.options).recall, 1e-6) << DescribeDials(setting.options);
+    EXPECT_EQ(setting.dials, tuned.settings[tuned.front[i]].dials) << "to the bit";
+    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.dials).recall, 1e-6) << DescribeDials(setting.dials);
   }
 }
 
@@ -153,10 +156,10 @@ TEST_F(TuningOfRealVectors, CountsAreOfQueriesThatWereRun) {
     ++finalists;
     EXPECT_EQ(tried.measured.queries, kLearned);
     ASSERT_EQ(tried.measured.counted, kLearned / 4);
-    const Ran again = RunAll(made_->learned, tried.options);
+    const Ran again = RunAll(made_->learned, tried.dials);
     for (const CounterName& counter : CounterNames()) {
       EXPECT_EQ(tried.measured.counters.*counter.value, again.every_fourth.*counter.value)
-          << std::string(counter.name) << " at " << DescribeDials(tried.options);
+          << std::string(counter.name) << " at " << DescribeDials(tried.dials);
     }
   }
   EXPECT_GT(finalists, 5u);

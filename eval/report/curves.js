@@ -53,7 +53,7 @@ function formatSeconds(seconds) {
 
 /** {"walk": "pool", "ef_l0": 40} in words: "pool, ef_l0 40". */
 function settingText(setting) {
-  return Object.entries(setting).map(([key, value]) => (typeof value === "string" ? value : `${key} ${value}`)).join(", ");
+  return Object.entries(setting).map(([key, value]) => (key === "walk" ? value : `${key} ${value}`)).join(", ");
 }
 
 /** Labelled positions of recalls on the chart between two of them, at most about twelve. */
