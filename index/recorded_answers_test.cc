@@ -23,7 +23,7 @@ namespace hmann {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Answer = std::vector<Neighbour>;
+using Answers = std::vector<std::vector<Neighbour>>;
 
 constexpr const char* kRecorded = "tests/golden/recorded_answers.json";
 constexpr std::size_t kQueries = 500, kFewQueries = 40;
@@ -51,35 +51,41 @@ std::shared_ptr<const Index> OpenFor(const Way& way, const std::string& path) {
 }
 
 /// The answers of the first queries, one at a time or several in flight. Errors: the first query's that has one.
-absl::StatusOr<std::vector<Answer>> Search(Searcher& searcher, const std::vector<const void*>& queries, SearchOptions options,
-                                           const Way& way) {
+absl::StatusOr<Answers> Search(const Index& index, Searcher& searcher, const std::vector<const void*>& queries, SearchOptions options,
+                               const Way& way) {
   const std::size_t n = way.queries;
   options.prefetch = way.prefetch;
-  std::vector<Answer> answers(n);
+  const absl::StatusOr<ResolvedSearch> search = index.Resolve(options);
+  if (!search.ok()) return search.status();
+  Answers answers(n);
   absl::Status status;
   if (way.in_flight > 1) {
     const absl::Status all = searcher.SearchMany(
-        n, [&](std::size_t i) { return queries[i]; }, options, way.in_flight,
+        n, [&](std::size_t i) { return queries[i]; }, search->dials, way.in_flight,
         [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           status.Update(outcome);
-          answers[i] = answer;
+          answers[i] = answer.nearest;
         });
     status.Update(all);
   }
-  for (std::size_t i = 0; i < n && way.in_flight == 1 && status.ok(); ++i) status = searcher.Search(queries[i], options, &answers[i]);
+  for (std::size_t i = 0; i < n && way.in_flight == 1 && status.ok(); ++i) {
+    Answer answer;
+    status = searcher.Search(queries[i], search->dials, &answer);
+    answers[i] = answer.nearest;
+  }
   if (!status.ok()) return status;
   return answers;
 }
 
-struct Dials {
+struct Setting {
   const char* name;
   SearchOptions options;
   bool has_defaults_of_tier = false;  ///< then each tier has answers of its own
 };
 
-const std::vector<Dials>& AllDials() {
+const std::vector<Setting>& AllSettings() {
   constexpr auto kBeams = Walk::kBeams, kPool = Walk::kPool, kGated = Walk::kGated;
-  static const std::vector<Dials> dials = {
+  static const std::vector<Setting> dials = {
       {"beams", {.walk = kBeams}},
       {"beams, ef_l0 0", {.ef_l1 = 40, .ef_l0 = 0, .walk = kBeams}},
       {"beams, ef_l0 1", {.ef_l1 = 8, .ef_l0 = 1, .walk = kBeams}},
@@ -202,7 +208,7 @@ struct Sample {
 std::string Hex(std::uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
 
 /// Of count, labels and bits of the distances of the first n answers.
-std::string HashOf(const std::vector<Answer>& answers, std::size_t n) {
+std::string HashOf(const Answers& answers, std::size_t n) {
   std::vector<std::uint64_t> words;
   for (std::size_t i = 0; i < n; ++i) {
     words.push_back(answers[i].size());
@@ -216,7 +222,7 @@ std::string HashOf(const std::vector<Answer>& answers, std::size_t n) {
 }
 
 /// "all first": a hash over all answers and one over the first of them; of few queries only the latter. Or why there is no answer.
-std::string SummaryOf(const absl::StatusOr<std::vector<Answer>>& answers) {
+std::string SummaryOf(const absl::StatusOr<Answers>& answers) {
   if (!answers.ok()) return absl::StatusCodeToString(answers.status().code());
   const std::string first = HashOf(*answers, kFewQueries);
   return answers->size() == kFewQueries ? first : absl::StrCat(HashOf(*answers, answers->size()), " ", first);
@@ -254,13 +260,13 @@ class Record {
 
 class RecordedAnswers : public testing::TestWithParam<std::size_t> {
  protected:
-  void SearchWith(const Dials& dials, std::uint32_t k, Way way) {
+  void SearchWith(const Setting& dials, std::uint32_t k, Way way) {
     const std::string tier = way.tier.substr(0, way.tier.find(':'));
     if (Overwrites() && dials.has_defaults_of_tier) way.queries = kQueries;
     SearchOptions options = dials.options;
     options.k = k;
     const std::string key = absl::StrCat(dials.has_defaults_of_tier ? tier + ": " : "", dials.name, ", k ", k);
-    record_.Check(key, SummaryOf(Search(*searcher_, sample_.asked, options, way)));
+    record_.Check(key, SummaryOf(Search(*index_, *searcher_, sample_.asked, options, way)));
   }
 
   const Kind& kind_ = kKinds[GetParam()];
@@ -268,6 +274,7 @@ class RecordedAnswers : public testing::TestWithParam<std::size_t> {
       NeedsScalar(kind_) ? std::make_optional<ScopedVariable>("HMANN_SIMD", "scalar") : std::nullopt;
   Sample sample_ = Sample(kind_);
   Record record_ = Record(kind_.name);
+  std::shared_ptr<const Index> index_;
   std::optional<Searcher> searcher_;
 };
 
@@ -276,13 +283,13 @@ TEST_P(RecordedAnswers, AreFoundInEveryWay) {
   for (const Way& way : WaysOf(GetParam())) {
     SCOPED_TRACE(absl::StrCat(way.tier, ", cache ", static_cast<int>(way.cache), ", prefetch ", static_cast<int>(way.prefetch),
                               ", in flight ", way.in_flight));
-    const auto index = OpenFor(way, sample_.options.out);
-    ASSERT_TRUE(index != nullptr);
-    searcher_.emplace(index);
+    index_ = OpenFor(way, sample_.options.out);
+    ASSERT_TRUE(index_ != nullptr);
+    searcher_.emplace(index_);
     // A device takes its time: there one k of the three, in turn, unless all are asked for.
-    const bool takes_turns = index->on_block_tier() && !AsksAll() && !Overwrites();
+    const bool takes_turns = index_->on_block_tier() && !AsksAll() && !Overwrites();
     std::size_t turn = GetParam();
-    for (const Dials& dials : AllDials()) {
+    for (const Setting& dials : AllSettings()) {
       ++turn;
       for (const std::uint32_t k : {1u, 10u, 100u}) {
         const bool has_turn = turn++ % 3 == 0;
