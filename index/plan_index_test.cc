@@ -81,10 +81,6 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
   for (const bool block : {false, true}) {
     const absl::StatusOr<CountScale> scale = SampleCounts(path_, "datasets/sample/query.u8bin", block, quiet);
     ASSERT_TRUE(scale.ok()) << scale.status();
-    for (const double factor : {scale->distances_fast, scale->sketches, scale->slow_reads, scale->rounds}) {
-      EXPECT_GT(factor, 0.05) << block;
-      EXPECT_LT(factor, 20) << block;
-    }
     double before = 0;
     for (double cached = 0; cached <= 1; cached += 0.05) {
       const double hits = scale->cache->Hits(cached, 0.1);
@@ -93,7 +89,6 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
       before = hits;
     }
     EXPECT_NEAR(scale->cache->Hits(1, 0.1), 1, 1e-6);
-    EXPECT_GT(scale->cache->Hits(0.5, 0.1), 0.1) << "half the records answer something";
   }
   EXPECT_TRUE(SampleCounts(path_, "", false, quiet).ok()) << "queries are made where none are given";
   EXPECT_EQ(SampleCounts(path_, "datasets/sample/absent.u8bin", false, quiet).status().code(), absl::StatusCode::kNotFound);
