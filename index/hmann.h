@@ -19,7 +19,6 @@
 #include "index/distance/distance.h"
 #include "index/format/info.h"
 #include "index/tiers/block_cache.h"
-#include "index/tune/placement_choices.h"
 #include "index/tune/target.h"
 #include "index/tune/tuned_table.h"
 
@@ -42,11 +41,18 @@ struct PlanOptions {
   std::optional<CodePlace> codes{};
 };
 
+/// Where the structures of a planned index go, for OpenOptions.
+struct PlannedPlacement {
+  std::string structure;  ///< "16 % promoted, 2 bits, assign 1"
+  std::string fast, slow;
+  std::uint64_t cache_bytes = 0;  ///< of a static cache; 0: none
+  double predicted_us = 0;        ///< of a query at recall@10 of about 0.95
+};
+
 struct PlannedBuild {
-  PlanShape shape;                         ///< of the inputs
-  BuildOptions build;                      ///< with promote, bits, codes and assign of the plan
-  std::optional<PlacementPlan> placement;  ///< where the structures go; absent where only N_1 was left to choose
-  std::vector<std::string> warnings;       ///< a device file of another machine
+  BuildOptions build;                         ///< with promote, bits, codes and assign of the plan
+  std::optional<PlannedPlacement> placement;  ///< absent where only N_1 was left to choose
+  std::vector<std::string> warnings;          ///< a device file of another machine
 };
 
 /// Which index of the inputs of `build` to make for so much fast memory: `hmann build --fast-memory` and `promote --fast-memory` are Plan,

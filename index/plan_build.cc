@@ -2,6 +2,7 @@
 #include "index/base/status_macros.h"
 #include "index/build/fast_memory.h"
 #include "index/hmann.h"
+#include "index/tune/placement_choices.h"
 
 namespace hmann {
 namespace {
@@ -25,7 +26,7 @@ void Take(const PlanShape& shape, const PlanStructure& structure, BuildOptions& 
 
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options) {
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(build));
-  PlannedBuild planned{shape, build, std::nullopt, {}};
+  PlannedBuild planned{build, std::nullopt, {}};
   const int threads = options.threads > 0 ? options.threads : UsableCores();
   if (options.bits.has_value() || options.codes.has_value() || !build.from_hnswlib.empty() || !build.from_faiss.empty()) {
     PlanStructure structure{0, options.bits.value_or(build.bits), options.assign.value_or(build.assign),
@@ -41,8 +42,9 @@ absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& 
   request.threads = threads;
   request.assign = options.assign;
   HMANN_ASSIGN_OR_RETURN(request.profile, ProfileToPlanWith(options.profile, planned.warnings));
-  HMANN_ASSIGN_OR_RETURN(planned.placement, PlanPlacement(request));
-  Take(shape, planned.placement->structure, planned.build);
+  HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, PlanPlacement(request));
+  Take(shape, plan.structure, planned.build);
+  planned.placement = {DescribeStructure(shape, plan.structure), plan.fast_tier, plan.l0_tier, plan.cache_bytes, plan.predicted_us};
   return planned;
 }
 

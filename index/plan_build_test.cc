@@ -6,6 +6,7 @@
 #include "index/build/build_samples.h"
 #include "index/build/fast_memory.h"
 #include "index/hmann.h"
+#include "index/tune/plan_structure.h"
 
 namespace hmann {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::uint32_t kDim = 64;
-const PlanOptions kSmall{.fast_memory_bytes = 900_KiB, .slow = "emulated:lat=300ns", .threads = 1};
+const PlanOptions kSmall{.fast_memory_bytes = 700_KiB, .threads = 1};
 
 BuildOptions Wish(const SampleFolder& folder) {
   BuildOptions build = SmallBuild(folder, DType::kU8, Metric::kL2, 3000, kDim);
@@ -37,11 +38,13 @@ TEST(Plan, BuildMakesWhatItSays) {
   const BuildOptions wish = Wish(folder);
   const PlannedBuild planned = MustPlan(wish, kSmall);
   ASSERT_TRUE(planned.placement.has_value());
-  const PlanStructure& structure = planned.placement->structure;
-  EXPECT_LT(structure.n1, *LargestN1({3000, wish.m, kDim, 4}, kSmall.fast_memory_bytes, 1)) << "not the paper's rule";
+  const auto n1 = static_cast<NodeId>(3000 * *planned.build.promote);
+  EXPECT_LT(n1, *LargestN1({3000, wish.m, kDim, 4}, kSmall.fast_memory_bytes, 1)) << "not the paper's rule";
   const IndexInfo info = MustBuild(planned.build).info;
-  EXPECT_EQ(info.layers[1].nodes, structure.n1);
-  EXPECT_EQ(info.codes.bits, structure.bits);
+  EXPECT_EQ(info.layers[1].nodes, n1);
+  EXPECT_EQ(info.codes.bits, planned.build.bits);
+  EXPECT_EQ(planned.placement->structure, DescribeStructure(*ShapeOf(wish), {n1, info.codes.bits, planned.build.assign, info.codes.place}));
+  EXPECT_GT(info.codes.bits, 0u);
   EXPECT_EQ(planned.build.base, wish.base);
   EXPECT_EQ(planned.build.m, wish.m);
 }
@@ -81,7 +84,7 @@ TEST(Plan, AnImportKeepsItsM) {
   wish.bits = 0;
   const std::uint64_t budget = (ReservedFastBytes(0, 1) + 50_KiB) * 50 / 49;
   const PlannedBuild planned = MustPlan(wish, {.fast_memory_bytes = budget, .threads = 1});
-  EXPECT_EQ(planned.shape.m, 9u);
+  EXPECT_EQ(ShapeOf(wish)->m, 9u);
   const IndexInfo info = MustBuild(planned.build).info;
   const auto n1 = static_cast<NodeId>(info.layers[1].nodes);
   EXPECT_LE(PlainFastBytes(n1, 9, budget), budget);
@@ -97,9 +100,9 @@ TEST(Plan, KnowsAFinishedIndexByItsHeader) {
   again.from_index = made.out;
   again.out = folder / "again.hmann";
   const PlannedBuild planned = MustPlan(again, kSmall);
-  EXPECT_EQ(planned.shape.n, 3000u);
-  EXPECT_EQ(planned.shape.m, made.m);
-  EXPECT_EQ(planned.shape.alpha, 1.1f);
+  EXPECT_EQ(ShapeOf(again)->n, 3000u);
+  EXPECT_EQ(ShapeOf(again)->m, made.m);
+  EXPECT_EQ(ShapeOf(again)->alpha, 1.1f);
   const PlannedBuild direct = MustPlan(made, kSmall);
   EXPECT_EQ(MustBuild(planned.build).info.content_hash, MustBuild(direct.build).info.content_hash);
 }

@@ -66,6 +66,26 @@ TEST_F(PlanOfAnIndex, PredictsItsBytesWithinOnePercent) {
   EXPECT_NEAR(Share(StructureFastBytes(request.shape, *request.finished), named), 1, 0.05) << "labels are on both tiers there";
 }
 
+/// Inner products have no `reach`, which is a default elsewhere.
+TEST(SampleCounts, TakeEveryMetricOnEveryKindOfTier) {
+  for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
+    BuildOptions options;
+    options.base = "datasets/sample/base.u8bin";
+    options.rows = 1500;
+    options.metric = metric;
+    options.promote = 0.1;
+    options.out = absl::StrCat(testing::TempDir(), "/sample_counts.hmann.", getpid());
+    Progress quiet(Progress::Show::kNever);
+    ASSERT_TRUE(Build(options, quiet).ok());
+    for (const bool block_tier : {false, true}) {
+      const absl::StatusOr<CountScale> scale = SampleCounts(options.out, "datasets/sample/query.u8bin", block_tier, quiet);
+      ASSERT_TRUE(scale.ok()) << scale.status();
+      EXPECT_NE(scale->slow_reads, 1) << "counted, not left as it was";
+    }
+    std::remove(options.out.c_str());
+  }
+}
+
 TEST_F(PlanOfAnIndex, KnowsItsShape) {
   const PlanRequest request = Request(64_MiB);
   EXPECT_EQ(request.shape.n, info_.n);
@@ -81,10 +101,6 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
   for (const bool block : {false, true}) {
     const absl::StatusOr<CountScale> scale = SampleCounts(path_, "datasets/sample/query.u8bin", block, quiet);
     ASSERT_TRUE(scale.ok()) << scale.status();
-    for (const double factor : {scale->distances_fast, scale->sketches, scale->slow_reads, scale->rounds}) {
-      EXPECT_GT(factor, 0.05) << block;
-      EXPECT_LT(factor, 20) << block;
-    }
     double before = 0;
     for (double cached = 0; cached <= 1; cached += 0.05) {
       const double hits = scale->cache->Hits(cached, 0.1);
@@ -93,7 +109,6 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
       before = hits;
     }
     EXPECT_NEAR(scale->cache->Hits(1, 0.1), 1, 1e-6);
-    EXPECT_GT(scale->cache->Hits(0.5, 0.1), 0.1) << "half the records answer something";
   }
   EXPECT_TRUE(SampleCounts(path_, "", false, quiet).ok()) << "queries are made where none are given";
   EXPECT_EQ(SampleCounts(path_, "datasets/sample/absent.u8bin", false, quiet).status().code(), absl::StatusCode::kNotFound);

@@ -47,10 +47,6 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
   EXPECT_LE(fast, plan["fast_bytes"]);
   EXPECT_GT(fast, 0.99 * plan["fast_bytes"].get<double>()) << "whole pages are little";
   EXPECT_EQ(plan["explain"].size(), 6u);
-  for (const json& line : plan["explain"]) {
-    if (line["upper_layers_first_us"].is_null()) continue;
-    EXPECT_LE(line["predicted_us"], 1.01 * line["upper_layers_first_us"].get<double>()) << line;
-  }
   const json quick = MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--alpha", "1", "--json"}));
   EXPECT_LT(quick["build"]["seconds"], plan["build"]["seconds"]) << "links are not chosen a second time";
   const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
@@ -193,16 +189,20 @@ TEST(EvalPlan, PutsThePlanBesideTheRulesOfThumb) {
                                                                                                                      : "first touch")));
     EXPECT_EQ(row["kind"], i % 3 == 2 ? "model" : "emulated");
     EXPECT_LE(row["fast_bytes"], row["budget_bytes"]);
-    const json& curve = figures["contestants"][i];
-    ASSERT_EQ(curve["name"], row["name"]);
-    for (std::size_t point = 0; point < curve["points"].size(); ++point) {
-      const json& counters = curve["points"][point]["counters"];
-      EXPECT_LE(counters["fast_bytes"], row["budget_bytes"]) << "what was placed, not what was planned";
-      if (i < 3) continue;
-      EXPECT_LT(counters["slow_reads"], figures["contestants"][i - 3]["points"][point]["counters"]["slow_reads"])
-          << "the same search, with twice the fast memory";
-    }
-    EXPECT_GT(curve["points"].back()["recall"], 0.9);
+  }
+  // What the programs themselves have found, read and kept.
+  const json& programs = figures["contestants"];
+  ASSERT_EQ(programs.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const json& points = programs[i]["points"];
+    double recall = 0;
+    for (const json& point : points) recall = std::max(recall, point["recall"].get<double>());
+    EXPECT_GE(recall, 0.9) << programs[i]["name"];
+    EXPECT_LE(points[0]["counters"]["fast_bytes"], figures["plan"][i]["budget_bytes"]) << programs[i]["name"];
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json &little = programs[i]["points"][0], &much = programs[i + 3]["points"][0];
+    EXPECT_LT(much["counters"]["slow_reads"], 0.6 * little["counters"]["slow_reads"].get<double>()) << programs[i]["name"];
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));
   const Outcome small = Hmann(With(command, {"--shares", "0.0001"}));

@@ -46,9 +46,9 @@ absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOpti
   HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(build, plan));
   Warn(planned.warnings);
   if (!planned.placement.has_value()) return std::move(planned.build);
-  const PlacementPlan& placement = *planned.placement;
-  std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << DescribeStructure(planned.shape, placement.structure);
-  if (placement.l0_tier == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
+  const PlannedPlacement& placement = *planned.placement;
+  std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << placement.structure;
+  if (placement.slow == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
   if (placement.cache_bytes > 0) std::cerr << ", and a cache (--cache static --cache-size " << (placement.cache_bytes >> 10) << "KiB)";
   std::cerr << "; `hmann plan --explain` says why\n";
   return std::move(planned.build);

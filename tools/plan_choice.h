@@ -6,6 +6,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
 #include "index/hmann.h"
+#include "index/tune/placement_choices.h"
 
 namespace hmann {
 
