@@ -1,0 +1,264 @@
+// Two programs beside each other: ./dev compare REV builds both and calls this.
+//   node compare.mjs --old PROGRAM --new PROGRAM --out FOLDER [OPTIONS]; --help says which.
+// Every case is run by the old program, the new one, and the new one again, in an order that turns from round to round. What the two runs
+// of the same program differ by (A/A) is what the machine adds; a ratio within it says nothing.
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, extname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { alignment, orderOf, repeated, summarise } from "./compare_figures.mjs";
+
+const sample = "datasets/sample";
+const options = {
+  old: { type: "string" }, new: { type: "string" }, out: { type: "string" },
+  base: { type: "string", default: `${sample}/base.u8bin` }, queries: { type: "string" }, groundtruth: { type: "string" },
+  pairs: { type: "string", default: "15" }, only: { type: "string", default: "." }, limit: { type: "string", default: "10000" },
+  instructions: { type: "boolean", default: false }, json: { type: "boolean", default: false }, help: { type: "boolean", default: false },
+};
+const help = `./dev compare REV [OPTIONS]: this tree's program beside that of revision REV
+
+  --base FILE         vectors to index (default: the sample; then --queries and --groundtruth are the sample's too)
+  --queries FILE      queries
+  --groundtruth FILE  exact neighbours: adds recall
+  --pairs N           rounds of old, new and new again (default 15)
+  --only REGEX        cases whose name matches
+  --limit N           queries of a run (default 10000; on nvme and served a tenth); a shorter .u8bin, .i8bin or .fbin file is repeated
+  --instructions      instead of time: instructions of a search, counted by callgrind
+  --json              figures as one JSON object on stdout instead of the table
+
+Indexes are built by the old program and kept under build/compare/; where the new one cannot read them, it builds its own.`;
+
+// ---- The cases: what a program is given. Where option names differ between revisions, ask program.option for the one it has.
+
+const indexes = {
+  hub: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", "hub", "--assign", "2", "--bits", "2"],
+  edge: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", "edge", "--bits", "2"],
+};
+const pool = () => ["--k", "10", "--walk", "pool", "--ef-l1", "4", "--ef-l0", "64", "--width", "1"];
+const gated = () => ["--k", "10", "--walk", "gated", "--ef-l1", "16", "--ef-l0", "40", "--width", "8"];
+const cells = () => ["--k", "10", "--walk", "gated", "--ef-l1", "64", "--ef-l0", "30", "--cells", "128", "--width", "16", "--stop", "1.5"];
+const beams = () => ["--k", "10", "--walk", "beams", "--ef-l1", "40", "--ef-l0", "2"];
+const dram = ["--slow", "dram"], nvme = ["--slow", "nvme"], four = ["--in-flight", "4"];
+
+/** `share`: of the queries that --limit says. `serve`: arguments of a server; `args` are then those of `hmann query`. */
+const cases = [
+  { name: "pool, dram", index: "hub", args: (program) => [...pool(program), ...dram] },
+  { name: "pool, dram, 4 in flight", index: "hub", args: (program) => [...pool(program), ...dram, ...four] },
+  { name: "gated, dram", index: "hub", args: (program) => [...gated(program), ...dram] },
+  { name: "codes of links, dram", index: "edge", args: (program) => [...gated(program), ...dram] },
+  { name: "codes of links, dram, 4 in flight", index: "edge", args: (program) => [...gated(program), ...dram, ...four] },
+  { name: "gated, nvme", index: "hub", share: 0.1, args: (program) => [...cells(program), ...nvme] },
+  { name: "beams, nvme", index: "hub", share: 0.1, args: (program) => [...beams(program), ...nvme] },
+  { name: "served, single", index: "hub", share: 0.1, serve: () => [], args: (program) => [...pool(program), "--batch", "1"] },
+  { name: "served, batch of 256", index: "hub", serve: () => [], args: (program) => [...pool(program), "--batch", "256"] },
+];
+
+// ---- Programs and servers.
+
+function fail(message) {
+  throw new Error(message);
+}
+
+class Program {
+  #help = new Map();
+  constructor(name, path) {
+    this.name = name;
+    this.path = resolve(path);
+  }
+
+  run(args) {
+    const { status, stdout, stderr, error } = spawnSync(this.path, args, { encoding: "utf8", maxBuffer: 1 << 28 });
+    if (error || status !== 0) fail(`${this.name} program: ${args.join(" ")}: ${error ?? stderr}`);
+    return stdout;
+  }
+  json(args) {
+    return JSON.parse(this.run([...args, "--json"]));
+  }
+  reads(index) {
+    return spawnSync(this.path, ["info", index, "--json"]).status === 0;
+  }
+  /** The first of the names that this program's command has. */
+  option(command, ...names) {
+    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
+    const words = this.#help.get(command).split(/[\s,]+/);
+    return names.find((name) => words.includes(name)) ?? fail(`${this.name} program: ${command} has none of ${names.join(", ")}`);
+  }
+}
+
+const servers = new Set();
+process.on("exit", () => servers.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(130));
+
+async function startServer(program, index, args, log) {
+  const file = openSync(log, "w");
+  const child = spawn(program.path, ["serve", "--index", `compared=${index}`, "--listen", "127.0.0.1:0", "--drain", "0s", "--json", ...args],
+    { stdio: ["ignore", "pipe", file] });
+  closeSync(file);
+  servers.add(child);
+  child.ended = new Promise((done) => child.on("close", () => { servers.delete(child); done(); }));
+  const address = await new Promise((found, lost) => {
+    let said = "";
+    child.stdout.on("data", (data) => {
+      said += data;
+      const port = /"port": *(\d+)/.exec(said);
+      if (port) found(`127.0.0.1:${port[1]}`);
+    });
+    child.on("error", lost);
+    child.on("close", () => lost(new Error(`${program.name} server ended, see ${log}`)));
+  });
+  return { address, stop: () => { child.kill("SIGTERM"); return child.ended; } };
+}
+
+// ---- What is compared with what.
+
+const say = (text) => process.stderr.write(`    ${text}\n`);
+
+/** The old program's index, kept for the next time; the new one's own only where it reads no other. */
+function indexesFor(kind, { old, fresh, base, folder }) {
+  const built = join(folder, `${kind}.hmann`);
+  if (!existsSync(built)) {
+    say(`${kind}: the old program builds its index`);
+    old.run(indexes[kind](old, base, `${built}.part.hmann`));
+    renameSync(`${built}.part.hmann`, built);
+  }
+  if (fresh.reads(built)) return { old: built, new: built };
+  say(`${kind}: the new program cannot read that index and builds its own`);
+  const own = join(folder, `${kind}.new.hmann`);
+  fresh.run(indexes[kind](fresh, base, own));
+  return { old: built, new: own };
+}
+
+/** A function (queries file, limit, more arguments) => JSON report of a search for each stream, and how to end. */
+async function open(one, index, { old, fresh, folder }) {
+  const streams = { old: [old, index.old], new: [fresh, index.new], again: [fresh, index.new] };
+  const searches = {}, stops = [];
+  for (const [name, [program, file]] of Object.entries(streams)) {
+    let start = ["search", file];
+    if (one.serve) {
+      const { address, stop } = await startServer(program, file, one.serve(program), join(folder, `serve_${name}.log`));
+      stops.push(stop);
+      start = ["query", "--server", address, "--index", "compared"];
+    }
+    const limit = program.option(start[0], "--limit", "--rows");
+    searches[name] = (queries, count, more = []) => program.json([...start, "--queries", queries, limit, `${count}`, ...one.args(program), ...more]);
+  }
+  return { searches, stop: () => Promise.all(stops.map((stop) => stop())) };
+}
+
+/** Once, not timed: whether the answers are the same, and what they and the work for them are. */
+function checkAnswers(searches, count, { queries, groundtruth, folder }) {
+  const found = {};
+  for (const name of ["old", "new"]) {
+    const answers = join(folder, `answers_${name}.gt`);
+    const report = searches[name](queries, count, ["--out", answers, ...(groundtruth ? ["--groundtruth", groundtruth] : [])]);
+    found[name] = { answers: readFileSync(answers), recall: report.recall, rounds: report.rounds, io_reads: report.io_reads, distances_slow: report.distances_slow };
+    rmSync(answers);
+  }
+  const same = found.old.answers.equals(found.new.answers);
+  delete found.old.answers;
+  delete found.new.answers;
+  return { same_answers: same, ...found };
+}
+
+async function timeCase(one, context) {
+  const index = indexesFor(one.index, context);
+  const { searches, stop } = await open(one, index, context);
+  try {
+    const { pairs, limit, queries } = context;
+    const count = Math.max(1, Math.round(limit * (one.share ?? 1)));
+    const rows = context.old.json(["data", "info", queries]).n;
+    const checked = checkAnswers(searches, Math.min(count, rows, 1000), context);
+    const file = rows < count ? repeatedFile(queries, count, context.folder) : queries;
+    const rounds = [];
+    for (let round = 0; round < pairs; ++round) {
+      const qps = {};
+      for (const name of orderOf(round)) qps[name] = searches[name](file, count).qps;
+      rounds.push(qps);
+    }
+    return { name: one.name, ...checked, ...summarise(rounds) };
+  } finally {
+    await stop();
+  }
+}
+
+/** The queries over and over, so that a run of them lasts. */
+function repeatedFile(queries, count, folder) {
+  const bytes = { ".u8bin": 1, ".i8bin": 1, ".fbin": 4 }[extname(queries)];
+  if (!bytes) fail(`--limit: ${queries} holds fewer than ${count} queries`);
+  const file = join(folder, `${basename(queries, extname(queries))}_${count}${extname(queries)}`);
+  if (!existsSync(file)) writeFileSync(file, repeated(readFileSync(queries), bytes, count));
+  return file;
+}
+
+/** Of the searches alone: opening is what a run of one query takes. */
+function countInstructions(program, args, count) {
+  const limit = program.option("search", "--limit", "--rows");
+  const [few, one] = [count, 1].map((queries) => {
+    const { stderr } = spawnSync("valgrind", ["--tool=callgrind", "--callgrind-out-file=/dev/null", program.path, ...args, limit, `${queries}`], { encoding: "utf8", maxBuffer: 1 << 28 });
+    const collected = /Collected : (\d+)/.exec(stderr);
+    return collected ? Number(collected[1]) : fail(`callgrind counted nothing: ${stderr}`);
+  });
+  return (few - one) / (count - 1);
+}
+
+function instructionsOf(one, context) {
+  const index = indexesFor(one.index, context);
+  const count = Math.max(2, Math.min(200, Math.round(context.limit * (one.share ?? 1)), 200 * (one.share ?? 1)));
+  const [old, fresh] = [[context.old, index.old], [context.fresh, index.new]].map(
+    ([program, file]) => countInstructions(program, ["search", file, "--queries", context.queries, ...one.args(program)], count));
+  return { name: one.name, instructions: { old, new: fresh, ratio: fresh / old } };
+}
+
+// ---- What is said of it.
+
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const range = ({ min, max }) => `${min.toFixed(3)}..${max.toFixed(3)}`;
+function rowOf({ name, us, ratio, same, same_answers, old, new: fresh, instructions }) {
+  if (instructions) return [name, ...[instructions.old, instructions.new].map((count) => count.toFixed(0)), instructions.ratio.toFixed(4)];
+  const work = ["rounds", "io_reads", "distances_slow"].filter((key) => old[key] !== fresh[key] || (old[key] && key !== "distances_slow")).map((key) => (old[key] === fresh[key] ? `${old[key]} ${key}` : `${old[key]} -> ${fresh[key]} ${key}`));
+  const recall = old.recall === undefined ? [] : [old.recall === fresh.recall ? `recall ${old.recall.toFixed(4)}` : `recall ${old.recall.toFixed(4)} -> ${fresh.recall.toFixed(4)}`];
+  return [name, us.old.toFixed(1), us.new.toFixed(1), ratio.median.toFixed(3), range(ratio), percent(ratio.mad), same.median.toFixed(3), range(same), percent(same.mad),
+    [same_answers ? "same answers" : "OTHER ANSWERS", ...recall, ...work].join(", ")];
+}
+
+function print(results, { instructions, pairs }) {
+  const head = instructions ? ["case", "old", "new", "new/old"] : ["case", "old us", "new us", "speed", "range", "MAD", "A/A", "range", "MAD", "answers, and work of a query"];
+  console.log(alignment([head, ...results.map(rowOf)]));
+  console.log(instructions ? "\nInstructions of a query, by callgrind; opening is taken off."
+    : `\nspeed: queries per second, new over old, median of ${pairs} pairs; A/A: the new program over itself; us: time over queries, medians.`);
+}
+
+async function main() {
+  const { values } = parseArgs({ options });
+  if (values.help) return console.log(help);
+  for (const needed of ["old", "new", "out"]) if (!values[needed]) fail(`--${needed} is missing; ./dev compare gives it`);
+  const ofSample = values.base === options.base.default;
+  const queries = values.queries ?? (ofSample ? `${sample}/query.u8bin` : fail("--queries is missing"));
+  const groundtruth = values.groundtruth ?? (ofSample && !values.queries ? `${sample}/query.gt100` : undefined);
+  const [pairs, limit] = ["pairs", "limit"].map((name) => (/^[1-9]\d*$/.test(values[name]) ? Number(values[name]) : fail(`--${name}: expected a number above 0, found ${values[name]}`)));
+  const stamp = `${basename(values.base, extname(values.base))}_${statSync(values.base).size}`;
+  const folder = join(resolve(values.out), stamp);
+  mkdirSync(folder, { recursive: true });
+  const context = { old: new Program("old", values.old), fresh: new Program("new", values.new), base: values.base, queries, groundtruth, pairs, limit, folder };
+  let chosen = cases.filter(({ name }) => new RegExp(values.only).test(name));
+  if (values.instructions) {
+    if (spawnSync("valgrind", ["--version"]).status !== 0) fail("--instructions needs valgrind, which is not installed");
+    chosen = chosen.filter(({ serve }) => !serve);
+  }
+  if (chosen.length === 0) fail(`--only ${values.only}: no case`);
+  const results = [];
+  for (const one of chosen) {
+    say(one.name);
+    results.push(values.instructions ? instructionsOf(one, context) : await timeCase(one, context));
+  }
+  if (values.json) console.log(JSON.stringify({ pairs, limit, base: values.base, cases: results }, null, 2));
+  else print(results, { instructions: values.instructions, pairs });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  main().catch((error) => {
+    console.error(`compare: ${error.message}`);
+    process.exit(1);
+  });
+}
