@@ -14,16 +14,21 @@
 
 namespace hmann {
 
-/// Work counters of a walk that counts.
+/// What walks count of one query.
 struct WalkCounters {
-  static constexpr bool kCounts = true;
   Counters total;
-  std::vector<NodeId> read;  ///< records that were read, with repeats where several walks count here
-};
+  /// Records that were read, with repeats where several walks count here; kept only where somebody asks how many distinct ones there were.
+  std::vector<NodeId> read;
+  bool lists_reads = false;
 
-/// Of a walk that does not.
-struct NullWalkCounters {
-  static constexpr bool kCounts = false;
+  void Clear(bool lists) {
+    total = Counters();
+    read.clear();
+    lists_reads = lists;
+  }
+  void Read(std::span<const NodeId> nodes) {
+    if (lists_reads) read.insert(read.end(), nodes.begin(), nodes.end());
+  }
 };
 
 /// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
@@ -39,12 +44,11 @@ struct NullWalkCounters {
 ///
 /// Absorb(records): records[i] is the record of Wanted()[i], valid during the call. A record may be asked for again later (links after
 /// vector): a driver of a block tier keeps what it has read until the walk is done.
-template <typename WalkCounterType>
 class BestFirstWalk {
  public:
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
   /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
-  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr,
+  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounters& counters, Beam* results = nullptr,
             Reach reach = {}, std::uint32_t width = 1) {
     Bind(index, query, scratch, counters, width);
     results_ = results;
@@ -53,7 +57,7 @@ class BestFirstWalk {
   }
 
   /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
-  void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounterType& counters) {
+  void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounters& counters) {
     Bind(index, query, scratch, counters, 1);
     scratch.batch.ids[0] = node;
     Meet(scratch.visited.Insert(node) ? 1 : 0);
@@ -97,7 +101,7 @@ class BestFirstWalk {
  private:
   enum class Step { kLinks, kVectors, kDone };
 
-  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, std::uint32_t width) {
+  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounters& counters, std::uint32_t width) {
     index_ = &index;
     query_ = query;
     scratch_ = &scratch;
@@ -116,16 +120,17 @@ class BestFirstWalk {
     wanted_size_ = 0;
     while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit) wanted_[wanted_size_++] = beam.PopNext();
     step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.expanded_l0 += wanted_size_;
-      counters_->total.slow_touches += wanted_size_;
-      bool waits = true;
-      for (std::uint32_t i = 0; i < wanted_size_; ++i) {
-        if (wanted_[i] >= index_->n1()) continue;  // an unpromoted node's record came with its vector
-        CountRead(wanted_[i], waits);
-        waits = false;
-      }
+    Counters& total = counters_->total;
+    total.expanded_l0 += wanted_size_;
+    total.slow_touches += wanted_size_;
+    // An unpromoted node's record came with its vector.
+    std::uint32_t promoted = 0;
+    for (std::uint32_t i = 0; i < wanted_size_; ++i) {
+      if (wanted_[i] >= index_->n1()) continue;
+      ++promoted;
+      counters_->Read({&wanted_[i], 1});
     }
+    total.rounds += promoted > 0 ? 1 : 0;
   }
 
   /// The first `fresh` of the batch's ids are met for the first time: the promoted ones stay in it, to be scored from fast memory; the
@@ -163,13 +168,12 @@ class BestFirstWalk {
 
   void AbsorbVectors(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.distances_fast += batch.size;
-      counters_->total.distances_slow += wanted_size_;
-      counters_->total.slow_touches += wanted_size_;
-      counters_->total.rounds += wanted_size_ > 0 ? 1 : 0;
-      for (std::uint32_t i = 0; i < wanted_size_; ++i) CountRead(wanted_[i], false);
-    }
+    Counters& total = counters_->total;
+    total.distances_fast += batch.size;
+    total.distances_slow += wanted_size_;
+    total.slow_touches += wanted_size_;
+    total.rounds += wanted_size_ > 0 ? 1 : 0;
+    counters_->Read(Wanted());
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) {
@@ -182,17 +186,10 @@ class BestFirstWalk {
     NextCandidates();
   }
 
-  void CountRead(NodeId node, bool waits = true) {
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->read.push_back(node);
-      counters_->total.rounds += waits ? 1 : 0;
-    }
-  }
-
   const PlacedIndex* index_ = nullptr;
   const std::byte* query_ = nullptr;
   LayerScratch* scratch_ = nullptr;
-  WalkCounterType* counters_ = nullptr;
+  WalkCounters* counters_ = nullptr;
   Beam* results_ = nullptr;
   Reach reach_;
   std::vector<NodeId> wanted_;

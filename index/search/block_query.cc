@@ -32,8 +32,8 @@ BlockQuery::BlockQuery(const PlacedIndex& index, BlockReader* reader, BlockQueue
 
 std::uint32_t BlockQuery::MinFrames(const PlacedIndex& index, const Dials& dials) {
   const std::uint32_t links = index.records.max_links;
-  if (dials.walk == Walk::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
-  return (dials.walk == Walk::kBeams ? static_cast<std::uint32_t>(kWalksInFlight) : dials.width) * links + 2 * kUpcoming;
+  if (dials.walk == WalkKind::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
+  return (dials.walk == WalkKind::kBeams ? static_cast<std::uint32_t>(kWalksInFlight) : dials.width) * links + 2 * kUpcoming;
 }
 
 std::uint32_t BlockQuery::FrameBytes(const PlacedIndex& index) {
@@ -56,7 +56,7 @@ void BlockQuery::Begin() {
     free_.push_back(e);
   }
   clock_ = 0;
-  Clear(counters_);
+  counters_.Clear(true);
   io_ = Counters();
   status_ = absl::OkStatus();
   active_ = 0;
@@ -90,13 +90,13 @@ void BlockQuery::Start(std::size_t which, const void* query, const Dials& dials,
 }
 
 void BlockQuery::OpenWalks() {
-  if (dials_.walk == Walk::kGated) {
+  if (dials_.walk == WalkKind::kGated) {
     gated_.Open(index_, query_.data(), dials_, scratch_, counters_);
     active_ = 1;
     return Advance(lanes_[0]);
   }
   if (dials_.ef_l0 == 0 || index_.n1() == 0) return NextPhase();
-  if (dials_.walk != Walk::kBeams) {
+  if (dials_.walk != WalkKind::kBeams) {
     OpenPoolWalk(index_, query_.data(), dials_, scratch_, counters_, lanes_[0].walk);
     active_ = 1;
     return Advance(lanes_[0]);
@@ -201,7 +201,7 @@ void BlockQuery::Ahead::Stepped(const Beam& beam, std::uint32_t window) {
   if (query->dials_.prefetch != Prefetch::kAhead && query->dials_.prefetch != Prefetch::kHelper) return;
   // With cells few of L1's candidates have their links read: fetching them ahead cost a gated query on 1M SIFT vectors 8 useless reads
   // of 28.
-  if (query->dials_.walk == Walk::kGated && (query->dials_.ef_l0 == 0 || query->dials_.cells > 0)) return;
+  if (query->dials_.walk == WalkKind::kGated && (query->dials_.ef_l0 == 0 || query->dials_.cells > 0)) return;
   const std::uint32_t candidates = std::min({window, kUpcoming, beam.size()});
   for (std::uint32_t i = 0; i < candidates; ++i) query->FetchAhead(beam.id(i), i);
   // An error of the device is found by whoever waits for it.

@@ -70,7 +70,7 @@ class BlockQuery {
   /// A walk on its way.
   struct Lane {
     LayerScratch scratch;
-    BestFirstWalk<WalkCounters> walk;
+    BestFirstWalk walk;
     std::vector<std::uint32_t> entries;  ///< [i]: where the record of wanted number i is
     std::uint32_t asked = 0;             ///< wanted records that have an entry
     std::uint32_t pending = 0;           ///< entries that have not come
@@ -88,7 +88,7 @@ class BlockQuery {
 
   std::uint64_t Tag(std::uint32_t entry) const { return std::uint64_t{number_} << 48 | std::uint64_t{generation_} << 24 | entry; }
   const std::byte* Record(NodeId id, std::uint32_t entry) const;
-  bool gated() const { return dials_.walk == Walk::kGated && phase_ == Phase::kWalks; }
+  bool gated() const { return dials_.walk == WalkKind::kGated && phase_ == Phase::kWalks; }
   std::span<const NodeId> Wanted(const Lane& lane) const;
   static std::uint32_t UnitOf(const PlacedIndex& index, NodeId id) {
     return static_cast<std::uint32_t>(index.records.Offset(id) / kBlockBytes);
@@ -137,9 +137,9 @@ class BlockQuery {
   absl::Status status_;
   LayerScratch scratch_;  ///< of the upper layers and the pool; holds the answer in the end
   std::array<Lane, kWalksInFlight> lanes_;
-  GatedWalk<WalkCounters> gated_;  ///< of lane 0
-  std::uint32_t active_ = 0;       ///< lanes
-  std::uint32_t next_beam_ = 0;    ///< candidate of W that no lane has taken yet
+  GatedWalk gated_;              ///< of lane 0
+  std::uint32_t active_ = 0;     ///< lanes
+  std::uint32_t next_beam_ = 0;  ///< candidate of W that no lane has taken yet
   std::uint32_t beams_ = 0;
   Beam results_;
   std::vector<NodeId> label_ids_;

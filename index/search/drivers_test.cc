@@ -13,7 +13,7 @@ namespace {
 
 class Drivers : public testing::Test {
  protected:
-  using Walk = BestFirstWalk<WalkCounters>;
+  using Walk = BestFirstWalk;
 
   struct Seat {
     LayerScratch scratch;

@@ -30,12 +30,11 @@ namespace hmann {
 /// read with it. The latter know no cells and no `stop`; a node that several records link to is estimated from each until an estimate of
 /// it enters the pool, and keeps that one. They spare promoted neighbours too the exact distance, where the estimate cannot enter: on 1M
 /// 96-d vectors in DRAM a third of all exact distances and an eighth of the time, for 0.001 of recall.
-template <typename WalkCounterType>
 class GatedWalk {
  public:
   /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all in scratch.visited), nearest first. The
   /// answer is in results() once Done.
-  void Open(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters) {
+  void Open(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters) {
     index_ = &index;
     query_ = query;
     scratch_ = &scratch;
@@ -105,12 +104,10 @@ class GatedWalk {
       wanted_.push_back(id);
       wanted_keys_.push_back(key);
     }
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.rounds += wanted_.empty() ? 0 : 1;
-      counters_->total.slow_touches += wanted_.size();
-      counters_->total.expanded_l0 += wanted_.size();
-      counters_->read.insert(counters_->read.end(), wanted_.begin(), wanted_.end());
-    }
+    counters_->total.rounds += wanted_.empty() ? 0 : 1;
+    counters_->total.slow_touches += wanted_.size();
+    counters_->total.expanded_l0 += wanted_.size();
+    counters_->Read(wanted_);
   }
 
   bool IsWorthARead(NodeId id, DistanceKey bound) {
@@ -166,7 +163,7 @@ class GatedWalk {
       for (NodeId i = 0; i < count; ++i) {
         if (estimates_[i] <= bound) Offer(estimates_[i], begin + i, false);
       }
-      if constexpr (WalkCounterType::kCounts) counters_->total.sketches += count;
+      counters_->total.sketches += count;
       begin += count;
     }
   }
@@ -217,10 +214,8 @@ class GatedWalk {
   void ScoreMet(std::uint32_t first_hub, bool is_new) {
     RowBatch& batch = scratch_->batch;
     batch.Score(index_->kernels, query_);
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.distances_fast += batch.size;
-      counters_->total.sketches += met_.size();
-    }
+    counters_->total.distances_fast += batch.size;
+    counters_->total.sketches += met_.size();
     for (std::uint32_t i = 0; i < first_hub; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
       if (batch.keys[i] <= limit_) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
@@ -251,7 +246,7 @@ class GatedWalk {
       read_.push_back(i);
     }
     batch.Score(index_->kernels, query_);
-    if constexpr (WalkCounterType::kCounts) counters_->total.distances_slow += batch.size;
+    counters_->total.distances_slow += batch.size;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
       DistanceKey& key = wanted_keys_[read_[i]];
@@ -274,7 +269,7 @@ class GatedWalk {
       const std::byte* sketches = records[i] + index_->records.LinksEnd(wanted_[i]);
       const auto degree = static_cast<std::size_t>(std::find_if(links, links + most, [n](NodeId link) { return link >= n; }) - links);
       sketch_query_.EstimateCell(sketches, degree, index_->kernels.ToDistance(wanted_keys_[i]), estimates_.data(), nullptr);
-      if constexpr (WalkCounterType::kCounts) counters_->total.sketches += degree;
+      counters_->total.sketches += degree;
       const float bound = BoundDistance();
       // Which links are promoted and which are near enough is anyone's guess: they are parted without a branch.
       std::uint32_t promoted = 0, near = 0;
@@ -295,7 +290,7 @@ class GatedWalk {
       for (std::uint32_t l = 0; l < near; ++l) Offer(estimates_[near_[l]], links[near_[l]], false);
     }
     batch.Score(index_->kernels, query_);
-    if constexpr (WalkCounterType::kCounts) counters_->total.distances_fast += batch.size;
+    counters_->total.distances_fast += batch.size;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
       results_.Insert(batch.keys[i], batch.ids[i]);
       if (batch.keys[i] <= limit_) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
@@ -353,7 +348,7 @@ class GatedWalk {
   const PlacedIndex* index_ = nullptr;
   const std::byte* query_ = nullptr;
   LayerScratch* scratch_ = nullptr;  ///< beam: the pool
-  WalkCounterType* counters_ = nullptr;
+  WalkCounters* counters_ = nullptr;
   std::uint32_t k_ = 0, width_ = 0, window_ = 0;
   std::optional<float> stop_;
   Reach reach_;

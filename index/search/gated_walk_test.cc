@@ -200,7 +200,7 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   const std::vector<Entry> expected = reference.Run(w, met);
 
   WalkCounters counters;
-  GatedWalk<WalkCounters> walk;
+  GatedWalk walk;
   PlainAccess access(placed);
   RecordPointers records;
   const SearchLimits limits;
@@ -235,7 +235,7 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
                               {.k = 10,
                                .ef_l1 = 12,
                                .ef_l0 = ef_l0,
-                               .walk = Walk::kGated,
+                               .walk = WalkKind::kGated,
                                .cells = cells,
                                .width = 1 + static_cast<std::uint32_t>(query % 9),
                                .stop = stop,
@@ -270,7 +270,8 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
                                       ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
             for (const float reach : {0.0f, 1.3f}) {
               if (reach > 0 && metric == Metric::kInnerProduct) continue;
-              ExpectReference(index, query++, {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = Walk::kGated, .width = width, .reach = reach});
+              ExpectReference(index, query++,
+                              {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .width = width, .reach = reach});
             }
             if (testing::Test::HasFailure()) return;
           }
@@ -284,13 +285,14 @@ TEST(GatedWalk, SketchesOfLinksHaveNoCells) {
   const RandomIndex index({.bits = 2, .place = CodePlace::kEdge});
   AskedRunner runner(index.placed());
   std::vector<Neighbour> nearest;
-  for (const SearchOptions& options : {SearchOptions{.walk = Walk::kGated, .cells = 1}, SearchOptions{.walk = Walk::kGated, .stop = 1},
-                                       SearchOptions{.ef_l0 = 0, .walk = Walk::kGated}}) {
+  for (const SearchOptions& options :
+       {SearchOptions{.walk = WalkKind::kGated, .cells = 1}, SearchOptions{.walk = WalkKind::kGated, .stop = 1},
+        SearchOptions{.ef_l0 = 0, .walk = WalkKind::kGated}}) {
     const absl::Status status = runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr("sketches by hub"));
   }
-  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {}).ok());
+  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = WalkKind::kGated}, &nearest, nullptr, {}).ok());
 }
 
 TEST(GatedWalk, WithEveryDialOpenItIsExact) {
@@ -306,10 +308,11 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
         all.insert(index.placed().kernels.ToDistance(index.placed().kernels.one(query.data(), index.Row(id), 12)));
       std::vector<Neighbour> nearest;
       Counters counters;
-      ASSERT_TRUE(runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kGated}, &nearest, &counters, {}).ok());
       EXPECT_EQ(nearest[0].distance, *all.begin());
       EXPECT_GT(counters.sketches, 0u);
-      ASSERT_TRUE(runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(
+          runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kGated}, &nearest, &counters, {}).ok());
       EXPECT_EQ(nearest.size(), 500u) << "k is always filled";
     }
   }
@@ -319,7 +322,7 @@ TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
   const RandomIndex index({});
   AskedRunner runner(index.placed());
   std::vector<Neighbour> nearest;
-  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {});
+  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = WalkKind::kGated}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --codes hub"));
 }
@@ -337,7 +340,7 @@ TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
       if (place == CodePlace::kEdge && ef_l0 == 0) continue;
-      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = place == CodePlace::kEdge ? 0 : 5};
+      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = place == CodePlace::kEdge ? 0 : 5};
       ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
       EXPECT_LE(nearest.size(), 20u);
     }

@@ -12,9 +12,8 @@ namespace hmann {
 /// The steps between L1 and an answer that every driver takes alike.
 
 /// `--walk beams`: opens `walk` from candidate number `place` of W, in its own scratch; `results` gets what it scores.
-template <typename WalkCounterType>
 void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, const Beam& w, std::uint32_t place,
-                  LayerScratch& scratch, Beam& results, WalkCounterType& counters, BestFirstWalk<WalkCounterType>& walk) {
+                  LayerScratch& scratch, Beam& results, WalkCounters& counters, BestFirstWalk& walk) {
   const NodeId candidate = w.id(place);
   scratch.beam.Reset(dials.ef_l0);
   scratch.visited.Clear();
@@ -25,18 +24,16 @@ void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials&
 }
 
 /// `--walk pool`: opens `walk` with all that L1 found and scratch.beam holds.
-template <typename WalkCounterType>
-void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters,
-                  BestFirstWalk<WalkCounterType>& walk) {
+void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
+                  BestFirstWalk& walk) {
   scratch.beam.Reopen(dials.ef_l0);
   walk.Open(index, query, scratch, counters, nullptr, {dials.reach, dials.k}, dials.width);
 }
 
 /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.
 /// A beam that is not full has lost nothing: what it holds is all that was met.
-template <typename WalkCounterType>
-void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounterType& counters,
-                  BestFirstWalk<WalkCounterType>& walk) {
+void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
+                  BestFirstWalk& walk) {
   scratch.visited.Clear();
   for (std::uint32_t i = 0; i < scratch.beam.size(); ++i) scratch.visited.Insert(scratch.beam.id(i));
   scratch.beam.Reopen(std::max(dials.k, scratch.beam.width()));
@@ -47,12 +44,6 @@ void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials&
 inline void TakeResults(const Beam& results, std::uint32_t k, Beam& beam) {
   beam.Reset(k);
   for (std::uint32_t i = 0; i < results.size(); ++i) beam.InsertUnique(results.key(i), results.id(i));
-}
-
-inline void Clear(NullWalkCounters&) {}
-inline void Clear(WalkCounters& counters) {
-  counters.total = Counters();
-  counters.read.clear();
 }
 
 /// Counts the distinct records among those read, into slow_reads and slow_bytes.

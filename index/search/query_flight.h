@@ -27,18 +27,18 @@ namespace hmann {
 ///   flight.TakeAnswer(&neighbours);
 ///
 /// Keeps its scratch from query to query.
-template <typename WalkCounterType, typename Access>
+template <typename Access>
 class QueryFlight {
  public:
   explicit QueryFlight(const PlacedIndex& index) : index_(index), query_(index.kernels.row_bytes) {}
 
   /// `dials` must outlive the flight's query. Errors: those of EncodeRow; the flight is then done.
-  absl::Status Open(const void* query, const Dials& dials, Access& access) {
+  absl::Status Open(const void* query, const Dials& dials, bool lists_reads, Access& access) {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, query, query_.data()); !status.ok()) return status;
     dials_ = &dials;
     answer_.cut_short = false;
-    Clear(counters_);
+    counters_.Clear(lists_reads);
     access.Begin(dials.prefetch);
     if (index_.n1() > 0) {
       upper_.Open(index_, query_.data(), dials, scratch_, counters_, access);
@@ -94,19 +94,19 @@ class QueryFlight {
 
   const std::byte* query() const { return query_.data(); }
   Beam& beam() { return scratch_.beam; }
-  WalkCounterType& counters() { return counters_; }
+  WalkCounters& counters() { return counters_; }
 
  private:
   enum class Phase { kUpper, kBeams, kPool, kGated, kRest, kLabels, kDone };
 
   void OpenL0(Access& access) {
-    if (dials_->walk == Walk::kGated) {
+    if (dials_->walk == WalkKind::kGated) {
       gated_.Open(index_, query_.data(), *dials_, scratch_, counters_);
       phase_ = Phase::kGated;
       Ask(gated_, access);
     } else if (dials_->ef_l0 == 0 || index_.n1() == 0) {
       OpenRest(access);
-    } else if (dials_->walk == Walk::kBeams) {
+    } else if (dials_->walk == WalkKind::kBeams) {
       phase_ = Phase::kBeams;
     } else {
       OpenPoolWalk(index_, query_.data(), *dials_, scratch_, counters_, pool_);
@@ -176,10 +176,10 @@ class QueryFlight {
   std::vector<std::byte> query_;  ///< in stored form
   const Dials* dials_ = nullptr;
   LayerScratch scratch_;
-  WalkCounterType counters_;
-  UpperWalk<WalkCounterType, Access> upper_;
-  BestFirstWalk<WalkCounterType> pool_;
-  GatedWalk<WalkCounterType> gated_;
+  WalkCounters counters_;
+  UpperWalk<Access> upper_;
+  BestFirstWalk pool_;
+  GatedWalk gated_;
   RecordPointers records_;
   Answer answer_;
   std::size_t labelled_ = 0;

@@ -13,7 +13,6 @@ namespace {
 /// Steps of each query between looks at its budget.
 constexpr std::uint32_t kTurnsBetweenCuts = 16;
 
-void Add(const NullWalkCounters&, NullWalkCounters&) {}
 void Add(const WalkCounters& part, WalkCounters& counters) {
   counters.total += part.total;
   counters.read.insert(counters.read.end(), part.read.begin(), part.read.end());
@@ -21,10 +20,10 @@ void Add(const WalkCounters& part, WalkCounters& counters) {
 
 }  // namespace
 
-template <typename WalkCounterType, typename Access>
-absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const Dials& dials,
-                                  StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const {
-  Clear(part.counters);
+template <typename Access>
+absl::Status QueryRunner::RunPart(QueryFlight<Access>& flight, std::size_t first, std::size_t last, const Dials& dials, StopCheck& stop,
+                                  BeamsPart& part, Access& access) const {
+  part.counters.Clear(flight.counters().lists_reads);
   part.results.Reset(dials.k);
   while (first < last && !stop.spent()) {
     const std::size_t beams = std::min(kWalksInFlight, last - first);
@@ -41,9 +40,8 @@ absl::Status QueryRunner::RunPart(QueryFlight<WalkCounterType, Access>& flight, 
   return absl::OkStatus();
 }
 
-template <typename WalkCounterType, typename Access>
-absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limits, State<WalkCounterType, Access>& state,
-                                   Seat<WalkCounterType, Access>& seat) {
+template <typename Access>
+absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limits, State<Access>& state, Seat<Access>& seat) {
   Beam& found = seat.flight.beam();
   const std::uint32_t beams = std::min(dials.ef_l1, found.size());
   const std::uint32_t threads = std::min(dials.query_threads, beams);
@@ -53,7 +51,7 @@ absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limit
   }
   const auto run_part = [&](std::size_t number) {
     StopCheck stop(limits, seat.cut);
-    BeamsPart<WalkCounterType>& part = state.parts[number];
+    BeamsPart& part = state.parts[number];
     Access* own = &seat.access;
     if constexpr (Access::kManaged) {
       if (number > 0) {
@@ -74,9 +72,9 @@ absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limit
   for (std::uint32_t number = 0; number < threads; ++number) HMANN_RETURN_IF_ERROR(state.parts[number].status);
   found.Reset(dials.k);
   for (std::uint32_t number = 0; number < threads; ++number) {
-    const BeamsPart<WalkCounterType>& part = state.parts[number];
+    const BeamsPart& part = state.parts[number];
     for (std::uint32_t i = 0; i < part.results.size(); ++i) found.InsertUnique(part.results.key(i), part.results.id(i));
-    if constexpr (Access::kManaged && WalkCounterType::kCounts) {
+    if constexpr (Access::kManaged) {
       if (number > 0) part.access->AddCounts(seat.flight.counters().total);
     }
     Add(part.counters, seat.flight.counters());
@@ -84,28 +82,28 @@ absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limit
   return absl::OkStatus();
 }
 
-template <typename WalkCounterType, typename Access>
-void QueryRunner::CutShort(State<WalkCounterType, Access>& state, std::size_t seats) {
+template <typename Access>
+void QueryRunner::CutShort(State<Access>& state, std::size_t seats) {
   const auto now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < seats; ++i) {
-    Seat<WalkCounterType, Access>& seat = *state.seats[i];
+    Seat<Access>& seat = *state.seats[i];
     if (!seat.flight.Done() && now >= seat.cut) seat.flight.CutShort(seat.access);
   }
 }
 
-template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
-absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const Dials& dials,
-                                  std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits) {
+template <typename Access, typename QueryOf, typename Done>
+absl::Status QueryRunner::RunMany(State<Access>& state, std::size_t n, const QueryOf& query, const Dials& dials, std::uint32_t in_flight,
+                                  const Done& done, Counters* counters, const SearchLimits& limits) {
   const std::size_t seats = std::min<std::size_t>(n, in_flight);
-  while (state.seats.size() < seats) state.seats.push_back(std::make_unique<Seat<WalkCounterType, Access>>(index_));
+  while (state.seats.size() < seats) state.seats.push_back(std::make_unique<Seat<Access>>(index_));
   StopCheck stop(limits);
   std::size_t next = 0, busy = 0;
   absl::Status status = stop.Now();
   // Queries that cannot even begin are answered at once.
-  const auto begin = [&](Seat<WalkCounterType, Access>& seat) {
+  const auto begin = [&](Seat<Access>& seat) {
     for (; next < n; ++next) {
       seat.cut = StopCheck::CutOf(limits);
-      const absl::Status opened = seat.flight.Open(query(next), dials, seat.access);
+      const absl::Status opened = seat.flight.Open(query(next), dials, counters != nullptr, seat.access);
       if (opened.ok()) {
         seat.which = next++;
         ++busy;
@@ -115,10 +113,10 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
       done(next, opened, state.answer);
     }
   };
-  const auto finish = [&](Seat<WalkCounterType, Access>& seat) {
+  const auto finish = [&](Seat<Access>& seat) {
     --busy;
     seat.flight.TakeAnswer(&state.answer);
-    if constexpr (WalkCounterType::kCounts) {
+    if (counters != nullptr) {
       WalkCounters& counted = seat.flight.counters();
       CountDistinct(index_, counted, read_);
       if constexpr (Access::kManaged) seat.access.AddCounts(counted.total);
@@ -130,7 +128,7 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
   for (std::uint32_t turn = 1; busy > 0 && status.ok(); ++turn) {
     if (limits.budget.count() > 0 && turn % kTurnsBetweenCuts == 0) CutShort(state, seats);
     for (std::size_t i = 0; i < seats && status.ok(); ++i) {
-      Seat<WalkCounterType, Access>& seat = *state.seats[i];
+      Seat<Access>& seat = *state.seats[i];
       if (!seat.flight.Done()) {
         if (seat.flight.AtBeams()) {
           status = RunBeams(dials, limits, state, seat);
@@ -158,15 +156,15 @@ absl::Status QueryRunner::RunMany(State<WalkCounterType, Access>& state, std::si
 }
 
 template <typename Run>
-absl::Status QueryRunner::WithState(const Dials& dials, bool counts, const Run& run) {
+absl::Status QueryRunner::WithState(const Dials& dials, const Run& run) {
   const bool as_plain = dials.prefetch == Prefetch::kRound || (dials.prefetch == Prefetch::kAhead && !index_.far);
-  if (as_plain && index_.emulated == nullptr && index_.cache == nullptr) return counts ? run(counting_) : run(plain_);
-  return counts ? run(counting_managed_) : run(managed_);
+  if (as_plain && index_.emulated == nullptr && index_.cache == nullptr) return run(plain_);
+  return run(managed_);
 }
 
 absl::Status QueryRunner::Search(const void* query, const Dials& dials, Answer* out, Counters* counters, const SearchLimits& limits) {
   absl::Status outcome;
-  HMANN_RETURN_IF_ERROR(WithState(dials, counters != nullptr, [&](auto& state) {
+  HMANN_RETURN_IF_ERROR(WithState(dials, [&](auto& state) {
     return RunMany(
         state, 1, [query](std::size_t) { return query; }, dials, 1,
         [&](std::size_t, const absl::Status& status, Answer& answer) {
@@ -181,7 +179,7 @@ absl::Status QueryRunner::Search(const void* query, const Dials& dials, Answer* 
 absl::Status QueryRunner::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
                                      std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                      Counters* counters, const SearchLimits& limits) {
-  return WithState(dials, counters != nullptr, [&](auto& state) {
+  return WithState(dials, [&](auto& state) {
     return RunMany(state, n, query, dials, std::clamp(in_flight, 1u, kMostInFlight), done, counters, limits);
   });
 }

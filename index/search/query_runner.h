@@ -37,57 +37,53 @@ class QueryRunner {
 
  private:
   /// A query on its way, with its own way to the records.
-  template <typename WalkCounterType, typename Access>
+  template <typename Access>
   struct Seat {
     explicit Seat(const PlacedIndex& index) : flight(index), access(index) {}
-    QueryFlight<WalkCounterType, Access> flight;
+    QueryFlight<Access> flight;
     Access access;
     std::size_t which = 0;  ///< number of its query
     StopCheck::TimePoint cut;
   };
   /// One query thread's part of `--walk beams`: the beams that are in flight, each with the scratch of its own that makes it independent
   /// of the others, and what all beams of the thread have found and counted.
-  template <typename WalkCounterType>
   struct alignas(kCacheLineBytes) BeamsPart {
     LayerScratch scratch[kWalksInFlight];
-    BestFirstWalk<WalkCounterType> walks[kWalksInFlight];
+    BestFirstWalk walks[kWalksInFlight];
     RecordPointers records;
     Beam results;  ///< the nearest k of what the beams scored
-    WalkCounterType counters;
+    WalkCounters counters;
     absl::Status status;
     std::unique_ptr<ManagedAccess> access;  ///< of every part but the first
   };
-  template <typename WalkCounterType, typename Access>
+  template <typename Access>
   struct State {
-    std::vector<std::unique_ptr<Seat<WalkCounterType, Access>>> seats;
-    std::vector<BeamsPart<WalkCounterType>> parts;  ///< one per query thread
+    std::vector<std::unique_ptr<Seat<Access>>> seats;
+    std::vector<BeamsPart> parts;  ///< one per query thread
     Answer answer;
   };
 
-  /// Calls run(state) with the state for what the dials ask of the tier, and whether to count.
+  /// Calls run(state) with the state for what the dials ask of the tier.
   template <typename Run>
-  absl::Status WithState(const Dials& dials, bool counts, const Run& run);
-  template <typename WalkCounterType, typename Access, typename QueryOf, typename Done>
-  absl::Status RunMany(State<WalkCounterType, Access>& state, std::size_t n, const QueryOf& query, const Dials& dials,
-                       std::uint32_t in_flight, const Done& done, Counters* counters, const SearchLimits& limits);
-  template <typename WalkCounterType, typename Access>
-  absl::Status RunBeams(const Dials& dials, const SearchLimits& limits, State<WalkCounterType, Access>& state,
-                        Seat<WalkCounterType, Access>& seat);
+  absl::Status WithState(const Dials& dials, const Run& run);
+  template <typename Access, typename QueryOf, typename Done>
+  absl::Status RunMany(State<Access>& state, std::size_t n, const QueryOf& query, const Dials& dials, std::uint32_t in_flight,
+                       const Done& done, Counters* counters, const SearchLimits& limits);
+  template <typename Access>
+  absl::Status RunBeams(const Dials& dials, const SearchLimits& limits, State<Access>& state, Seat<Access>& seat);
   /// Cuts the flights short whose budget is spent.
-  template <typename WalkCounterType, typename Access>
-  static void CutShort(State<WalkCounterType, Access>& state, std::size_t seats);
+  template <typename Access>
+  static void CutShort(State<Access>& state, std::size_t seats);
   /// The beams of candidates [first, last) of what L1 found for `flight`, kWalksInFlight at a time; once the budget is spent, what is left
   /// of the candidates themselves.
-  template <typename WalkCounterType, typename Access>
-  absl::Status RunPart(QueryFlight<WalkCounterType, Access>& flight, std::size_t first, std::size_t last, const Dials& dials,
-                       StopCheck& stop, BeamsPart<WalkCounterType>& part, Access& access) const;
+  template <typename Access>
+  absl::Status RunPart(QueryFlight<Access>& flight, std::size_t first, std::size_t last, const Dials& dials, StopCheck& stop,
+                       BeamsPart& part, Access& access) const;
 
   const PlacedIndex& index_;
   std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
-  State<NullWalkCounters, PlainAccess> plain_;
-  State<WalkCounters, PlainAccess> counting_;
-  State<NullWalkCounters, ManagedAccess> managed_;
-  State<WalkCounters, ManagedAccess> counting_managed_;
+  State<PlainAccess> plain_;
+  State<ManagedAccess> managed_;
   VisitedSet read_;
 };
 

@@ -46,7 +46,7 @@ void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_
   const ReferenceIndex reference = index.Reference();
   const ReferenceAnswer expected = ReferenceSearch(
       reference, stored.data(),
-      {options.k, *options.ef_l1, *options.ef_l0, options.walk == Walk::kPool, options.width.value_or(1), options.reach.value_or(0)});
+      {options.k, *options.ef_l1, *options.ef_l0, options.walk == WalkKind::kPool, options.width.value_or(1), options.reach.value_or(0)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -67,7 +67,7 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
   const RandomIndex index(shape);
   AskedRunner runner(index.placed());
   std::uint64_t query = 0;
-  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
     for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
       for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
         for (const std::uint32_t ef_l0 : {0u, 1u, 2u, 9u, 40u}) {
@@ -75,7 +75,7 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
           SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(walk), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
-          if (walk == Walk::kBeams) continue;
+          if (walk == WalkKind::kBeams) continue;
           for (const std::uint32_t width : {1u, 2u, 8u}) {
             options.width = width;
             for (const float reach : {0.0f, 1.0f, 1.3f, 2.5f}) {
@@ -125,7 +125,7 @@ TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
   AskedRunner threaded(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
-    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = Walk::kBeams};
+    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = WalkKind::kBeams};
     AskedRunner fresh(index.placed());
     const Result alone = MustSearch(fresh, index.Query(query), options);
     for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
@@ -140,7 +140,7 @@ TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted, alone.nearest));
     }
     // A wide pool in between leaves more behind than any of these.
-    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = Walk::kPool});
+    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kPool});
   }
 }
 
@@ -181,7 +181,8 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
     for (const bool in_pieces : {false, true}) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
       AskedRunner runner(index.placed());
-      for (const std::optional<Walk> walk : {std::optional<Walk>(), std::optional(Walk::kBeams), std::optional(Walk::kPool)}) {
+      for (const std::optional<WalkKind> walk :
+           {std::optional<WalkKind>(), std::optional(WalkKind::kBeams), std::optional(WalkKind::kPool)}) {
         for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {0u}, {1u}, {50u}}) {
           SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ", ef_l0.value_or(99)));
           const Result found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
@@ -200,7 +201,7 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
 TEST(QueryRunner, KIsAlwaysFilled) {
   const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
   AskedRunner runner(index.placed());
-  for (const Walk walk : {Walk::kBeams, Walk::kPool}) {
+  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
       for (const std::int64_t ef_l0 : {0, 1}) {
         EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
@@ -238,9 +239,9 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   AskedRunner runner(index.placed());
   std::atomic<bool> cancelled{false};
   std::vector<Neighbour> nearest;
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams, .query_threads = 3}}) {
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams, .query_threads = 3}}) {
     const Result before = MustSearch(runner, index.Query(1), options);
     const auto now = std::chrono::steady_clock::now();
     EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = now - std::chrono::seconds(1)}).code(),
@@ -301,11 +302,11 @@ TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   AskedRunner alone(index.placed()), together(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = Walk::kPool},
-                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2}}) {
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2}}) {
     for (const std::uint32_t in_flight : {1u, 2u, 4u, 64u}) {
       SCOPED_TRACE(absl::StrCat("k ", options.k, ", in flight ", in_flight));
       Counters expected, counted;
@@ -349,7 +350,7 @@ TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   AskedRunner runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
-  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool};
+  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool};
   const Result before = MustSearch(runner, queries[1], options);
   std::vector<int> ended(queries.size());
   std::atomic<bool> cancelled{false};
@@ -382,7 +383,7 @@ TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
     AskedRunner runner(index.placed());
-    for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+    for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
         for (const std::int64_t ef_l0 : {0, 2, 50}) {
           EXPECT_LE(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);

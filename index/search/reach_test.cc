@@ -17,7 +17,7 @@ struct Answered {
   std::uint64_t expanded = 0;
 };
 
-Answered AnswerWith(float reach, Walk walk) {
+Answered AnswerWith(float reach, WalkKind walk) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8, .bits = 2});
   AskedRunner runner(index.placed());
   Answered answered;
@@ -34,7 +34,7 @@ Answered AnswerWith(float reach, Walk walk) {
 }
 
 TEST(Reach, TheNarrowerTheLessWork) {
-  for (const Walk walk : {Walk::kPool, Walk::kGated}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kGated}) {
     SCOPED_TRACE(static_cast<int>(walk));
     const Answered without = AnswerWith(0, walk), endless = AnswerWith(1e6, walk);
     EXPECT_EQ(endless.labels, without.labels);
