@@ -12,7 +12,7 @@ namespace hmann {
 /// The steps between L1 and an answer that every driver takes alike.
 
 /// `--walk beams`: opens `walk` from candidate number `place` of W, in its own scratch; `results` gets what it scores.
-void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, const Beam& w, std::uint32_t place,
+inline void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, const Beam& w, std::uint32_t place,
                   LayerScratch& scratch, Beam& results, WalkCounters& counters, BestFirstWalk& walk) {
   const NodeId candidate = w.id(place);
   scratch.beam.Reset(dials.ef_l0);
@@ -24,7 +24,7 @@ void OpenBeamWalk(const PlacedIndex& index, const std::byte* query, const Dials&
 }
 
 /// `--walk pool`: opens `walk` with all that L1 found and scratch.beam holds.
-void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
+inline void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
                   BestFirstWalk& walk) {
   scratch.beam.Reopen(dials.ef_l0);
   walk.Open(index, query, scratch, counters, nullptr, {dials.reach, dials.k}, dials.width);
@@ -32,7 +32,7 @@ void OpenPoolWalk(const PlacedIndex& index, const std::byte* query, const Dials&
 
 /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.
 /// A beam that is not full has lost nothing: what it holds is all that was met.
-void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
+inline void OpenRestWalk(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters,
                   BestFirstWalk& walk) {
   scratch.visited.Clear();
   for (std::uint32_t i = 0; i < scratch.beam.size(); ++i) scratch.visited.Insert(scratch.beam.id(i));
