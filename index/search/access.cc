@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "index/search/drivers.h"
+#include "index/search/multi_start_walk.h"
 
 namespace hmann {
 
 ManagedAccess::ManagedAccess(const PlacedIndex& index)
     : index_(index),
       record_bytes_(index.MostRecordBytes()),
-      copied_(std::max<std::size_t>(kWalksInFlight * index.records.max_links, kMaxWidth)) {
+      copied_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxWidth)) {
   if (index.emulated != nullptr) lines_.emplace(index.emulated);
   if (index.cache != nullptr) copies_.resize(copied_.size() * record_bytes_);
 }

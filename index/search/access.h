@@ -22,7 +22,7 @@ namespace hmann {
 /// Plain memory: Ask is a pointer and prefetch instructions, Await is nothing.
 class PlainAccess {
  public:
-  static constexpr bool kManaged = false;
+  static constexpr bool kWatchesL1 = false;
   explicit PlainAccess(const PlacedIndex& index) : index_(index), row_bytes_(PrefetchBytes(index.kernels)) {}
 
   void Begin(Prefetch) {}
@@ -46,7 +46,7 @@ class PlainAccess {
 /// told of every touch. Keeps its memory between queries; one per searching thread.
 class ManagedAccess {
  public:
-  static constexpr bool kManaged = true;
+  static constexpr bool kWatchesL1 = true;
   explicit ManagedAccess(const PlacedIndex& index);
   ~ManagedAccess();
   ManagedAccess(const ManagedAccess&) = delete;

@@ -6,44 +6,20 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
-#include "index/dials/counters.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/types.h"
 #include "index/search/placed_index.h"
 #include "index/search/reach.h"
+#include "index/search/walk.h"
 
 namespace hmann {
 
-/// What walks count of one query.
-struct WalkCounters {
-  Counters total;
-  /// Records that were read, with repeats where several walks count here; kept only where somebody asks how many distinct ones there were.
-  std::vector<NodeId> read;
-  bool lists_reads = false;
-
-  void Clear(bool lists) {
-    total = Counters();
-    read.clear();
-    lists_reads = lists;
-  }
-  void Read(std::span<const NodeId> nodes) {
-    if (lists_reads) read.insert(read.end(), nodes.begin(), nodes.end());
-  }
-};
-
-/// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
-/// from. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the vectors of those of
+/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the vectors of those of
 /// their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of
 /// its beam is expanded, or the nearest that is not is out of reach of the kth.
 ///
-/// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is one of width efSearchL0 per L1 candidate
-/// (Algorithm 3 in the reading of section 11.d), and a result list of its own receives all that the beams score: they crowd around the
-/// same few nearest nodes, so that the union of their efSearchL0 best would be far fewer than k. Every driver knows the same face:
-///
-///   while (!walk.Done()) { ids = walk.Wanted(); ...; walk.Absorb(records); }
-///
-/// Absorb(records): records[i] is the record of Wanted()[i], valid during the call. A record may be asked for again later (links after
-/// vector): a driver of a block tier keeps what it has read until the walk is done.
+/// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is many of width efSearchL0, one for each L1
+/// candidate (multi_start_walk.h).
 class BestFirstWalk {
  public:
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
@@ -68,25 +44,12 @@ class BestFirstWalk {
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
   /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
   RecordPart Part() const { return step_ == Step::kLinks ? RecordPart::kLinks : RecordPart::kRow; }
-  /// Calls hint(id) for the candidates that will probably be expanded next: their links are worth fetching ahead.
+  /// The unexpanded candidates, nearest first.
   template <typename Hint>
-  void ForUpcoming(const Hint& hint) const {
-    const Beam& beam = scratch_->beam;
-    std::uint32_t most = width_;
-    for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
-      if (beam.expanded(i)) continue;
-      hint(beam.id(i));
-      --most;
-    }
-  }
-  /// Calls hint(id) for the nearest `most` unexpanded candidates whose links are not with their vector: the promoted ones.
-  template <typename Hint>
-  void ForUpcomingLinks(std::uint32_t most, const Hint& hint) const {
+  void ForUpcoming(std::uint32_t most, const Hint& hint) const {
     const Beam& beam = scratch_->beam;
     for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
-      if (beam.expanded(i) || beam.id(i) >= index_->n1()) continue;
-      hint(beam.id(i));
-      --most;
+      if (!beam.expanded(i) && hint(beam.id(i))) --most;
     }
   }
 

@@ -10,9 +10,10 @@
 #include "index/base/prefetch.h"
 #include "index/dials/dials.h"
 #include "index/graph/layer_search.h"
-#include "index/search/best_first_walk.h"
 #include "index/search/hub_distances.h"
 #include "index/search/placed_index.h"
+#include "index/search/reach.h"
+#include "index/search/walk.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {
@@ -68,9 +69,7 @@ class GatedWalk {
   std::span<const NodeId> Wanted() const { return wanted_; }
   RecordPart Part() const { return follows_links_ ? RecordPart::kRowAndLinks : RecordPart::kRow; }
   template <typename Hint>
-  void ForUpcoming(const Hint&) const {}
-  template <typename Hint>
-  void ForUpcomingLinks(std::uint32_t, const Hint&) const {}
+  void ForUpcoming(std::uint32_t, const Hint&) const {}
   const Beam& results() const { return results_; }
 
   void Absorb(std::span<const std::byte* const> records) {

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "index/search/query_runner.h"
 #include "index/search/random_index.h"
 
 namespace hmann {
@@ -201,12 +200,13 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
 
   WalkCounters counters;
   GatedWalk walk;
-  PlainAccess access(placed);
-  RecordPointers records;
-  const SearchLimits limits;
-  StopCheck stop(limits);
+  counters.Clear(true);
   walk.Open(placed, query.data(), options, scratch, counters);
-  ASSERT_TRUE(DriveDirect(walk, placed, access, records, stop).ok());
+  while (!walk.Done()) {
+    std::vector<const std::byte*> records;
+    for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
+    walk.Absorb(records);
+  }
   std::vector<Entry> found;
   for (std::uint32_t i = 0; i < walk.results().size(); ++i) found.emplace_back(walk.results().key(i), walk.results().id(i));
   EXPECT_EQ(found, expected);
@@ -283,7 +283,7 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
 
 TEST(GatedWalk, SketchesOfLinksHaveNoCells) {
   const RandomIndex index({.bits = 2, .place = CodePlace::kEdge});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
   for (const SearchOptions& options :
        {SearchOptions{.walk = WalkKind::kGated, .cells = 1}, SearchOptions{.walk = WalkKind::kGated, .stop = 1},
@@ -300,7 +300,7 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
     const std::uint32_t bits = shape % 4 + 1;
     const RandomIndex index(
         {.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits, .place = shape < 4 ? CodePlace::kHub : CodePlace::kEdge});
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
       std::set<float> all;
@@ -320,7 +320,7 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
 
 TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
   const RandomIndex index({});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
   const absl::Status status = runner.Search(index.Query(1).data(), {.walk = WalkKind::kGated}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -336,7 +336,7 @@ TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
       if (place == CodePlace::kEdge && ef_l0 == 0) continue;

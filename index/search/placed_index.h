@@ -11,7 +11,7 @@
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
-#include "index/search/record_part.h"
+#include "index/search/walk.h"
 #include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"

@@ -1,4 +1,4 @@
-#include "index/search/query_runner.h"
+#include "index/search/memory_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Result {
   Counters counters;
 };
 
-Result MustSearch(AskedRunner& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
+Result MustSearch(AskedDriver& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
   Result result;
   const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
   EXPECT_TRUE(status.ok()) << status;
@@ -38,7 +38,7 @@ void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Nei
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
 }
 
-void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_t query_number, const SearchOptions& options) {
+void ExpectReference(const RandomIndex& index, AskedDriver& runner, std::uint64_t query_number, const SearchOptions& options) {
   const std::vector<std::byte> query = index.Query(query_number);
   std::vector<std::byte> stored(index.placed().kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
@@ -65,7 +65,7 @@ void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_
 /// Many dials on one index, two queries each, in one runner: what one query leaves behind must not matter to the next.
 void ExpectReferenceAtManyDials(const RandomShape& shape) {
   const RandomIndex index(shape);
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::uint64_t query = 0;
   for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
     for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
@@ -114,19 +114,19 @@ INSTANTIATE_TEST_SUITE_P(All, EqualsReference,
                                                absl::string_view(Name(std::get<1>(info.param)).data()));
                          });
 
-TEST(QueryRunner, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
-TEST(QueryRunner, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
-TEST(QueryRunner, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
-TEST(QueryRunner, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
-TEST(QueryRunner, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
-TEST(QueryRunner, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
+TEST(MemoryDriver, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
+TEST(MemoryDriver, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
+TEST(MemoryDriver, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
+TEST(MemoryDriver, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
+TEST(MemoryDriver, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
+TEST(MemoryDriver, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
 
-TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
+TEST(MemoryDriver, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
-  AskedRunner threaded(index.placed());
+  AskedDriver threaded(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = WalkKind::kBeams};
-    AskedRunner fresh(index.placed());
+    AskedDriver fresh(index.placed());
     const Result alone = MustSearch(fresh, index.Query(query), options);
     for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
       options.query_threads = threads;
@@ -144,9 +144,9 @@ TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   }
 }
 
-TEST(QueryRunner, CountersAreAddedTo) {
+TEST(MemoryDriver, CountersAreAddedTo) {
   const RandomIndex index({});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   const SearchOptions options{.k = 5, .ef_l1 = 8, .ef_l0 = 8};
   const Counters once = MustSearch(runner, index.Query(1), options).counters;
   Counters twice;
@@ -157,9 +157,9 @@ TEST(QueryRunner, CountersAreAddedTo) {
   EXPECT_EQ(twice.distances_fast, 2 * once.distances_fast);
 }
 
-TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
+TEST(MemoryDriver, EfL0OfZeroIsL1sOwnAnswer) {
   const RandomIndex index({.n = 500, .n1 = 100, .m = 4, .dim = 6});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
     const Result found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .ef_l0 = 0});
@@ -176,11 +176,11 @@ TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
   }
 }
 
-TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
+TEST(MemoryDriver, KOfNGivesEveryLabelOnceInOrder) {
   for (const NodeId n1 : {0u, 1u, 60u}) {
     for (const bool in_pieces : {false, true}) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
-      AskedRunner runner(index.placed());
+      AskedDriver runner(index.placed());
       for (const std::optional<WalkKind> walk :
            {std::optional<WalkKind>(), std::optional(WalkKind::kBeams), std::optional(WalkKind::kPool)}) {
         for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {0u}, {1u}, {50u}}) {
@@ -198,9 +198,9 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
   }
 }
 
-TEST(QueryRunner, KIsAlwaysFilled) {
+TEST(MemoryDriver, KIsAlwaysFilled) {
   const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
       for (const std::int64_t ef_l0 : {0, 1}) {
@@ -210,9 +210,9 @@ TEST(QueryRunner, KIsAlwaysFilled) {
   }
 }
 
-TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
+TEST(MemoryDriver, WrongQueriesHaveNamedErrors) {
   const RandomIndex index({.dim = 3, .dtype = DType::kF32, .metric = Metric::kCosine});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   const float good[] = {1, 2, 3}, zero[] = {0, 0, 0}, nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
   std::vector<Neighbour> nearest = {{42, 1.0f}};
   const auto error = [&](const float* query, const SearchOptions& options) {
@@ -234,9 +234,9 @@ TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
   EXPECT_EQ(nearest.size(), 10u);
 }
 
-TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
+TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::atomic<bool> cancelled{false};
   std::vector<Neighbour> nearest;
   for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool},
@@ -270,7 +270,7 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
 }
 
 /// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
-std::vector<Result> SearchTogether(AskedRunner& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
+std::vector<Result> SearchTogether(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
                                    std::uint32_t in_flight, Counters* counters) {
   std::vector<Result> results(queries.size());
   std::vector<int> begun(queries.size()), ended(queries.size());
@@ -297,9 +297,9 @@ std::vector<Result> SearchTogether(AskedRunner& runner, const std::vector<std::v
   return results;
 }
 
-TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
+TEST(MemoryDriver, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   const RandomIndex index({.n = 700, .n1 = 90, .m = 5, .dim = 12});
-  AskedRunner alone(index.placed()), together(index.placed());
+  AskedDriver alone(index.placed()), together(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
   for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = WalkKind::kPool},
@@ -323,9 +323,9 @@ TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   }
 }
 
-TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
+TEST(MemoryDriver, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   const RandomIndex index({.n = 300, .n1 = 40, .m = 4, .dim = 6, .dtype = DType::kF32});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 9; ++i) queries.push_back(index.Query(i));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -345,9 +345,9 @@ TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   }
 }
 
-TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
+TEST(MemoryDriver, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
   const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool};
@@ -372,7 +372,7 @@ TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(SearchTogether(runner, queries, options, 3, nullptr)[1].nearest, before.nearest));
 }
 
-TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
+TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed});
@@ -382,7 +382,7 @@ TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
         for (const std::int64_t ef_l0 : {0, 2, 50}) {

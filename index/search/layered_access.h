@@ -1,0 +1,7 @@
+#pragma once
+
+#include "index/search/access.h"
+
+namespace hmann {
+using LayeredAccess = ManagedAccess;
+}  // namespace hmann
