@@ -6,37 +6,32 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
-#include "index/graph/layer_search.h"
-#include "index/graph/types.h"
-#include "index/search/placed_index.h"
 #include "index/search/reach.h"
-#include "index/search/walk.h"
+#include "index/search/walk_start.h"
 
 namespace hmann {
 
-/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the vectors of those of
-/// their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of
-/// its beam is expanded, or the nearest that is not is out of reach of the kth.
+/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the
+/// vectors of those of their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when
+/// every candidate of its beam is expanded, or the nearest that is not is out of reach of the kth.
 ///
-/// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is many of width efSearchL0, one for each L1
-/// candidate (multi_start_walk.h).
+/// `--walk pool` is one such walk, `--walk beams` many of them (multi_start_walk.h).
 class BestFirstWalk {
  public:
-  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
-  /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
-  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounters& counters, Beam* results = nullptr,
-            Reach reach = {}, std::uint32_t width = 1) {
-    Bind(index, query, scratch, counters, width);
+  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width. `results`, when given, is
+  /// offered every node that the walk scores; it may be shared with other walks of the same thread. `width`: candidates of a step.
+  void OpenFound(const WalkStart& start, Beam* results, Reach reach, std::uint32_t width) {
+    Bind(start, width);
     results_ = results;
     reach_ = reach;
     NextCandidates();
   }
 
   /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
-  void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounters& counters) {
-    Bind(index, query, scratch, counters, 1);
-    scratch.batch.ids[0] = node;
-    Meet(scratch.visited.Insert(node) ? 1 : 0);
+  void OpenAt(const WalkStart& start, NodeId node) {
+    Bind(start, 1);
+    scratch_->batch.ids[0] = node;
+    Meet(scratch_->visited.Insert(node) ? 1 : 0);
   }
 
   bool Done() const { return step_ == Step::kDone; }
@@ -64,16 +59,16 @@ class BestFirstWalk {
  private:
   enum class Step { kLinks, kVectors, kDone };
 
-  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounters& counters, std::uint32_t width) {
-    index_ = &index;
-    query_ = query;
-    scratch_ = &scratch;
-    counters_ = &counters;
+  void Bind(const WalkStart& start, std::uint32_t width) {
+    index_ = &start.index;
+    query_ = start.query;
+    scratch_ = &start.scratch;
+    counters_ = &start.counters;
     results_ = nullptr;
     reach_ = {};
     width_ = width;
-    const std::size_t most = std::size_t{width} * index.records.max_links;
-    scratch.batch.Reserve(most);
+    const std::size_t most = std::size_t{width} * index_->records.max_links;
+    scratch_->batch.Reserve(most);
     if (wanted_.size() < most) wanted_.resize(most);
   }
 
@@ -158,6 +153,19 @@ class BestFirstWalk {
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0, width_ = 1;
   Step step_ = Step::kDone;
+};
+
+/// `--walk pool`: one best-first search with everything that L1 has found.
+class PoolWalk : public BestFirstWalk {
+ public:
+  static constexpr bool kLeavesBeam = true;
+  void Open(const WalkStart& start) {
+    start.scratch.beam.Reopen(start.dials.ef_l0);
+    OpenFound(start, nullptr, {start.dials.reach, start.dials.k}, start.dials.width);
+  }
+  template <typename Add>
+  void ForResults(const Add&) const {}
+  void Finish(WalkCounters&) const {}
 };
 
 }  // namespace hmann

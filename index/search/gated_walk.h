@@ -13,7 +13,7 @@
 #include "index/search/hub_distances.h"
 #include "index/search/placed_index.h"
 #include "index/search/reach.h"
-#include "index/search/walk.h"
+#include "index/search/walk_start.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {
@@ -64,6 +64,14 @@ class GatedWalk {
     if (index.cells != nullptr) ScoreCells();
     NextRound();
   }
+
+  static constexpr bool kLeavesBeam = false;
+  void Open(const WalkStart& start) { Open(start.index, start.query, start.dials, start.scratch, start.counters); }
+  template <typename Add>
+  void ForResults(const Add& add) const {
+    add(results_);
+  }
+  void Finish(WalkCounters&) const {}
 
   bool Done() const { return wanted_.empty(); }
   std::span<const NodeId> Wanted() const { return wanted_; }

@@ -77,7 +77,7 @@ absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state, co
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!state.helpers[i]->status.ok()) return state.helpers[i]->status;
     done = done && parts[i].Done();
-    if constexpr (Access::kWatchesL1) state.helpers[i]->access.AddCounts(slot.query.counters());
+    if constexpr (Access::kWatchesL1) state.helpers[i]->access.AddCounts(slot.query.counters().total);
   }
   done ? slot.query.Next() : void(slot.query.CutShort(Always));
   slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().width); });

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 
+#include "index/dials/dial_table.h"
 #include "index/search/random_index.h"
 
 namespace hmann {
@@ -103,8 +105,8 @@ TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
       }
     };
     while (!query.Done()) {
+      if (query.Parts().empty()) query.Visit(run);
       for (MultiStartWalk& part : query.Parts()) run(part);
-      query.Visit(run);
       query.Next();
     }
     Answer answer;
@@ -152,6 +154,79 @@ TEST(Query, CutShortItAnswersWithWhatItHas) {
     }
   }
 }
+
+/// A walk that is nowhere in the engine: it reads every record and is always right. A file with such a class and a place in the list of
+/// BasicQuery is all that a query needs; what a user needs besides is its name (WalkKind, DialTable, search.proto).
+class ScanWalk {
+ public:
+  static constexpr bool kLeavesBeam = false;
+
+  void Open(const WalkStart& start) {
+    start_.emplace(start);
+    found_.Reset(start.dials.k);
+    next_ = start.index.n1();
+    for (NodeId id = 0; id < next_; ++id) Score(id, start.index.FastRow(id));
+    Want();
+  }
+  bool Done() const { return wanted_.empty(); }
+  std::span<const NodeId> Wanted() const { return wanted_; }
+  RecordPart Part() const { return RecordPart::kRow; }
+  template <typename Hint>
+  void ForUpcoming(std::uint32_t, const Hint&) const {}
+  void Absorb(std::span<const std::byte* const> records) {
+    for (std::size_t i = 0; i < records.size(); ++i) Score(wanted_[i], records[i] + start_->index.records.row_offset);
+    Want();
+  }
+  template <typename Add>
+  void ForResults(const Add& add) const {
+    add(found_);
+  }
+  void Finish(WalkCounters&) const {}
+
+ private:
+  void Score(NodeId id, const std::byte* row) {
+    const Kernels& kernels = start_->index.kernels;
+    found_.Insert(kernels.one(start_->query, row, kernels.dim), id);
+  }
+  void Want() {
+    wanted_.resize(std::min<std::size_t>(7, start_->index.layers.n() - next_));
+    std::iota(wanted_.begin(), wanted_.end(), next_);
+    next_ += static_cast<NodeId>(wanted_.size());
+  }
+
+  std::optional<WalkStart> start_;
+  Beam found_;
+  NodeId next_ = 0;
+  std::vector<NodeId> wanted_;
+};
+
+TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
+  const RandomIndex index({.n = 500, .n1 = 60, .m = 5, .dim = 7});
+  const PlacedIndex& placed = index.placed();
+  BasicQuery<MultiStartSearch, PoolWalk, GatedWalk, ScanWalk> query(placed);
+  Dials dials = *SearchOptions{.k = 10}.Resolve(placed.Context());
+  dials.walk = static_cast<WalkKind>(kWalks);
+  const std::vector<std::byte> vector = index.Query(2);
+  ASSERT_TRUE(query.Open(vector.data(), dials, false).ok());
+  while (!query.Done()) {
+    query.Visit([&](auto& walk) {
+      std::vector<const std::byte*> records;
+      for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
+      walk.Absorb(records);
+      if (walk.Done()) query.Next();
+    });
+  }
+  Answer answer;
+  query.TakeAnswer(&answer);
+  AskedDriver driver(placed);
+  std::vector<Neighbour> all;
+  ASSERT_TRUE(driver.Search(vector.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kPool}, &all, nullptr, {}).ok());
+  all.resize(10);
+  EXPECT_EQ(Pairs(answer.nearest), Pairs(all));
+}
+
+/// The places that name every walk agree, so that a new one is missed in none.
+TEST(Query, EveryWalkHasAName) { EXPECT_EQ(FindDial("walk")->words.size(), kWalks); }
 
 }  // namespace
 }  // namespace hmann

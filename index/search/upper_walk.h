@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "index/dials/dials.h"
-#include "index/graph/layer_search.h"
 #include "index/graph/stepwise_search.h"
-#include "index/search/placed_index.h"
 #include "index/search/reach.h"
-#include "index/search/walk.h"
+#include "index/search/walk_start.h"
 
 namespace hmann {
 
@@ -16,15 +13,15 @@ namespace hmann {
 /// slow memory; each step begins the way to the CPU of what the next one reads.
 class UpperWalk {
  public:
-  /// Requires n1 > 0; all are kept until Done.
-  void Open(const PlacedIndex& index, const std::byte* query, const Dials& dials, LayerScratch& scratch, WalkCounters& counters) {
-    index_ = &index;
-    query_ = query;
-    dials_ = &dials;
-    scratch_ = &scratch;
-    counters_ = &counters.total;
+  /// Requires n1 > 0.
+  void Open(const WalkStart& start) {
+    index_ = &start.index;
+    query_ = start.query;
+    dials_ = &start.dials;
+    scratch_ = &start.scratch;
+    counters_ = &start.counters.total;
     done_ = false;
-    OpenLayer(index.layers.top(), 0);
+    OpenLayer(index_->layers.top(), 0);
   }
 
   bool Done() const { return done_; }
