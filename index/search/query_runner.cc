@@ -55,7 +55,7 @@ absl::Status QueryRunner::RunBeams(const Dials& dials, const SearchLimits& limit
     Access* own = &seat.access;
     if constexpr (Access::kManaged) {
       if (number > 0) {
-        if (part.access == nullptr) part.access = std::make_unique<ManagedAccess>(index_);
+        if (part.access == nullptr) part.access = std::make_unique<LayeredAccess>(index_);
         own = part.access.get();
         own->Begin(dials.prefetch);
       }

@@ -16,6 +16,7 @@
 #include "index/search/access.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/drivers.h"
+#include "index/search/layered_access.h"
 #include "index/search/placed_index.h"
 #include "index/search/query_flight.h"
 
@@ -54,7 +55,7 @@ class QueryRunner {
     Beam results;  ///< the nearest k of what the beams scored
     WalkCounters counters;
     absl::Status status;
-    std::unique_ptr<ManagedAccess> access;  ///< of every part but the first
+    std::unique_ptr<LayeredAccess> access;  ///< of every part but the first
   };
   template <typename Access>
   struct State {
@@ -83,7 +84,7 @@ class QueryRunner {
   const PlacedIndex& index_;
   std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
   State<PlainAccess> plain_;
-  State<ManagedAccess> managed_;
+  State<LayeredAccess> managed_;
   VisitedSet read_;
 };
 
