@@ -71,7 +71,7 @@ absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* ans
     outcome = status;
     if (status.ok()) std::swap(*answer, found);
   };
-  HMANN_RETURN_IF_ERROR(SearchMany(1, [query](std::size_t) { return query; }, dials, 1, std::ref(done), counters, limits));
+  HMANN_RETURN_IF_ERROR(driver_->Run({1, 1, [query](std::size_t) { return query; }, dials, std::ref(done), counters, limits}));
   return outcome;
 }
 

@@ -105,7 +105,7 @@ void BlockDriver::Advance(Slot& slot, const QueryBatch& batch) {
       slot.records.resize(wanted.size());
       for (std::size_t i = 0; i < wanted.size(); ++i) slot.records[i] = slot.frames.Record(wanted[i], slot.places[i]);
       walk.Absorb(slot.records);
-      Release(slot);
+      if (!slot.places.empty()) Release(slot);
       if constexpr (requires { walk.HasNewCandidates(); }) {
         if (walk.HasNewCandidates()) FetchAheadOfL0(slot, batch.dials);
       }

@@ -31,7 +31,7 @@ void AskFor(const W& walk, Access& access, std::vector<const std::byte*>& record
 template <Walk W, typename Access>
 void Absorb(W& walk, Access& access, const std::vector<const std::byte*>& records) {
   const std::span<const NodeId> wanted = walk.Wanted();
-  access.Await(wanted, walk.Part(), 0);
+  access.Await(wanted, walk.Part());
   walk.Absorb(std::span(records).first(wanted.size()));
 }
 
