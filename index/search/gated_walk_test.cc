@@ -200,13 +200,15 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   const std::vector<Entry> expected = reference.Run(w, met);
 
   WalkCounters counters;
+  counters.Clear(true);
   GatedWalk walk;
-  PlainAccess access(placed);
-  RecordPointers records;
-  const SearchLimits limits;
-  StopCheck stop(limits);
+  std::vector<const std::byte*> records;
   walk.Open(placed, query.data(), options, scratch, counters);
-  ASSERT_TRUE(DriveDirect(walk, placed, access, records, stop).ok());
+  while (!walk.Done()) {
+    records.clear();
+    for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
+    walk.Absorb(records);
+  }
   std::vector<Entry> found;
   for (std::uint32_t i = 0; i < walk.results().size(); ++i) found.emplace_back(walk.results().key(i), walk.results().id(i));
   EXPECT_EQ(found, expected);
