@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 /// (key, id) of a candidate.
 using Entry = std::pair<DistanceKey, NodeId>;
 
-/// The gated walk in ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`: all that L1 has scored.
+/// The gated walk and its scorers (gated_pool.h, cell_scorer.h, link_scorer.h) in ordered sets, one estimate at a time: slow and obvious.
+/// `w`: what L1 has found; `met`: all that L1 has scored.
 class ReferenceGated {
  public:
   ReferenceGated(const RandomIndex& index, const std::byte* query, const Dials& options)
@@ -30,6 +31,7 @@ class ReferenceGated {
     window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0) : std::max(256u, 4 * options_.k);
     for (const Entry& entry : w) {
       results_.insert(entry);
+      hubs_.insert(entry.second);
       if (options_.ef_l0 > 0) Keep(entry);
     }
     limit_ = Limit();
@@ -54,7 +56,7 @@ class ReferenceGated {
   }
 
   std::set<NodeId> read;
-  int rounds = 0;
+  std::uint64_t rounds = 0, sketches = 0, distances_fast = 0, distances_slow = 0;
 
  private:
   DistanceKey Exact(NodeId id) const { return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim); }
@@ -75,11 +77,17 @@ class ReferenceGated {
     pool_.insert(entry);
     if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
   }
+  void CountSketch(NodeId id) {
+    ++sketches;
+    if (hubs_.insert(placed_.cells->HubOf(id)).second) ++distances_fast;
+  }
   void Offer(NodeId id) {
+    CountSketch(id);
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
     if (entry.first <= limit_) Keep(entry);
   }
   void OfferOfCell(NodeId id) {
+    CountSketch(id);
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
     if (entry.first > limit_ || pool_.count(entry) > 0) return;
     Keep(entry);
@@ -104,6 +112,7 @@ class ReferenceGated {
     for (const Entry& entry : wanted) {
       read.insert(entry.second);
       if (entry.second < placed_.n1()) continue;
+      ++distances_slow;
       pool_.erase(entry);
       const Entry exact(Exact(entry.second), entry.second);
       pool_.insert(exact);
@@ -120,12 +129,17 @@ class ReferenceGated {
         if (met_.insert(link).second) (link < placed_.n1() ? promoted : others).push_back(link);
       }
     }
+    EnterExactly(promoted);
+    for (const NodeId id : others) Offer(id);
+    return true;
+  }
+
+  void EnterExactly(const std::vector<NodeId>& promoted) {
+    distances_fast += promoted.size();
     for (const NodeId id : promoted) {
       results_.insert({Exact(id), id});
       Keep({Exact(id), id});
     }
-    for (const NodeId id : others) Offer(id);
-    return true;
   }
 
   /// What cannot enter the pool any more, with what an integer key may round off.
@@ -140,6 +154,7 @@ class ReferenceGated {
     for (const Entry& entry : wanted) {
       const float bound = BoundDistance();
       for (const NodeId link : reference_.links(0, entry.second)) {
+        ++sketches;
         if (met_.count(link) > 0) continue;
         const std::vector<std::byte> code = index_.EdgeSketch(entry.second, link);
         const std::byte* sketch = code.data();
@@ -158,10 +173,7 @@ class ReferenceGated {
         if (pool_.count(offered) > 0) met_.insert(link);
       }
     }
-    for (const NodeId id : promoted) {
-      results_.insert({Exact(id), id});
-      Keep({Exact(id), id});
-    }
+    EnterExactly(promoted);
   }
 
   const RandomIndex& index_;
@@ -174,7 +186,7 @@ class ReferenceGated {
   DistanceKey limit_ = 0;
   bool by_edge_ = false;
   std::set<Entry> pool_, results_;
-  std::set<NodeId> met_, done_;
+  std::set<NodeId> met_, done_, hubs_;
 };
 
 /// Fast walk and reference from the same L1.
@@ -199,11 +211,12 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   const std::vector<Entry> expected = reference.Run(w, met);
 
   WalkCounters counters;
-  GatedWalk walk;
   counters.Clear(true);
-  walk.Open(placed, query.data(), options, scratch, counters);
+  GatedWalk walk;
+  std::vector<const std::byte*> records;
+  walk.Open({placed, query.data(), options, scratch, counters});
   while (!walk.Done()) {
-    std::vector<const std::byte*> records;
+    records.clear();
     for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
     walk.Absorb(records);
   }
@@ -212,7 +225,10 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   EXPECT_EQ(found, expected);
   EXPECT_EQ(std::set<NodeId>(counters.read.begin(), counters.read.end()), reference.read);
   EXPECT_EQ(counters.read.size(), reference.read.size()) << "no record twice";
-  EXPECT_EQ(counters.total.rounds, static_cast<std::uint64_t>(reference.rounds));
+  EXPECT_EQ(counters.total.rounds, reference.rounds);
+  EXPECT_EQ(counters.total.sketches, reference.sketches);
+  EXPECT_EQ(counters.total.distances_fast, reference.distances_fast);
+  EXPECT_EQ(counters.total.distances_slow, reference.distances_slow);
 }
 
 TEST(GatedWalk, IsTheReferenceAtManyDials) {
