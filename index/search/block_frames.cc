@@ -20,22 +20,20 @@ std::uint32_t BlockFrames::FrameBytes(const PlacedIndex& index) {
   return std::max(ReadBytes(index.records, false), ReadBytes(index.records, true));
 }
 
-std::uint32_t BlockFrames::Usable() const {
-  return static_cast<std::uint32_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.state != State::kUnderWay; }));
-}
-
 void BlockFrames::Clear() {
   generation_ = (generation_ + 1) & 0xffffffu;
   units_.Clear();
-  free_.clear();
-  for (auto place = static_cast<std::uint32_t>(entries_.size()); place-- > 0;) {
-    if (entries_[place].state == State::kUnderWay) continue;
-    entries_[place] = Entry();
-    free_.push_back(place);
+  for (const std::uint32_t place : taken_) {
+    if (IsHere(place)) Free(place);
   }
+  taken_.clear();
   clock_ = pending_ = 0;
   io_ = Counters();
+}
+
+void BlockFrames::Free(std::uint32_t place) {
+  entries_[place] = Entry();
+  free_.push_back(place);
 }
 
 std::uint32_t BlockFrames::Pin(NodeId id) {
@@ -67,12 +65,12 @@ std::uint32_t BlockFrames::TakeFrame(bool ahead) {
     const auto place = static_cast<std::uint32_t>(clock_ % entries_.size());
     if (!IsHere(place) || entries_[place].pins > 0) continue;
     units_.Erase(entries_[place].unit);
-    free_.push_back(place);
+    Free(place);
   }
   if (free_.empty()) return IdMap::kAbsent;
-  const std::uint32_t place = free_.back();
+  taken_.push_back(free_.back());
   free_.pop_back();
-  return place;
+  return taken_.back();
 }
 
 std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
@@ -105,6 +103,7 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
   queue_->Push({{std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
                 ahead,
                 BlockQueue::Clock::now() + rank * kReadTime});
+  ++under_way_;
   ++io_.io_reads;
   io_.io_bytes += entry.bytes;
   io_.migrated += ahead ? 1 : 0;
@@ -128,6 +127,7 @@ absl::Status BlockFrames::HandleDone(const BlockDone& done) {
   const auto place = static_cast<std::uint32_t>(done.tag & 0xffffffu);
   Entry& entry = entries_[place];
   const bool is_ours = (done.tag >> 24 & 0xffffffu) == generation_, is_wanted = is_ours && entry.pins > 0;
+  --under_way_;
   if (is_wanted) --pending_;
   if (is_ours && done.status.ok()) {
     entry.state = State::kHere;
@@ -135,8 +135,7 @@ absl::Status BlockFrames::HandleDone(const BlockDone& done) {
     return absl::OkStatus();
   }
   if (is_ours) units_.Erase(entry.unit);
-  entry = Entry();
-  free_.push_back(place);
+  Free(place);
   return is_wanted ? done.status : absl::OkStatus();
 }
 
@@ -147,7 +146,8 @@ void BlockFrames::Abandon() {
     --io_.io_reads;
     io_.io_bytes -= entries_[place].bytes;
     io_.migrated -= entries_[place].ahead ? 1 : 0;
-    entries_[place] = Entry();
+    --under_way_;
+    Free(place);
     return true;
   });
 }

@@ -22,14 +22,16 @@ class BlockFrames {
   /// The frames [first_frame, first_frame + frames) of the reader are these. `number`: below 2^16, in their tags.
   BlockFrames(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t first_frame,
               std::uint32_t frames)
-      : index_(index), reader_(reader), queue_(queue), number_(number), first_frame_(first_frame), entries_(frames) {}
+      : index_(index), reader_(reader), queue_(queue), number_(number), first_frame_(first_frame), entries_(frames) {
+    for (std::uint32_t place = frames; place-- > 0;) free_.push_back(place);
+  }
 
   /// Bytes of a frame: a block, or the blocks of one long record.
   static std::uint32_t FrameBytes(const PlacedIndex& index);
   static std::uint32_t NumberOf(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> 48); }
 
   /// Frames that are not held by reads of an earlier query which are still under way.
-  std::uint32_t Usable() const;
+  std::uint32_t Usable() const { return static_cast<std::uint32_t>(entries_.size()) - under_way_; }
   /// Of a query that begins: all usable frames are free.
   void Clear();
 
@@ -67,6 +69,7 @@ class BlockFrames {
   /// IdMap::kAbsent: ahead, and there is no free frame.
   std::uint32_t Acquire(NodeId id, bool ahead, std::uint32_t rank);
   std::uint32_t TakeFrame(bool ahead);
+  void Free(std::uint32_t place);
   bool IsHere(std::uint32_t place) const { return entries_[place].state == State::kHere; }
   bool ReadCache(const Entry& entry, std::byte* frame) const;
   void OfferToCache(const Entry& entry, const std::byte* frame) const;
@@ -75,11 +78,13 @@ class BlockFrames {
   BlockReader* const reader_;
   BlockQueue* const queue_;
   const std::uint32_t number_, first_frame_;
-  std::uint32_t generation_ = 0;     ///< 24 bits: of the query
-  std::vector<Entry> entries_;       ///< place p has frame first_frame_ + p
-  std::vector<std::uint32_t> free_;  ///< places
-  IdMap units_;                      ///< unit to place
-  std::uint32_t clock_ = 0;          ///< the next place to give way
+  std::uint32_t generation_ = 0;      ///< 24 bits: of the query
+  std::vector<Entry> entries_;        ///< place p has frame first_frame_ + p
+  std::vector<std::uint32_t> free_;   ///< places whose state is kFree
+  std::vector<std::uint32_t> taken_;  ///< places that this query has taken, some of them perhaps free again
+  std::uint32_t under_way_ = 0;       ///< entries, of earlier queries too
+  IdMap units_;                       ///< unit to place
+  std::uint32_t clock_ = 0;           ///< the next place to give way
   std::uint32_t pending_ = 0;
   Counters io_;
 };
