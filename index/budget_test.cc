@@ -37,13 +37,13 @@ struct Answered {
 
 const std::vector<SearchOptions>& EveryWalk() {
   static const std::vector<SearchOptions> dials = {
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kPool},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = Walk::kBeams},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kGated, .cells = 0, .width = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = Walk::kGated, .cells = 30, .width = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kPool},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kBeams},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kGated, .cells = 0, .width = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 30, .width = 2},
       {.k = 10, .ef_l1 = 20, .ef_l0 = 0},
-      {.k = 400, .ef_l1 = 4, .ef_l0 = 0, .walk = Walk::kPool},  // more than L1 holds: the rest is walked
+      {.k = 400, .ef_l1 = 4, .ef_l0 = 0, .walk = WalkKind::kPool},  // more than L1 holds: the rest is walked
   };
   return dials;
 }

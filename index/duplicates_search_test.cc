@@ -69,13 +69,13 @@ TEST_F(Copies, HalfOfAllRows) {
   Make(4000, [](std::uint32_t row) { return row % 2000; });
   EXPECT_EQ(report_.duplicates, 2000u);
   EXPECT_EQ(report_.self_recall_at_1, 1.0);
-  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = Walk::kPool});
+  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = WalkKind::kPool});
 }
 
 TEST_F(Copies, AllRowsAreOne) {
   Make(1500, [](std::uint32_t) { return 7u; });
   EXPECT_EQ(report_.duplicates, 1499u);
-  for (const Walk walk : {Walk::kPool, Walk::kBeams}) ExpectAllCopies(3, {.walk = walk});
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) ExpectAllCopies(3, {.walk = walk});
 }
 
 TEST_F(Copies, TenVectorsAThousandTimesEach) {
@@ -86,11 +86,11 @@ TEST_F(Copies, TenVectorsAThousandTimesEach) {
     EXPECT_EQ(report_.duplicates, 9990u);
     EXPECT_EQ(report_.self_recall_at_1, 1.0);
     for (std::uint32_t row = 5; row < 10000; row += 1000) {
-      ExpectAllCopies(row, {.walk = Walk::kPool});
+      ExpectAllCopies(row, {.walk = WalkKind::kPool});
       // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
-      ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = Walk::kBeams});
+      ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = WalkKind::kBeams});
       Answer answer;
-      ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = Walk::kBeams}, &answer).ok());
+      ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = WalkKind::kBeams}, &answer).ok());
       EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
     }
   }
@@ -103,7 +103,7 @@ TEST_F(Copies, AmongManyOthers) {
     Make(
         6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
     EXPECT_GE(report_.self_recall_at_1, 0.99);
-    for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = Walk::kPool});
+    for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = WalkKind::kPool});
     Answer answer;
     Searcher searcher(index_);
     std::uint32_t found = 0;

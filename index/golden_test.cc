@@ -82,17 +82,17 @@ TEST(Golden, SearchCounters) {
   Json golden = {{"what", "sums over the 200 queries of the sample, index built with the defaults; see index/golden_test.cc"},
                  {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
   for (const SearchOptions& dials :
-       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = Walk::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = Walk::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = Walk::kPool},
-        SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = Walk::kPool},
-        SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = Walk::kBeams},
-        SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = Walk::kBeams},
-        SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = Walk::kBeams},
-        SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = Walk::kGated, .cells = 0, .width = 8},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 20, .walk = Walk::kGated, .cells = 64, .width = 16, .stop = 1},
-        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = Walk::kGated, .cells = 128, .width = 8, .stop = 1}}) {
+       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = WalkKind::kPool},
+        SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = WalkKind::kPool},
+        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = WalkKind::kPool},
+        SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kPool},
+        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kPool},
+        SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = WalkKind::kBeams},
+        SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = WalkKind::kBeams},
+        SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = WalkKind::kBeams},
+        SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kGated, .cells = 0, .width = 8},
+        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 20, .walk = WalkKind::kGated, .cells = 64, .width = 16, .stop = 1},
+        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 128, .width = 8, .stop = 1}}) {
     golden["searches"].push_back(WorkOf(index, queries, truth, dials));
   }
   if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string(mode) == "overwrite") {

@@ -9,49 +9,10 @@
 #include "index/format/reader.h"
 #include "index/format/verify.h"
 #include "index/index_impl.h"
-#include "index/search/block_runner.h"
-#include "index/search/query_runner.h"
+#include "index/search/driver.h"
 #include "index/tune_index.h"
 
 namespace hmann {
-
-class SearcherImpl {
- public:
-  explicit SearcherImpl(std::shared_ptr<const Index> index)
-      : index_(std::move(index)), direct_(index_->impl().placed()), blocks_(index_->impl().placed()) {}
-
-  absl::Status Search(const void* query, const Dials& dials, Answer* answer, Counters* counters, const SearchLimits& limits) {
-    if (!index_->on_block_tier()) return direct_.Search(query, dials, answer, counters, limits);
-    absl::Status outcome;
-    HMANN_RETURN_IF_ERROR(blocks_.SearchMany(
-        1, [query](std::size_t) { return query; }, dials, 1,
-        [&](std::size_t, const absl::Status& status, Answer& found) {
-          outcome = status;
-          if (status.ok()) std::swap(*answer, found);
-        },
-        counters, limits));
-    return outcome;
-  }
-
-  absl::Status Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters) {
-    HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
-    SearchLimits limits;
-    limits.budget = options.budget.value_or(limits.budget);
-    return Search(query, resolved.dials, answer, counters, limits);
-  }
-
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
-                          const SearchLimits& limits) {
-    if (index_->on_block_tier()) return blocks_.SearchMany(n, query, dials, in_flight, done, counters, limits);
-    return direct_.SearchMany(n, query, dials, in_flight, done, counters, limits);
-  }
-
- private:
-  std::shared_ptr<const Index> index_;
-  QueryRunner direct_;
-  BlockRunner blocks_;
-};
 
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress) { return BuildIndex(options, progress); }
 
@@ -100,22 +61,31 @@ absl::Status Index::SetCachePolicy(CachePolicy policy) const {
   return absl::OkStatus();
 }
 
-Searcher::Searcher(std::shared_ptr<const Index> index) : impl_(std::make_unique<SearcherImpl>(std::move(index))) {}
+Searcher::Searcher(std::shared_ptr<const Index> index) : index_(std::move(index)), driver_(MakeDriver(index_->impl().placed())) {}
 Searcher::~Searcher() = default;
 Searcher::Searcher(Searcher&&) noexcept = default;
 
 absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* answer, Counters* counters, const SearchLimits& limits) {
-  return impl_->Search(query, dials, answer, counters, limits);
+  absl::Status outcome;
+  const auto done = [&](std::size_t, const absl::Status& status, Answer& found) {
+    outcome = status;
+    if (status.ok()) std::swap(*answer, found);
+  };
+  HMANN_RETURN_IF_ERROR(driver_->Run({1, 1, [query](std::size_t) { return query; }, dials, std::ref(done), counters, limits}));
+  return outcome;
 }
 
 absl::Status Searcher::Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters) {
-  return impl_->Search(query, options, answer, counters);
+  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
+  SearchLimits limits;
+  limits.budget = options.budget.value_or(limits.budget);
+  return Search(query, resolved.dials, answer, counters, limits);
 }
 
 absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
                                   std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                   Counters* counters, const SearchLimits& limits) {
-  return impl_->SearchMany(n, query, dials, in_flight, done, counters, limits);
+  return driver_->Run({n, in_flight, query, dials, done, counters, limits});
 }
 
 absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress) {

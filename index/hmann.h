@@ -88,7 +88,7 @@ struct ResolvedSearch {
   std::optional<TunedSetting> tuned;  ///< where a target chose the dials: what to expect of them
 };
 
-class SearcherImpl;
+class Driver;
 class IndexImpl;
 
 /// An opened index. Immutable; any number of Searchers may use it at once. Thread-safe.
@@ -146,7 +146,8 @@ class Searcher {
                           const SearchLimits& limits = {});
 
  private:
-  std::unique_ptr<SearcherImpl> impl_;
+  std::shared_ptr<const Index> index_;
+  std::unique_ptr<Driver> driver_;
 };
 
 /// What Tune is to find.

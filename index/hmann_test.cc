@@ -97,7 +97,7 @@ class Sample : public testing::Test {
 
 TEST_F(Sample, IsFoundAgain) {
   EXPECT_EQ(report_->self_recall_at_1, 1.0);
-  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
     EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95)
         << "at the defaults, walk " << static_cast<int>(walk);
   }
@@ -106,7 +106,7 @@ TEST_F(Sample, IsFoundAgain) {
 
 TEST_F(Sample, RecallGrowsWithEachEf) {
   constexpr double kNoise = 0.004;  // 2,000 answers
-  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
     double before = 0;
     for (const std::int64_t ef_l0 : {0, 1, 2, 4, 8, 16, 32, 64, 128}) {
       const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
@@ -126,8 +126,8 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 }
 
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
-  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = Walk::kPool},
-      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = Walk::kBeams};
+  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = WalkKind::kPool},
+      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = WalkKind::kBeams};
   const Answers by_pool = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
   for (const OpenOptions& options :
        {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
@@ -150,7 +150,7 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
 }
 
 TEST_F(Sample, SearchersDoNotDisturbEachOther) {
-  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2};
+  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2};
   const Answers expected = SearchAll(index_, *queries_, options);
   std::vector<Answers> found(3);
   std::vector<std::thread> threads;
@@ -173,7 +173,7 @@ TEST_F(Sample, WorkIsTheReferences) {
     for (std::uint64_t query = 0; query < 40; ++query) {
       Answer answer;
       Counters counters;
-      const SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? Walk::kPool : Walk::kBeams};
+      const SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? WalkKind::kPool : WalkKind::kBeams};
       ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &answer, &counters).ok());
       const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
       ASSERT_EQ(answer.nearest.size(), expected.nearest.size());
@@ -207,7 +207,7 @@ TEST(Open, TinyIndexesAnswer) {
       MustBuild(options);
       Searcher searcher(*Index::Open(options.out));
       const VectorFile base = *VectorFile::Open(options.base);
-      for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+      for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
         Answer answer;
         ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &answer).ok());
         std::set<std::uint64_t> labels;

@@ -84,7 +84,7 @@ struct Setting {
 };
 
 const std::vector<Setting>& AllSettings() {
-  constexpr auto kBeams = Walk::kBeams, kPool = Walk::kPool, kGated = Walk::kGated;
+  constexpr auto kBeams = WalkKind::kBeams, kPool = WalkKind::kPool, kGated = WalkKind::kGated;
   static const std::vector<Setting> dials = {
       {"beams", {.walk = kBeams}},
       {"beams, ef_l0 0", {.ef_l1 = 40, .ef_l0 = 0, .walk = kBeams}},

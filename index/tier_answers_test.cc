@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kQueries = 20;
-constexpr SearchOptions kPool{.ef_l0 = 64, .walk = Walk::kPool};  ///< the same dials everywhere: defaults depend on the tier
+constexpr SearchOptions kPool{.ef_l0 = 64, .walk = WalkKind::kPool};  ///< the same dials everywhere: defaults depend on the tier
 
 struct Answers {
   std::vector<std::vector<Neighbour>> nearest;
@@ -95,17 +95,17 @@ void ExpectSameWork(const Answers& found, const Answers& expected) {
 
 const std::vector<SearchOptions>& ManyDials() {
   static const std::vector<SearchOptions> dials = {
-      {.k = 10, .walk = Walk::kPool},
-      {.k = 1, .ef_l1 = 1, .ef_l0 = 1, .walk = Walk::kPool},
-      {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .walk = Walk::kPool, .reach = 1.1f},
-      {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = Walk::kPool},
+      {.k = 10, .walk = WalkKind::kPool},
+      {.k = 1, .ef_l1 = 1, .ef_l0 = 1, .walk = WalkKind::kPool},
+      {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .walk = WalkKind::kPool, .reach = 1.1f},
+      {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kPool},
       {.k = 10, .ef_l1 = 20, .ef_l0 = 0},
-      {.k = 10, .walk = Walk::kBeams},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = Walk::kGated, .cells = 0, .width = 8},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = Walk::kGated, .cells = 0, .width = 8, .reach = 1.1f},
-      {.k = 10, .ef_l1 = 15, .ef_l0 = 0, .walk = Walk::kGated, .cells = 30, .width = 5},
-      {.k = 100, .ef_l1 = 100, .ef_l0 = 20, .walk = Walk::kGated, .cells = 3, .width = 64, .stop = 2},
-      {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = Walk::kBeams},
+      {.k = 10, .walk = WalkKind::kBeams},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kGated, .cells = 0, .width = 8},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kGated, .cells = 0, .width = 8, .reach = 1.1f},
+      {.k = 10, .ef_l1 = 15, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 30, .width = 5},
+      {.k = 100, .ef_l1 = 100, .ef_l0 = 20, .walk = WalkKind::kGated, .cells = 3, .width = 64, .stop = 2},
+      {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kBeams},
   };
   return dials;
 }
@@ -155,15 +155,16 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithSketchesOfLinks) {
   const auto dram = edges.Open("dram"), slow = edges.Open(spec);
   const auto cached = edges.Open(spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024, .helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
-  for (SearchOptions options : std::vector<SearchOptions>{{.k = 10, .walk = Walk::kGated},
-                                                          {.k = 10, .ef_l1 = 4, .ef_l0 = 12, .walk = Walk::kGated, .cells = 0, .width = 1},
-                                                          {.k = 50, .ef_l0 = 50, .walk = Walk::kGated, .cells = 0, .width = 64},
-                                                          {.k = 10, .walk = Walk::kPool},
-                                                          {.k = 10, .walk = Walk::kBeams}}) {
+  for (SearchOptions options :
+       std::vector<SearchOptions>{{.k = 10, .walk = WalkKind::kGated},
+                                  {.k = 10, .ef_l1 = 4, .ef_l0 = 12, .walk = WalkKind::kGated, .cells = 0, .width = 1},
+                                  {.k = 50, .ef_l0 = 50, .walk = WalkKind::kGated, .cells = 0, .width = 64},
+                                  {.k = 10, .walk = WalkKind::kPool},
+                                  {.k = 10, .walk = WalkKind::kBeams}}) {
     SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default", " width ", options.width.value_or(0)));
-    if (options.walk == Walk::kGated && !options.width.has_value()) options.width = 8;  // the default depends on the tier
+    if (options.walk == WalkKind::kGated && !options.width.has_value()) options.width = 8;  // the default depends on the tier
     const Answers expected = edges.Search(dram, options);
-    EXPECT_EQ(expected.total.sketches > 0, options.walk == Walk::kGated);
+    EXPECT_EQ(expected.total.sketches > 0, options.walk == WalkKind::kGated);
     for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
       options.prefetch = prefetch;
       const Answers found = edges.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
@@ -250,7 +251,7 @@ TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int pass = 0; pass < 5; ++pass) {
-        const SearchOptions options{.ef_l0 = 64, .walk = Walk::kPool, .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
+        const SearchOptions options{.ef_l0 = 64, .walk = WalkKind::kPool, .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
         ExpectSame(made_->Search(slow, options, 1 + static_cast<std::uint32_t>(t) * 3), expected);
       }
     });
@@ -286,7 +287,7 @@ TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
 
 TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
   const Made made(DType::kU8, Metric::kL2, 24, 4000);
-  const SearchOptions options{.k = 100, .ef_l0 = 1200, .walk = Walk::kPool};
+  const SearchOptions options{.k = 100, .ef_l0 = 1200, .walk = WalkKind::kPool};
   const Answers expected = made.Search(made.Open("dram"), options);
   const Answers roomy = made.Search(made.Open("nvme"), options, 1);
   const Answers narrow = made.Search(made.Open("nvme", {.migration_bytes = 4096}), options, 7);

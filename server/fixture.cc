@@ -97,7 +97,7 @@ client::SearchOptions SlowDials() {
   dials.k = 10;
   dials.ef_l1 = 1000;
   dials.ef_l0 = 10000;
-  dials.walk = Walk::kPool;
+  dials.walk = WalkKind::kPool;
   return dials;
 }
 

@@ -69,7 +69,7 @@ void ExpectBadField(const absl::Status& status, const std::string& field, const 
 }
 
 TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
-  for (const Walk walk : {Walk::kBeams, Walk::kPool, Walk::kGated}) {
+  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
     for (const std::uint32_t ef_l0 : {0u, 3u, 64u}) {
       const SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
       const auto expected = InProcess(wire, 20);
@@ -106,9 +106,9 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
 TEST_F(SearchTest, DialsAndCountersComeBack) {
   const auto index = *Index::Open(SampleIndex());
   for (const SearchOptions& asked :
-       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = Walk::kBeams, .query_threads = 2},
-        SearchOptions{.k = 5, .walk = Walk::kPool, .width = 3, .reach = 1.3f, .prefetch = Prefetch::kOff},
-        SearchOptions{.k = 5, .ef_l1 = 7, .ef_l0 = 9, .walk = Walk::kGated, .cells = 11, .width = 13, .stop = 1.25f, .reach = 1.1f}}) {
+       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = WalkKind::kBeams, .query_threads = 2},
+        SearchOptions{.k = 5, .walk = WalkKind::kPool, .width = 3, .reach = 1.3f, .prefetch = Prefetch::kOff},
+        SearchOptions{.k = 5, .ef_l1 = 7, .ef_l0 = 9, .walk = WalkKind::kGated, .cells = 11, .width = 13, .stop = 1.25f, .reach = 1.1f}}) {
     const auto reply = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), asked);
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->dials, index->Resolve(asked)->dials) << "to the bit";
@@ -137,13 +137,13 @@ TEST_F(SearchTest, BadDialsAreNamed) {
   ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
   ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
   ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
-  ExpectBadField(Error(row, {.walk = Walk::kGated, .cells = 20001}), "options.cells", "20000");
-  ExpectBadField(Error(row, {.walk = Walk::kGated, .stop = -1}), "options.stop", "found -1");
+  ExpectBadField(Error(row, {.walk = WalkKind::kGated, .cells = 20001}), "options.cells", "20000");
+  ExpectBadField(Error(row, {.walk = WalkKind::kGated, .stop = -1}), "options.stop", "found -1");
   ExpectBadField(Error(row, {.reach = -1}), "options.reach", "found -1");
   ExpectBadField(Error(row, {.reach = 0.5f}), "options.reach", "0, or 1 to");
-  ExpectBadField(Error(row, {.walk = Walk::kPool, .cells = 3}), "options.cells", "only gated");
+  ExpectBadField(Error(row, {.walk = WalkKind::kPool, .cells = 3}), "options.cells", "only gated");
   ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
-  ExpectBadField(Error(row, {.walk = static_cast<Walk>(7)}), "options.walk", "number 8");
+  ExpectBadField(Error(row, {.walk = static_cast<WalkKind>(7)}), "options.walk", "number 8");
   ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch", "number 10");
 }
 

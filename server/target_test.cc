@@ -58,12 +58,12 @@ TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
   const auto answer = Search({.recall = 0.98});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->dials.ef_l0, 80u);
-  EXPECT_EQ(answer->dials.walk, Walk::kPool);
+  EXPECT_EQ(answer->dials.walk, WalkKind::kPool);
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.9875);
   EXPECT_DOUBLE_EQ(answer->predicted->mean_us, 80);
   EXPECT_FALSE(answer->cut_short);
-  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = Walk::kPool});
+  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = WalkKind::kPool});
   EXPECT_EQ(answer->ids, by_hand->ids);
   EXPECT_FALSE(by_hand->predicted.has_value());
 }

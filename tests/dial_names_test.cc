@@ -91,7 +91,7 @@ TEST(DialNames, JsonTunedTableAndPageHaveThem) {
   ASSERT_EQ(searched.exit_code, 0) << searched.err;
   const json figures = json::parse(searched.out);
   for (const Dial& dial : DialTable()) {
-    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(Walk::kGated)) << dial.name;
+    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(WalkKind::kGated)) << dial.name;
   }
   for (const CounterName& counter : CounterNames()) EXPECT_TRUE(figures.contains(std::string(counter.name))) << counter.name;
 
@@ -104,7 +104,8 @@ TEST(DialNames, JsonTunedTableAndPageHaveThem) {
     for (const auto& [key, value] : setting.items()) stored.insert(key);
   }
   for (const Dial& dial : DialTable()) {
-    const bool of_every_walk = dial.walks.Contains(Walk::kBeams) && dial.walks.Contains(Walk::kPool) && dial.walks.Contains(Walk::kGated);
+    const bool of_every_walk =
+        dial.walks.Contains(WalkKind::kBeams) && dial.walks.Contains(WalkKind::kPool) && dial.walks.Contains(WalkKind::kGated);
     EXPECT_TRUE(!of_every_walk || stored.contains(std::string(dial.name))) << dial.name;
   }
   const json listed = json::parse(tuned.out)["dials"];

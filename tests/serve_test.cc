@@ -234,7 +234,8 @@ TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
   const std::vector<std::byte> query = FirstQuery();
   int answered = 0, late = 0;
   for (int i = 0; i < 12 || late < 3; ++i) {
-    const absl::Status status = client.Search("sample", client::Vectors::Raw(query), {.walk = Walk::kPool}, {.deadline = 300ms}).status();
+    const absl::Status status =
+        client.Search("sample", client::Vectors::Raw(query), {.walk = WalkKind::kPool}, {.deadline = 300ms}).status();
     EXPECT_TRUE(status.ok() || absl::IsDeadlineExceeded(status)) << status;
     ++(status.ok() ? answered : late);
     ASSERT_LT(i, 200);
@@ -252,7 +253,7 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   std::vector<std::uint64_t> expected;
   int failed = 0;
   for (int i = 0; i < 100; ++i) {
-    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = Walk::kGated, .cells = 0}, {});
+    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = WalkKind::kGated, .cells = 0}, {});
     if (!answer.ok()) {
       ++failed;
       EXPECT_EQ(answer.status().code(), absl::StatusCode::kDataLoss) << answer.status();

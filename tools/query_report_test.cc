@@ -26,7 +26,7 @@ QueryRun HundredQueries() {
   run.dials.k = 2;
   run.dials.ef_l1 = 16;
   run.dials.ef_l0 = 8;
-  run.dials.walk = Walk::kPool;
+  run.dials.walk = WalkKind::kPool;
   run.simd = "scalar";
   run.seconds = 0.5;
   for (std::uint64_t i = 0; i < 100; ++i) {

@@ -27,7 +27,7 @@ using hmann::Counters;
 using hmann::Dials;
 using hmann::Prefetch;
 using hmann::SearchOptions;
-using hmann::Walk;
+using hmann::WalkKind;
 
 enum class DType { kUnknown, kF32, kU8, kI8 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };

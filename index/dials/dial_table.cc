@@ -70,7 +70,7 @@ constexpr Dial Row(Dial dial) {
   return dial;
 }
 
-constexpr WalkSet kAll = {Walk::kBeams, Walk::kPool, Walk::kGated};
+constexpr WalkSet kAll = {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated};
 
 // `reach` on 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the pool reads 14 / 23 % less, the gated walk 13 / 27 %, and the
 // worst twentieth of the queries has better answers. With cells it gains nothing beside `stop`. `width` of the pool there, one query at a
@@ -92,19 +92,19 @@ constexpr Dial kDials[] = {
                                                .most = kMaxEf}),
     Row<&SearchOptions::cells, &Dials::cells>({.name = "cells",
                                                .help = "gated: cells scored before the first read (default: one that suits the tier)",
-                                               .walks = {Walk::kGated},
+                                               .walks = {WalkKind::kGated},
                                                .most = kMaxEf}),
     Row<&SearchOptions::width, &Dials::width>(
         {.name = "width",
          .help =
              "gated: records that a round reads (default 8); pool: candidates expanded together, at most 8 (default 2, with ef_l0 alone "
              "1)",
-         .walks = {Walk::kPool, Walk::kGated},
+         .walks = {WalkKind::kPool, WalkKind::kGated},
          .least = 1,
          .most = kMaxWidth}),
     Row<&SearchOptions::stop, &Dials::stop>({.name = "stop",
                                              .help = "gated: read only while estimate - stop x error is under the kth distance",
-                                             .walks = {Walk::kGated},
+                                             .walks = {WalkKind::kGated},
                                              .most = 1e6,
                                              .whole = false}),
     Row<&SearchOptions::reach, &Dials::reach>(
@@ -112,7 +112,7 @@ constexpr Dial kDials[] = {
          .help =
              "pool, gated: expand no candidate farther than reach x the kth best (L2: squared), so that each query takes the effort that "
              "it needs; 0: all that ef_l0 holds (default: one that suits k where ef_l0 is not given, else 0)",
-         .walks = {Walk::kPool, Walk::kGated},
+         .walks = {WalkKind::kPool, WalkKind::kGated},
          .least = 1,
          .most = 1e6,
          .whole = false,
@@ -126,7 +126,7 @@ constexpr Dial kDials[] = {
          .words = kPrefetchNames}),
     Row<&SearchOptions::query_threads, &Dials::query_threads>({.name = "query_threads",
                                                                .help = "beams: threads of one query in L0 (default 1)",
-                                                               .walks = {Walk::kBeams},
+                                                               .walks = {WalkKind::kBeams},
                                                                .least = 1,
                                                                .most = kMaxQueryThreads}),
 };
@@ -179,7 +179,7 @@ std::optional<double> Running(const Dial& dial, const Dials& dials) {
   return dial.walks.Contains(dials.walk) ? dial.running(dials) : std::nullopt;
 }
 
-std::string_view Name(Walk walk) { return kWalkNames[static_cast<std::size_t>(walk)]; }
+std::string_view Name(WalkKind walk) { return kWalkNames[static_cast<std::size_t>(walk)]; }
 std::string_view Name(Prefetch prefetch) { return kPrefetchNames[static_cast<std::size_t>(prefetch)]; }
 
 std::string DescribeDials(const Dials& dials) {

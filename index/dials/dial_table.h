@@ -18,10 +18,10 @@ namespace hmann {
 /// A set of walks.
 class WalkSet {
  public:
-  constexpr WalkSet(std::initializer_list<Walk> walks) {
-    for (const Walk walk : walks) bits_ |= 1u << static_cast<unsigned>(walk);
+  constexpr WalkSet(std::initializer_list<WalkKind> walks) {
+    for (const WalkKind walk : walks) bits_ |= 1u << static_cast<unsigned>(walk);
   }
-  constexpr bool Contains(Walk walk) const { return (bits_ >> static_cast<unsigned>(walk) & 1) != 0; }
+  constexpr bool Contains(WalkKind walk) const { return (bits_ >> static_cast<unsigned>(walk) & 1) != 0; }
 
  private:
   unsigned bits_ = 0;
@@ -63,7 +63,7 @@ const Dial* FindDial(std::string_view name);
 /// What a dial of `dials` is set to; absent where the walk does not take it or it is not in force.
 std::optional<double> Running(const Dial& dial, const Dials& dials);
 
-std::string_view Name(Walk walk);          ///< "beams", "pool", "gated"
+std::string_view Name(WalkKind walk);      ///< "beams", "pool", "gated"
 std::string_view Name(Prefetch prefetch);  ///< "ahead", "off", "round", "helper"
 
 /// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 width 8 stop 1.5".

@@ -60,7 +60,7 @@ TEST(DialTable, RangesAreInclusiveAndNothingElseIsTaken) {
 }
 
 TEST(DialTable, WhatIsWrittenIsRead) {
-  for (const Walk walk : {Walk::kBeams, Walk::kPool, Walk::kGated}) {
+  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
     Dials dials;
     dials.k = 10;
     for (const Dial& dial : DialTable()) {

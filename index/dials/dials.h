@@ -5,7 +5,7 @@
 
 namespace hmann {
 
-enum class Walk : std::uint8_t { kBeams = 0, kPool = 1, kGated = 2 };
+enum class WalkKind : std::uint8_t { kBeams = 0, kPool = 1, kGated = 2 };
 constexpr std::size_t kWalks = 3;
 
 /// How early a walk's records are asked for. Never changes an answer. On 1M SIFT vectors, +300 ns, one thread of two cores, median us of a
@@ -33,7 +33,7 @@ struct Dials {
   Dials() {}  // NOLINT(modernize-use-equals-default): a defaulted one would leave an aggregate
 
   std::uint32_t k = 1;
-  Walk walk = Walk::kPool;
+  WalkKind walk = WalkKind::kPool;
   std::uint32_t ef_l1 = 1;
   std::uint32_t ef_l0 = 1;  ///< 0 answers from L1
   std::uint32_t cells = 0;

@@ -27,14 +27,15 @@ std::string Error(const SearchOptions& options, const SearchContext& context = k
 }
 
 TEST(SearchOptions, DefaultsAreFilledIn) {
-  for (const std::optional<Walk> walk : {std::optional<Walk>(), std::optional(Walk::kBeams), std::optional(Walk::kPool), {Walk::kGated}}) {
+  for (const std::optional<WalkKind> walk :
+       {std::optional<WalkKind>(), std::optional(WalkKind::kBeams), std::optional(WalkKind::kPool), {WalkKind::kGated}}) {
     for (const std::uint32_t k : {1u, 10u, 1000u, 100000u}) {
       const absl::StatusOr<Dials> dials = SearchOptions{.k = k, .walk = walk}.Resolve(kByHub);
       ASSERT_TRUE(dials.ok()) << dials.status();
       EXPECT_GT(dials->ef_l1, 0u);
       EXPECT_GT(dials->ef_l0, 0u) << "defaults search L0";
       EXPECT_EQ(dials->k, k);
-      EXPECT_EQ(dials->walk, walk.value_or(Walk::kPool));
+      EXPECT_EQ(dials->walk, walk.value_or(WalkKind::kPool));
       EXPECT_EQ(*OptionsOf(*dials).Resolve(kByHub), *dials) << "what ran can be asked for";
     }
   }
@@ -47,32 +48,32 @@ TEST(SearchOptions, GatesAreTheDefaultWhereTheyPay) {
   const SearchContext plain{.n = 1000, .n1 = 100};
   SearchContext by_hub = plain, by_link = plain;
   by_hub.has_sketches = by_hub.has_cells = by_link.has_sketches = true;
-  EXPECT_EQ(walk(plain), Walk::kPool);
-  EXPECT_EQ(walk(by_hub), Walk::kPool);
-  EXPECT_EQ(walk(by_link), Walk::kGated);
+  EXPECT_EQ(walk(plain), WalkKind::kPool);
+  EXPECT_EQ(walk(by_hub), WalkKind::kPool);
+  EXPECT_EQ(walk(by_link), WalkKind::kGated);
   for (SearchContext* context : {&by_hub, &by_link}) {
     context->far = true;
-    EXPECT_EQ(walk(*context), Walk::kGated);
-    EXPECT_EQ(walk(*context, 0), Walk::kPool) << "answers from L1 need no gate";
+    EXPECT_EQ(walk(*context), WalkKind::kGated);
+    EXPECT_EQ(walk(*context, 0), WalkKind::kPool) << "answers from L1 need no gate";
   }
   by_hub.far = false;
   by_hub.block_tier = true;
-  EXPECT_EQ(walk(by_hub), Walk::kGated);
+  EXPECT_EQ(walk(by_hub), WalkKind::kGated);
 }
 
 TEST(SearchOptions, WidthsAreRaisedToHoldK) {
-  const auto dials = [](std::uint32_t k, std::uint32_t ef_l1, std::uint32_t ef_l0, Walk walk) {
+  const auto dials = [](std::uint32_t k, std::uint32_t ef_l1, std::uint32_t ef_l0, WalkKind walk) {
     return Small({.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk});
   };
-  EXPECT_EQ(dials(50, 8, 20, Walk::kPool).ef_l0, 50u);
-  EXPECT_EQ(dials(50, 8, 60, Walk::kPool).ef_l0, 60u);
-  EXPECT_EQ(dials(50, 8, 2, Walk::kBeams).ef_l0, 2u) << "a beam of its own each: their results together hold k";
-  EXPECT_EQ(dials(50, 8, 0, Walk::kPool).ef_l1, 50u) << "answers from L1";
-  EXPECT_EQ(dials(50, 8, 0, Walk::kPool).ef_l0, 0u);
-  EXPECT_EQ(dials(100, 8, 0, Walk::kBeams).ef_l0, 0u);
-  EXPECT_EQ(dials(101, 8, 0, Walk::kBeams).ef_l0, 101u) << "more than L1 has: L0 is searched after all";
-  EXPECT_EQ(dials(10, 5000, 5000, Walk::kPool).ef_l1, 100u) << "no wider than the layer";
-  EXPECT_EQ(dials(10, 5000, 5000, Walk::kPool).ef_l0, 1000u);
+  EXPECT_EQ(dials(50, 8, 20, WalkKind::kPool).ef_l0, 50u);
+  EXPECT_EQ(dials(50, 8, 60, WalkKind::kPool).ef_l0, 60u);
+  EXPECT_EQ(dials(50, 8, 2, WalkKind::kBeams).ef_l0, 2u) << "a beam of its own each: their results together hold k";
+  EXPECT_EQ(dials(50, 8, 0, WalkKind::kPool).ef_l1, 50u) << "answers from L1";
+  EXPECT_EQ(dials(50, 8, 0, WalkKind::kPool).ef_l0, 0u);
+  EXPECT_EQ(dials(100, 8, 0, WalkKind::kBeams).ef_l0, 0u);
+  EXPECT_EQ(dials(101, 8, 0, WalkKind::kBeams).ef_l0, 101u) << "more than L1 has: L0 is searched after all";
+  EXPECT_EQ(dials(10, 5000, 5000, WalkKind::kPool).ef_l1, 100u) << "no wider than the layer";
+  EXPECT_EQ(dials(10, 5000, 5000, WalkKind::kPool).ef_l0, 1000u);
 }
 
 TEST(SearchOptions, ReachEndsAWalkWhereNothingElseIsSaid) {
@@ -87,9 +88,9 @@ TEST(SearchOptions, ReachEndsAWalkWhereNothingElseIsSaid) {
   EXPECT_GT(reach({}, kByHub), 1);
   EXPECT_GT(reach({.k = 1}, kByHub), reach({.k = 10}, kByHub));
   EXPECT_GT(reach({.k = 10}, kByHub), reach({.k = 100}, kByHub));
-  EXPECT_GT(reach({.walk = Walk::kGated}, kByHub), 1);
-  EXPECT_EQ(reach({.walk = Walk::kGated}, disk), 0) << "cells have `stop`";
-  EXPECT_EQ(reach({.walk = Walk::kBeams}, kByHub), 0);
+  EXPECT_GT(reach({.walk = WalkKind::kGated}, kByHub), 1);
+  EXPECT_EQ(reach({.walk = WalkKind::kGated}, disk), 0) << "cells have `stop`";
+  EXPECT_EQ(reach({.walk = WalkKind::kBeams}, kByHub), 0);
   EXPECT_EQ(reach({.ef_l0 = 64}, kByHub), 0) << "a width that is given is the effort";
   EXPECT_EQ(reach({.ef_l0 = 64, .reach = 1.5f}, kByHub), 1.5f);
   EXPECT_EQ(reach({.reach = 0}, kByHub), 0);
@@ -109,13 +110,13 @@ TEST(SearchOptions, LimitsAreInclusive) {
 }
 
 TEST(SearchOptions, NothingIsDroppedSilently) {
-  EXPECT_THAT(Error({.walk = Walk::kBeams, .reach = 2}), HasSubstr("reach: the walk beams has no such dial, only pool and gated"));
-  EXPECT_THAT(Error({.walk = Walk::kPool, .cells = 5}), HasSubstr("cells: the walk pool has no such dial, only gated"));
+  EXPECT_THAT(Error({.walk = WalkKind::kBeams, .reach = 2}), HasSubstr("reach: the walk beams has no such dial, only pool and gated"));
+  EXPECT_THAT(Error({.walk = WalkKind::kPool, .cells = 5}), HasSubstr("cells: the walk pool has no such dial, only gated"));
   EXPECT_THAT(Error({.cells = 5}), HasSubstr("only gated: name a walk"));
-  EXPECT_THAT(Error({.walk = Walk::kPool, .query_threads = 2}), HasSubstr("query_threads: the walk pool has no such dial, only beams"));
+  EXPECT_THAT(Error({.walk = WalkKind::kPool, .query_threads = 2}), HasSubstr("query_threads: the walk pool has no such dial, only beams"));
   EXPECT_THAT(Error({.width = 9}), HasSubstr("width: expected 1 to 8 for the pool walk, found 9"));
-  EXPECT_EQ(Error({.walk = Walk::kPool, .cells = 0, .query_threads = 1}), "") << "what it does anyhow";
-  EXPECT_EQ(Error({.walk = Walk::kBeams, .width = 1, .reach = 0}), "");
+  EXPECT_EQ(Error({.walk = WalkKind::kPool, .cells = 0, .query_threads = 1}), "") << "what it does anyhow";
+  EXPECT_EQ(Error({.walk = WalkKind::kBeams, .width = 1, .reach = 0}), "");
 }
 
 TEST(SearchOptions, ATargetStandsForAllDialsButThoseThatMayStandBesideIt) {
@@ -139,11 +140,11 @@ TEST(SearchOptions, WhatTheIndexCannotDoIsAPrecondition) {
   by_link.has_sketches = true;
   unhelped.has_helpers = false;
   const auto code = [](const SearchOptions& options, const SearchContext& context) { return options.Resolve(context).status().code(); };
-  EXPECT_EQ(code({.walk = Walk::kGated}, plain), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.walk = Walk::kGated}, by_link), absl::StatusCode::kOk);
-  EXPECT_EQ(code({.walk = Walk::kGated, .cells = 1}, by_link), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.walk = Walk::kGated, .stop = 1}, by_link), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.ef_l0 = 0, .walk = Walk::kGated}, by_link), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.walk = WalkKind::kGated}, plain), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.walk = WalkKind::kGated}, by_link), absl::StatusCode::kOk);
+  EXPECT_EQ(code({.walk = WalkKind::kGated, .cells = 1}, by_link), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.walk = WalkKind::kGated, .stop = 1}, by_link), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.ef_l0 = 0, .walk = WalkKind::kGated}, by_link), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, plain), absl::StatusCode::kOk);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kFailedPrecondition);
   unhelped.block_tier = true;

@@ -15,21 +15,21 @@ namespace {
 /// Width in L0 of a walk that `reach` ends: what the hardest queries may take.
 constexpr std::uint32_t kMostOfReach = 200;
 
-absl::Status CheckTaken(const SearchOptions& options, Walk walk) {
+absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
   for (const Dial& dial : DialTable()) {
     const std::optional<double> asked = dial.asked(options);
     if (!asked.has_value() || dial.walks.Contains(walk)) continue;
     // What a walk does anyhow may be said.
     if (asked == dial.running(Dials()) || (dial.zero_is_off && *asked == 0)) continue;
     std::vector<std::string> takers;
-    for (const Walk other : {Walk::kBeams, Walk::kPool, Walk::kGated}) {
+    for (const WalkKind other : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
       if (dial.walks.Contains(other)) takers.emplace_back(Name(other));
     }
     return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": the walk ", std::string(Name(walk)),
                                                    " has no such dial, only ", absl::StrJoin(takers, " and "),
                                                    options.walk.has_value() ? "" : ": name a walk"));
   }
-  if (walk == Walk::kPool && options.width.value_or(1) > kMaxPoolWidth) {
+  if (walk == WalkKind::kPool && options.width.value_or(1) > kMaxPoolWidth) {
     return absl::InvalidArgumentError(absl::StrCat("width: expected 1 to ", kMaxPoolWidth, " for the pool walk, found ", *options.width));
   }
   return absl::OkStatus();
@@ -62,19 +62,19 @@ class Resolution {
   }
 
   Dials Run() {
-    dials_.walk == Walk::kGated ? ResolveGated() : ResolveUngated();
+    dials_.walk == WalkKind::kGated ? ResolveGated() : ResolveUngated();
     dials_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l0, context_.n));
     if (context_.n1 > 0) dials_.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l1, context_.n1));
     return dials_;
   }
 
-  Walk walk() const { return dials_.walk; }
+  WalkKind walk() const { return dials_.walk; }
 
  private:
   /// Sketches of the nodes pay where a record is far; those of the links everywhere: a third more QPS than the pool on 96-d f32 in DRAM.
-  Walk DefaultWalk() const {
+  WalkKind DefaultWalk() const {
     const bool gates_pay = context_.block_tier || context_.far || !context_.has_cells;
-    return context_.has_sketches && gates_pay && options_.ef_l0 != 0u ? Walk::kGated : Walk::kPool;
+    return context_.has_sketches && gates_pay && options_.ef_l0 != 0u ? WalkKind::kGated : WalkKind::kPool;
   }
 
   /// Where the user leaves open how long a walk goes on, and nothing else ends it. The more neighbours are asked for, the less far beyond
@@ -105,7 +105,7 @@ class Resolution {
 
   void ResolveUngated() {
     const std::uint32_t k = dials_.k;
-    if (dials_.walk == Walk::kPool) {
+    if (dials_.walk == WalkKind::kPool) {
       ResolveEnd(false, std::max(64u, 2 * k));
       // Ended by `reach`, a pool is searched for speed; by its width alone, as Algorithm 3 says. One candidate of a beam leads to the next.
       dials_.width = options_.width.value_or(dials_.reach.has_value() ? 2 : 1);
@@ -118,7 +118,7 @@ class Resolution {
     if (dials_.ef_l0 > 0) return;
     dials_.ef_l1 = std::max(dials_.ef_l1, static_cast<std::uint32_t>(std::min<std::uint64_t>(k, context_.n1)));
     if (k <= context_.n1) return;
-    dials_.walk = Walk::kPool;
+    dials_.walk = WalkKind::kPool;
     dials_.ef_l0 = k;
   }
 
@@ -134,7 +134,7 @@ absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
   if (dials.prefetch == Prefetch::kHelper && !context.has_helpers && !context.block_tier) {
     return absl::FailedPreconditionError("prefetch: helper needs helper threads, and the index was opened without: give it --helpers 1");
   }
-  if (dials.walk != Walk::kGated) return absl::OkStatus();
+  if (dials.walk != WalkKind::kGated) return absl::OkStatus();
   if (!context.has_sketches) {
     return absl::FailedPreconditionError(
         "walk: gated needs an index with sketches, and this one has none: build it with --codes hub or --codes edge");

@@ -26,7 +26,7 @@ struct SearchContext {
 struct SearchOptions {
   std::uint32_t k = 10;
   std::optional<std::uint32_t> ef_l1 = {}, ef_l0 = {};
-  std::optional<Walk> walk = {};
+  std::optional<WalkKind> walk = {};
   std::optional<std::uint32_t> cells = {}, width = {};
   std::optional<float> stop = {}, reach = {};
   std::optional<Prefetch> prefetch = {};

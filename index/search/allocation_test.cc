@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "index/search/query_runner.h"
 #include "index/search/random_index.h"
 
 namespace {
@@ -34,14 +33,14 @@ namespace {
 constexpr std::uint64_t kQueries = 40;
 
 /// Allocations of one pass over the queries, walks and thread counts taking turns.
-std::uint64_t OnePass(AskedRunner& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
+std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
   const std::uint64_t before = allocations.load();
   for (const std::vector<std::byte>& query : queries) {
     for (const SearchOptions& options :
-         {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = Walk::kPool},
-          SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = Walk::kPool}, SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = Walk::kBeams},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = Walk::kBeams, .query_threads = 3}}) {
+         {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = WalkKind::kPool},
+          SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = WalkKind::kPool}, SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0},
+          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kBeams},
+          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kBeams, .query_threads = 3}}) {
       Counters counters;
       const bool counted = runner.Search(query.data(), options, &nearest, &counters, {}).ok();
       const bool plain =
@@ -53,9 +52,9 @@ std::uint64_t OnePass(AskedRunner& runner, const std::vector<std::vector<std::by
   return allocations.load() - before;
 }
 
-TEST(QueryRunner, TheSteadyStateAllocatesNothing) {
+TEST(MemoryDriver, TheSteadyStateAllocatesNothing) {
   const RandomIndex index({.n = 3000, .n1 = 400, .m = 6, .dim = 8});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < kQueries; ++i) queries.push_back(index.Query(i));
   std::vector<Neighbour> nearest;
@@ -64,13 +63,13 @@ TEST(QueryRunner, TheSteadyStateAllocatesNothing) {
   EXPECT_EQ(OnePass(runner, queries, nearest), 0u);
 }
 
-TEST(QueryRunner, BeamsTakeNoMemoryForEachCandidate) {
+TEST(MemoryDriver, BeamsTakeNoMemoryForEachCandidate) {
   const RandomIndex index({.n = 20000, .n1 = 10000, .m = 4, .dim = 4});
-  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = Walk::kBeams},
-      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = Walk::kBeams};
+  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = WalkKind::kBeams},
+      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = WalkKind::kBeams};
   std::uint64_t made[2];
   for (int i = 0; i < 2; ++i) {
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     std::vector<Neighbour> nearest;
     const std::uint64_t before = allocations.load();
     ASSERT_TRUE(runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());

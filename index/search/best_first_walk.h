@@ -6,57 +6,32 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
-#include "index/dials/counters.h"
-#include "index/graph/layer_search.h"
-#include "index/graph/types.h"
-#include "index/search/placed_index.h"
 #include "index/search/reach.h"
+#include "index/search/walk_start.h"
 
 namespace hmann {
 
-/// Work counters of a walk that counts.
-struct WalkCounters {
-  static constexpr bool kCounts = true;
-  Counters total;
-  std::vector<NodeId> read;  ///< records that were read, with repeats where several walks count here
-};
-
-/// Of a walk that does not.
-struct NullWalkCounters {
-  static constexpr bool kCounts = false;
-};
-
-/// Best-first search of L0 as a pure state machine: it names the records it needs, is handed them, and knows nothing of where they come
-/// from. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the vectors of those of
-/// their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when every candidate of
-/// its beam is expanded, or the nearest that is not is out of reach of the kth.
+/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the
+/// vectors of those of their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when
+/// every candidate of its beam is expanded, or the nearest that is not is out of reach of the kth.
 ///
-/// `--walk pool` is one such walk opened with everything that L1 found; `--walk beams` is one of width efSearchL0 per L1 candidate
-/// (Algorithm 3 in the reading of section 11.d), and a result list of its own receives all that the beams score: they crowd around the
-/// same few nearest nodes, so that the union of their efSearchL0 best would be far fewer than k. Every driver knows the same face:
-///
-///   while (!walk.Done()) { ids = walk.Wanted(); ...; walk.Absorb(records); }
-///
-/// Absorb(records): records[i] is the record of Wanted()[i], valid during the call. A record may be asked for again later (links after
-/// vector): a driver of a block tier keeps what it has read until the walk is done.
-template <typename WalkCounterType>
+/// `--walk pool` is one such walk, `--walk beams` many of them (multi_start_walk.h).
 class BestFirstWalk {
  public:
-  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width.
-  /// `results`, when given, is offered every node that the walk scores; it may be shared with other walks of the same thread.
-  void Open(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, Beam* results = nullptr,
-            Reach reach = {}, std::uint32_t width = 1) {
-    Bind(index, query, scratch, counters, width);
+  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width. `results`, when given, is
+  /// offered every node that the walk scores; it may be shared with other walks of the same thread. `width`: candidates of a step.
+  void OpenFound(const WalkStart& start, Beam* results, Reach reach, std::uint32_t width) {
+    Bind(start, width);
     results_ = results;
     reach_ = reach;
     NextCandidates();
   }
 
   /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
-  void OpenAt(const PlacedIndex& index, const std::byte* query, NodeId node, LayerScratch& scratch, WalkCounterType& counters) {
-    Bind(index, query, scratch, counters, 1);
-    scratch.batch.ids[0] = node;
-    Meet(scratch.visited.Insert(node) ? 1 : 0);
+  void OpenAt(const WalkStart& start, NodeId node) {
+    Bind(start, 1);
+    scratch_->batch.ids[0] = node;
+    Meet(scratch_->visited.Insert(node) ? 1 : 0);
   }
 
   bool Done() const { return step_ == Step::kDone; }
@@ -64,25 +39,12 @@ class BestFirstWalk {
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
   /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
   RecordPart Part() const { return step_ == Step::kLinks ? RecordPart::kLinks : RecordPart::kRow; }
-  /// Calls hint(id) for the candidates that will probably be expanded next: their links are worth fetching ahead.
+  /// The unexpanded candidates, nearest first.
   template <typename Hint>
-  void ForUpcoming(const Hint& hint) const {
-    const Beam& beam = scratch_->beam;
-    std::uint32_t most = width_;
-    for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
-      if (beam.expanded(i)) continue;
-      hint(beam.id(i));
-      --most;
-    }
-  }
-  /// Calls hint(id) for the nearest `most` unexpanded candidates whose links are not with their vector: the promoted ones.
-  template <typename Hint>
-  void ForUpcomingLinks(std::uint32_t most, const Hint& hint) const {
+  void ForUpcoming(std::uint32_t most, const Hint& hint) const {
     const Beam& beam = scratch_->beam;
     for (std::uint32_t i = beam.next(); i < beam.size() && most > 0; ++i) {
-      if (beam.expanded(i) || beam.id(i) >= index_->n1()) continue;
-      hint(beam.id(i));
-      --most;
+      if (!beam.expanded(i) && hint(beam.id(i))) --most;
     }
   }
 
@@ -97,16 +59,16 @@ class BestFirstWalk {
  private:
   enum class Step { kLinks, kVectors, kDone };
 
-  void Bind(const PlacedIndex& index, const std::byte* query, LayerScratch& scratch, WalkCounterType& counters, std::uint32_t width) {
-    index_ = &index;
-    query_ = query;
-    scratch_ = &scratch;
-    counters_ = &counters;
+  void Bind(const WalkStart& start, std::uint32_t width) {
+    index_ = &start.index;
+    query_ = start.query;
+    scratch_ = &start.scratch;
+    counters_ = &start.counters;
     results_ = nullptr;
     reach_ = {};
     width_ = width;
-    const std::size_t most = std::size_t{width} * index.records.max_links;
-    scratch.batch.Reserve(most);
+    const std::size_t most = std::size_t{width} * index_->records.max_links;
+    scratch_->batch.Reserve(most);
     if (wanted_.size() < most) wanted_.resize(most);
   }
 
@@ -116,16 +78,17 @@ class BestFirstWalk {
     wanted_size_ = 0;
     while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit) wanted_[wanted_size_++] = beam.PopNext();
     step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.expanded_l0 += wanted_size_;
-      counters_->total.slow_touches += wanted_size_;
-      bool waits = true;
-      for (std::uint32_t i = 0; i < wanted_size_; ++i) {
-        if (wanted_[i] >= index_->n1()) continue;  // an unpromoted node's record came with its vector
-        CountRead(wanted_[i], waits);
-        waits = false;
-      }
+    Counters& total = counters_->total;
+    total.expanded_l0 += wanted_size_;
+    total.slow_touches += wanted_size_;
+    // An unpromoted node's record came with its vector.
+    std::uint32_t promoted = 0;
+    for (std::uint32_t i = 0; i < wanted_size_; ++i) {
+      if (wanted_[i] >= index_->n1()) continue;
+      ++promoted;
+      counters_->Read({&wanted_[i], 1});
     }
+    total.rounds += promoted > 0 ? 1 : 0;
   }
 
   /// The first `fresh` of the batch's ids are met for the first time: the promoted ones stay in it, to be scored from fast memory; the
@@ -163,13 +126,12 @@ class BestFirstWalk {
 
   void AbsorbVectors(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->total.distances_fast += batch.size;
-      counters_->total.distances_slow += wanted_size_;
-      counters_->total.slow_touches += wanted_size_;
-      counters_->total.rounds += wanted_size_ > 0 ? 1 : 0;
-      for (std::uint32_t i = 0; i < wanted_size_; ++i) CountRead(wanted_[i], false);
-    }
+    Counters& total = counters_->total;
+    total.distances_fast += batch.size;
+    total.distances_slow += wanted_size_;
+    total.slow_touches += wanted_size_;
+    total.rounds += wanted_size_ > 0 ? 1 : 0;
+    counters_->Read(Wanted());
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) {
@@ -182,22 +144,28 @@ class BestFirstWalk {
     NextCandidates();
   }
 
-  void CountRead(NodeId node, bool waits = true) {
-    if constexpr (WalkCounterType::kCounts) {
-      counters_->read.push_back(node);
-      counters_->total.rounds += waits ? 1 : 0;
-    }
-  }
-
   const PlacedIndex* index_ = nullptr;
   const std::byte* query_ = nullptr;
   LayerScratch* scratch_ = nullptr;
-  WalkCounterType* counters_ = nullptr;
+  WalkCounters* counters_ = nullptr;
   Beam* results_ = nullptr;
   Reach reach_;
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0, width_ = 1;
   Step step_ = Step::kDone;
+};
+
+/// `--walk pool`: one best-first search with everything that L1 has found.
+class PoolWalk : public BestFirstWalk {
+ public:
+  static constexpr bool kLeavesBeam = true;
+  void Open(const WalkStart& start) {
+    start.scratch.beam.Reopen(start.dials.ef_l0);
+    OpenFound(start, nullptr, {start.dials.reach, start.dials.k}, start.dials.width);
+  }
+  template <typename Add>
+  void ForResults(const Add&) const {}
+  void Finish(WalkCounters&) const {}
 };
 
 }  // namespace hmann

@@ -8,29 +8,30 @@
 
 #include "index/base/cpu.h"
 #include "index/search/migration_helpers.h"
-#include "index/search/query_runner.h"
+#include "index/search/memory_driver.h"
 
 namespace hmann {
 namespace {
 
-constexpr NodeId kQueries = 32;
+constexpr std::size_t kQueries = 32;
 constexpr int kRounds = 5;
 /// What a thread must save to be worth its core.
 constexpr double kGain = 0.03;
 
 /// Nanoseconds of one pass over the queries: promoted vectors, evenly spread.
-double OnePass(const PlacedIndex& index, QueryRunner& runner, Prefetch prefetch) {
-  Answer answer;
+double OnePass(const PlacedIndex& index, MemoryDriver& driver, Prefetch prefetch) {
   SearchOptions options{.prefetch = prefetch};
   options.k = std::min(options.k, index.layers.n());
   const absl::StatusOr<Dials> dials = options.Resolve(index.Context());
   if (!dials.ok()) return std::numeric_limits<double>::infinity();
   const auto start = std::chrono::steady_clock::now();
-  for (NodeId i = 0; i < kQueries; ++i) {
-    const auto id = static_cast<NodeId>(std::uint64_t{i} * index.n1() / kQueries);
-    // A stored row begins with the components as they were given (or normalised), so that it is a query as well.
-    if (!runner.Search(index.FastRow(id), *dials, &answer, nullptr, {}).ok()) return std::numeric_limits<double>::infinity();
-  }
+  // A stored row begins with the components as they were given (or normalised), so that it is a query as well.
+  const auto query = [&](std::size_t i) -> const void* { return index.FastRow(static_cast<NodeId>(i * index.n1() / kQueries)); };
+  bool failed = false;
+  const auto done = [&failed](std::size_t, const absl::Status& status, Answer&) { failed = failed || !status.ok(); };
+  const SearchLimits limits;
+  failed = !driver.Run({kQueries, 1, query, *dials, done, nullptr, limits}).ok() || failed;
+  if (failed) return std::numeric_limits<double>::infinity();
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -41,9 +42,9 @@ double PassWith(const PlacedIndex& index, int threads) {
   PlacedIndex with = index;
   with.helpers = helpers.get();
   for (LayerView& layer : with.upper) layer.kernels = &with.kernels;
-  QueryRunner runner(with);
-  OnePass(with, runner, Prefetch::kAhead);
-  return OnePass(with, runner, threads > 0 ? Prefetch::kHelper : Prefetch::kAhead);
+  MemoryDriver driver(with);
+  OnePass(with, driver, Prefetch::kAhead);
+  return OnePass(with, driver, threads > 0 ? Prefetch::kHelper : Prefetch::kAhead);
 }
 
 }  // namespace

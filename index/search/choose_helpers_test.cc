@@ -13,7 +13,7 @@
 namespace hmann {
 namespace {
 
-SearchOptions DialsWith(Prefetch prefetch) { return {.k = 10, .ef_l1 = 20, .ef_l0 = 40, .walk = Walk::kPool, .prefetch = prefetch}; }
+SearchOptions DialsWith(Prefetch prefetch) { return {.k = 10, .ef_l1 = 20, .ef_l0 = 40, .walk = WalkKind::kPool, .prefetch = prefetch}; }
 
 /// True times of 0, 1, ... helpers, and passes that measure them on a busy machine: up to kJitter too much always, and up to eleven times
 /// as much now and then, but never in each of the five rounds.
@@ -94,14 +94,14 @@ TEST_F(OnEmulatedTier, LeavesACoreToTheSearchAndChangesNoAnswer) {
   const int chosen = ChooseHelpers(placed_);
   EXPECT_GE(chosen, 0);
   EXPECT_LE(chosen, std::min(2, UsableCores() - 1));
-  AskedRunner plain(index_.placed());
+  AskedDriver plain(index_.placed());
   for (const int threads : {chosen, 1, 2}) {
     std::unique_ptr<MigrationHelpers> helpers;
     if (threads > 0) helpers = std::make_unique<MigrationHelpers>(threads, bus_.get());
     PlacedIndex with = placed_;
     with.helpers = helpers.get();
     with.helpers_asked = true;
-    AskedRunner runner(with);
+    AskedDriver runner(with);
     Counters counters;
     for (std::uint64_t query = 0; query < 50; ++query) {
       std::vector<Neighbour> found, expected;

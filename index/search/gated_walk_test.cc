@@ -8,7 +8,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "index/search/query_runner.h"
 #include "index/search/random_index.h"
 
 namespace hmann {
@@ -19,7 +18,8 @@ using ::testing::HasSubstr;
 /// (key, id) of a candidate.
 using Entry = std::pair<DistanceKey, NodeId>;
 
-/// The gated walk in ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`: all that L1 has scored.
+/// The gated walk and its scorers (gated_pool.h, cell_scorer.h, link_scorer.h) in ordered sets, one estimate at a time: slow and obvious.
+/// `w`: what L1 has found; `met`: all that L1 has scored.
 class ReferenceGated {
  public:
   ReferenceGated(const RandomIndex& index, const std::byte* query, const Dials& options)
@@ -31,6 +31,7 @@ class ReferenceGated {
     window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0) : std::max(256u, 4 * options_.k);
     for (const Entry& entry : w) {
       results_.insert(entry);
+      hubs_.insert(entry.second);
       if (options_.ef_l0 > 0) Keep(entry);
     }
     limit_ = Limit();
@@ -55,7 +56,7 @@ class ReferenceGated {
   }
 
   std::set<NodeId> read;
-  int rounds = 0;
+  std::uint64_t rounds = 0, sketches = 0, distances_fast = 0, distances_slow = 0;
 
  private:
   DistanceKey Exact(NodeId id) const { return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim); }
@@ -76,11 +77,17 @@ class ReferenceGated {
     pool_.insert(entry);
     if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
   }
+  void CountSketch(NodeId id) {
+    ++sketches;
+    if (hubs_.insert(placed_.cells->HubOf(id)).second) ++distances_fast;
+  }
   void Offer(NodeId id) {
+    CountSketch(id);
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
     if (entry.first <= limit_) Keep(entry);
   }
   void OfferOfCell(NodeId id) {
+    CountSketch(id);
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
     if (entry.first > limit_ || pool_.count(entry) > 0) return;
     Keep(entry);
@@ -105,6 +112,7 @@ class ReferenceGated {
     for (const Entry& entry : wanted) {
       read.insert(entry.second);
       if (entry.second < placed_.n1()) continue;
+      ++distances_slow;
       pool_.erase(entry);
       const Entry exact(Exact(entry.second), entry.second);
       pool_.insert(exact);
@@ -121,12 +129,17 @@ class ReferenceGated {
         if (met_.insert(link).second) (link < placed_.n1() ? promoted : others).push_back(link);
       }
     }
+    EnterExactly(promoted);
+    for (const NodeId id : others) Offer(id);
+    return true;
+  }
+
+  void EnterExactly(const std::vector<NodeId>& promoted) {
+    distances_fast += promoted.size();
     for (const NodeId id : promoted) {
       results_.insert({Exact(id), id});
       Keep({Exact(id), id});
     }
-    for (const NodeId id : others) Offer(id);
-    return true;
   }
 
   /// What cannot enter the pool any more, with what an integer key may round off.
@@ -141,6 +154,7 @@ class ReferenceGated {
     for (const Entry& entry : wanted) {
       const float bound = BoundDistance();
       for (const NodeId link : reference_.links(0, entry.second)) {
+        ++sketches;
         if (met_.count(link) > 0) continue;
         const std::vector<std::byte> code = index_.EdgeSketch(entry.second, link);
         const std::byte* sketch = code.data();
@@ -159,10 +173,7 @@ class ReferenceGated {
         if (pool_.count(offered) > 0) met_.insert(link);
       }
     }
-    for (const NodeId id : promoted) {
-      results_.insert({Exact(id), id});
-      Keep({Exact(id), id});
-    }
+    EnterExactly(promoted);
   }
 
   const RandomIndex& index_;
@@ -175,7 +186,7 @@ class ReferenceGated {
   DistanceKey limit_ = 0;
   bool by_edge_ = false;
   std::set<Entry> pool_, results_;
-  std::set<NodeId> met_, done_;
+  std::set<NodeId> met_, done_, hubs_;
 };
 
 /// Fast walk and reference from the same L1.
@@ -200,19 +211,24 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   const std::vector<Entry> expected = reference.Run(w, met);
 
   WalkCounters counters;
-  GatedWalk<WalkCounters> walk;
-  PlainAccess access(placed);
-  RecordPointers records;
-  const SearchLimits limits;
-  StopCheck stop(limits);
-  walk.Open(placed, query.data(), options, scratch, counters);
-  ASSERT_TRUE(DriveDirect(walk, placed, access, records, stop).ok());
+  counters.Clear(true);
+  GatedWalk walk;
+  std::vector<const std::byte*> records;
+  walk.Open({placed, query.data(), options, scratch, counters});
+  while (!walk.Done()) {
+    records.clear();
+    for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
+    walk.Absorb(records);
+  }
   std::vector<Entry> found;
   for (std::uint32_t i = 0; i < walk.results().size(); ++i) found.emplace_back(walk.results().key(i), walk.results().id(i));
   EXPECT_EQ(found, expected);
   EXPECT_EQ(std::set<NodeId>(counters.read.begin(), counters.read.end()), reference.read);
   EXPECT_EQ(counters.read.size(), reference.read.size()) << "no record twice";
-  EXPECT_EQ(counters.total.rounds, static_cast<std::uint64_t>(reference.rounds));
+  EXPECT_EQ(counters.total.rounds, reference.rounds);
+  EXPECT_EQ(counters.total.sketches, reference.sketches);
+  EXPECT_EQ(counters.total.distances_fast, reference.distances_fast);
+  EXPECT_EQ(counters.total.distances_slow, reference.distances_slow);
 }
 
 TEST(GatedWalk, IsTheReferenceAtManyDials) {
@@ -235,7 +251,7 @@ TEST(GatedWalk, IsTheReferenceAtManyDials) {
                               {.k = 10,
                                .ef_l1 = 12,
                                .ef_l0 = ef_l0,
-                               .walk = Walk::kGated,
+                               .walk = WalkKind::kGated,
                                .cells = cells,
                                .width = 1 + static_cast<std::uint32_t>(query % 9),
                                .stop = stop,
@@ -270,7 +286,8 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
                                       ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
             for (const float reach : {0.0f, 1.3f}) {
               if (reach > 0 && metric == Metric::kInnerProduct) continue;
-              ExpectReference(index, query++, {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = Walk::kGated, .width = width, .reach = reach});
+              ExpectReference(index, query++,
+                              {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .width = width, .reach = reach});
             }
             if (testing::Test::HasFailure()) return;
           }
@@ -282,15 +299,16 @@ TEST(GatedWalk, IsTheReferenceWithSketchesOfLinks) {
 
 TEST(GatedWalk, SketchesOfLinksHaveNoCells) {
   const RandomIndex index({.bits = 2, .place = CodePlace::kEdge});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
-  for (const SearchOptions& options : {SearchOptions{.walk = Walk::kGated, .cells = 1}, SearchOptions{.walk = Walk::kGated, .stop = 1},
-                                       SearchOptions{.ef_l0 = 0, .walk = Walk::kGated}}) {
+  for (const SearchOptions& options :
+       {SearchOptions{.walk = WalkKind::kGated, .cells = 1}, SearchOptions{.walk = WalkKind::kGated, .stop = 1},
+        SearchOptions{.ef_l0 = 0, .walk = WalkKind::kGated}}) {
     const absl::Status status = runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr("sketches by hub"));
   }
-  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {}).ok());
+  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = WalkKind::kGated}, &nearest, nullptr, {}).ok());
 }
 
 TEST(GatedWalk, WithEveryDialOpenItIsExact) {
@@ -298,7 +316,7 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
     const std::uint32_t bits = shape % 4 + 1;
     const RandomIndex index(
         {.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits, .place = shape < 4 ? CodePlace::kHub : CodePlace::kEdge});
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
       std::set<float> all;
@@ -306,10 +324,11 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
         all.insert(index.placed().kernels.ToDistance(index.placed().kernels.one(query.data(), index.Row(id), 12)));
       std::vector<Neighbour> nearest;
       Counters counters;
-      ASSERT_TRUE(runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kGated}, &nearest, &counters, {}).ok());
       EXPECT_EQ(nearest[0].distance, *all.begin());
       EXPECT_GT(counters.sketches, 0u);
-      ASSERT_TRUE(runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = Walk::kGated}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(
+          runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kGated}, &nearest, &counters, {}).ok());
       EXPECT_EQ(nearest.size(), 500u) << "k is always filled";
     }
   }
@@ -317,9 +336,9 @@ TEST(GatedWalk, WithEveryDialOpenItIsExact) {
 
 TEST(GatedWalk, AnIndexWithoutSketchesSaysSo) {
   const RandomIndex index({});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
-  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = Walk::kGated}, &nearest, nullptr, {});
+  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = WalkKind::kGated}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --codes hub"));
 }
@@ -333,11 +352,11 @@ TEST(GatedWalk, DamagedRecordsNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    AskedRunner runner(index.placed());
+    AskedDriver runner(index.placed());
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
       if (place == CodePlace::kEdge && ef_l0 == 0) continue;
-      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = place == CodePlace::kEdge ? 0 : 5};
+      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = place == CodePlace::kEdge ? 0 : 5};
       ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
       EXPECT_LE(nearest.size(), 20u);
     }

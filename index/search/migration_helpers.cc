@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "index/search/placed_index.h"
 
@@ -38,14 +37,14 @@ const std::byte* MigrationSpace::Find(NodeId id) const {
   return bytes_.data() + post % kSlots * record_bytes_;
 }
 
-bool MigrationSpace::CopyOne(EmulatedLines* lines) {
+bool MigrationSpace::CopyOne(SlowMemory& memory) {
   const std::uint64_t post = copied_.load(std::memory_order_relaxed);
   if (post == posted_.load(std::memory_order_acquire)) return false;
   Slot& slot = slots_[post % kSlots];
   if (post >= first_.load(std::memory_order_acquire)) {
     const std::byte* record = index_.Record(slot.id);
     const std::size_t bytes = index_.records.RecordBytes(slot.id);
-    if (lines != nullptr) lines->Use(record, bytes);
+    memory.Use({record, bytes});
     std::memcpy(bytes_.data() + post % kSlots * record_bytes_, record, bytes);
     slot.done.store(post + 1, std::memory_order_release);
   }
@@ -58,11 +57,8 @@ MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated) : desks_(
 }
 
 MigrationHelpers::~MigrationHelpers() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
+  stop_ = true;
+  Call();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -95,35 +91,30 @@ std::size_t MigrationHelpers::spaces() {
   return sum;
 }
 
-void MigrationHelpers::WakeAll() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++calls_;
-  }
-  wake_.notify_all();
+void MigrationHelpers::Call() {
+  ++calls_;
+  calls_.notify_all();
 }
 
 void MigrationHelpers::Work(Desk& desk, EmulatedBus* emulated) {
   constexpr auto kSpin = std::chrono::microseconds(200);
-  std::optional<EmulatedLines> lines;
-  if (emulated != nullptr) lines.emplace(emulated);
-  std::uint64_t seen = 0;
+  SlowMemory memory(emulated);
+  std::uint32_t seen = 0;
   for (auto idle_since = std::chrono::steady_clock::now();;) {
     bool worked = false;
     {
       const std::lock_guard lock(desk.mutex);
-      for (MigrationSpace* space : desk.spaces) worked |= space->CopyOne(lines.has_value() ? &*lines : nullptr);
+      for (MigrationSpace* space : desk.spaces) worked |= space->CopyOne(memory);
     }
     const auto now = std::chrono::steady_clock::now();
     if (worked) idle_since = now;
     if (now - idle_since < kSpin) continue;
-    std::unique_lock lock(mutex_);
-    asleep_hint_.fetch_add(1);
-    wake_.wait(lock, [&] { return stop_ || calls_ != seen; });
-    asleep_hint_.fetch_sub(1);
-    if (stop_) return;
+    ++asleep_;
+    calls_.wait(seen);
+    --asleep_;
     seen = calls_;
-    if (lines.has_value()) lines->Clear();
+    if (stop_) return;  // after `seen`: the last call comes after it
+    memory.Begin();
     idle_since = std::chrono::steady_clock::now();
   }
 }

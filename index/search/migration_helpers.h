@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -10,7 +9,7 @@
 
 #include "index/graph/types.h"
 #include "index/search/id_map.h"
-#include "index/tiers/emulation.h"
+#include "index/search/slow_memory.h"
 
 namespace hmann {
 
@@ -19,7 +18,7 @@ struct PlacedIndex;
 /// The migration space of one searcher (section 6 of hm-ann.md): whole records of slow memory, copied ahead by a helper thread. The
 /// searcher posts ids, nearest first; a record is used once its copy is complete and otherwise read from slow memory: nobody waits.
 ///
-/// Thread safety: one searcher (Begin, Post, Find, IsPosted) and one helper (CopyOne).
+/// Thread safety: one searcher (Begin, Post, Find) and one helper (CopyOne).
 class MigrationSpace {
  public:
   /// Posts of a query that it takes at most.
@@ -37,7 +36,7 @@ class MigrationSpace {
   const std::byte* Find(NodeId id) const;
 
   /// Helper's side: makes the next copy that is still wanted; false when there is none.
-  bool CopyOne(EmulatedLines* lines);
+  bool CopyOne(SlowMemory& memory);
 
  private:
   /// One copy; `done` is the number of the post that it answers.
@@ -71,7 +70,7 @@ class MigrationHelpers {
   /// Those of the searchers that are here now.
   std::size_t spaces();
   /// A search begins: its helper should be awake.
-  void Wake() { asleep_hint_.load(std::memory_order_relaxed) ? WakeAll() : void(); }
+  void Wake() { asleep_.load(std::memory_order_relaxed) > 0 ? Call() : void(); }
 
  private:
   struct Desk {
@@ -79,14 +78,12 @@ class MigrationHelpers {
     std::vector<MigrationSpace*> spaces;  // guarded by mutex
   };
   void Work(Desk& desk, EmulatedBus* emulated);
-  void WakeAll();
+  void Call();
 
   std::vector<Desk> desks_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<int> asleep_hint_{0};
-  std::uint64_t calls_ = 0;  // guarded by mutex_
-  bool stop_ = false;        // guarded by mutex_
+  std::atomic<int> asleep_{0};           ///< threads
+  std::atomic<std::uint32_t> calls_{0};  ///< what those wait for who are asleep
+  std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };
 

@@ -89,6 +89,7 @@ void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Mo
 void CompareWithModel(const RandomIndex& index, std::uint64_t seed, Met& met) {
   const PlacedIndex& placed = index.placed();
   MigrationSpace space(placed);
+  SlowMemory memory(nullptr);
   Model model;
   const NodeId nodes = std::min<NodeId>(placed.layers.n(), 30u << (seed % 6));
   const std::uint64_t copies = std::array{5, 45, 60}[seed % 3], query = std::array{40, 700, 5000}[seed / 3 % 3];
@@ -103,7 +104,7 @@ void CompareWithModel(const RandomIndex& index, std::uint64_t seed, Met& met) {
       for (const NodeId id : before) ASSERT_EQ(space.Find(id), nullptr) << "of the query before";
       met.of_earlier_queries += static_cast<int>(before.size());
     } else if (RandomBelow(seed, 4 * step + 1, 100) < copies) {
-      ASSERT_EQ(space.CopyOne(nullptr), model.CopyOne());
+      ASSERT_EQ(space.CopyOne(memory), model.CopyOne());
     } else {
       const auto id = static_cast<NodeId>(RandomBelow(seed, 4 * step + 2, nodes));
       const Model::Answer expected = model.Post(id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "index/dials/options.h"
@@ -11,7 +12,7 @@
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
-#include "index/search/record_part.h"
+#include "index/search/walk.h"
 #include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"
@@ -75,6 +76,11 @@ struct PlacedIndex {
       default:
         return {records.label_offset, label_bytes};
     }
+  }
+
+  std::span<const std::byte> Bytes(NodeId id, RecordPart part) const {
+    const RecordExtent extent = Extent(id, part);
+    return {Record(id) + extent.offset, extent.bytes};
   }
 
   /// Label of a promoted node.

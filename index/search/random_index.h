@@ -1,4 +1,4 @@
-/// For tests: an index of random links and vectors, written and mapped, as QueryRunner and as the reference see it.
+/// For tests: an index of random links and vectors, written and mapped, as a driver and as the reference see it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 #include "index/format/writer.h"
 #include "index/graph/reference_search.h"
 #include "index/search/placed_index.h"
-#include "index/search/query_runner.h"
+#include "index/search/driver.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {
@@ -221,30 +221,33 @@ class RandomIndex {
   std::vector<Buffer> upper_links_;
 };
 
-/// A runner that takes what a user says, as Searcher does.
-class AskedRunner : public QueryRunner {
+/// The driver of an index, told what a user says, as Searcher is.
+class AskedDriver {
  public:
-  explicit AskedRunner(const PlacedIndex& index) : QueryRunner(index), index_(index) {}
+  explicit AskedDriver(const PlacedIndex& index) : index_(index), driver_(MakeDriver(index)) {}
 
   absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* nearest, Counters* counters,
                       const SearchLimits& limits) {
-    HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
-    Answer answer;
-    answer.nearest.swap(*nearest);
-    const absl::Status status = QueryRunner::Search(query, dials, &answer, counters, limits);
-    answer.nearest.swap(*nearest);
-    return status;
+    absl::Status outcome;
+    const auto done = [&](std::size_t, const absl::Status& status, Answer& answer) {
+      outcome = status;
+      if (status.ok()) answer.nearest.swap(*nearest);
+    };
+    HMANN_RETURN_IF_ERROR(SearchMany(
+        1, [query](std::size_t) { return query; }, options, 1, std::ref(done), counters, limits));
+    return outcome;
   }
 
   absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
                           std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                           Counters* counters, const SearchLimits& limits) {
     HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
-    return QueryRunner::SearchMany(n, query, dials, in_flight, done, counters, limits);
+    return driver_->Run({n, in_flight, query, dials, done, counters, limits});
   }
 
  private:
   const PlacedIndex& index_;
+  std::unique_ptr<Driver> driver_;
 };
 
 }  // namespace hmann

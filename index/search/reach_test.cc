@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "index/search/query_runner.h"
 #include "index/search/random_index.h"
 
 namespace hmann {
@@ -17,9 +16,9 @@ struct Answered {
   std::uint64_t expanded = 0;
 };
 
-Answered AnswerWith(float reach, Walk walk) {
+Answered AnswerWith(float reach, WalkKind walk) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8, .bits = 2});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   Answered answered;
   for (std::uint64_t query = 0; query < 20; ++query) {
     const SearchOptions options{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = walk, .cells = 0, .width = 2, .reach = reach};
@@ -34,7 +33,7 @@ Answered AnswerWith(float reach, Walk walk) {
 }
 
 TEST(Reach, TheNarrowerTheLessWork) {
-  for (const Walk walk : {Walk::kPool, Walk::kGated}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kGated}) {
     SCOPED_TRACE(static_cast<int>(walk));
     const Answered without = AnswerWith(0, walk), endless = AnswerWith(1e6, walk);
     EXPECT_EQ(endless.labels, without.labels);
@@ -50,7 +49,7 @@ TEST(Reach, TheNarrowerTheLessWork) {
 
 TEST(Reach, IsRefusedWhereDistancesHaveNoMultiples) {
   const RandomIndex index({.metric = Metric::kInnerProduct});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
   const absl::Status status = runner.Search(index.Query(1).data(), {.reach = 1.2f}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

@@ -8,9 +8,9 @@
 namespace hmann {
 namespace {
 
-constexpr std::array<Walk, kWalks> kEveryWalk = {Walk::kBeams, Walk::kPool, Walk::kGated};
+constexpr std::array<WalkKind, kWalks> kEveryWalk = {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated};
 
-std::size_t Number(Walk walk) { return static_cast<std::size_t>(walk); }
+std::size_t Number(WalkKind walk) { return static_cast<std::size_t>(walk); }
 
 double Mean(const Measurement& measured, std::uint64_t Counters::*value) {
   return static_cast<double>(measured.counters.*value) / static_cast<double>(std::max<std::uint64_t>(measured.counted, 1));
@@ -31,7 +31,7 @@ std::size_t PlaceOf(std::uint64_t Counters::*value) {
 
 /// What the busiest thread of a query has of the beams in L0.
 double BusiestShare(const Dials& dials) {
-  if (dials.walk != Walk::kBeams || dials.query_threads <= 1) return 1;
+  if (dials.walk != WalkKind::kBeams || dials.query_threads <= 1) return 1;
   const double beams = std::max(1.0, static_cast<double>(dials.ef_l1));
   return std::ceil(beams / dials.query_threads) / beams;
 }
@@ -53,13 +53,13 @@ double RecallLogit(double recall, double answers) {
 }
 
 double PaperModel::Beams(const Dials& dials) {
-  if (dials.walk != Walk::kBeams) return 1;
+  if (dials.walk != WalkKind::kBeams) return 1;
   return std::ceil(static_cast<double>(dials.ef_l1) / dials.query_threads);
 }
 
 PaperModel PaperModel::Fit(std::span<const Observation> observations, const CostPriors& priors) {
   PaperModel model;
-  for (const Walk walk : kEveryWalk) {
+  for (const WalkKind walk : kEveryWalk) {
     PerWalk& fitted = model.walks_[Number(walk)];
     std::vector<double> rows, ones;
     double c1 = 0, c0 = 0, n1 = 0, n0 = 0;
@@ -118,7 +118,7 @@ WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> co
   const double share = BusiestShare(dials);
   // An entry of a sorted beam moves half of the beam on average; a beam that is never full moves less.
   const double width =
-      dials.walk == Walk::kBeams ? static_cast<double>(dials.k) + dials.ef_l0 : static_cast<double>(std::max(dials.ef_l0, dials.k));
+      dials.walk == WalkKind::kBeams ? static_cast<double>(dials.k) + dials.ef_l0 : static_cast<double>(std::max(dials.ef_l0, dials.k));
   const double moves = (counts[kL1] * static_cast<double>(std::max(dials.ef_l1, dials.ef_l0)) + share * counts[kL0] * width) / 1000;
   return {1,
           counts[kFast],
@@ -147,7 +147,7 @@ double WorkModel::Price(const Dials& dials, std::span<const double> counts) cons
 
 double WorkModel::PriceUs(const Observation& observation) const { return Price(observation.dials, MeanCounts(observation.measured)); }
 
-void WorkModel::FitPrices(std::span<const Observation> observations, const CostPriors& priors, Walk walk) {
+void WorkModel::FitPrices(std::span<const Observation> observations, const CostPriors& priors, WalkKind walk) {
   std::vector<double> rows, ones;
   for (const Observation& observation : observations) {
     const Measurement& measured = observation.measured;
@@ -195,7 +195,7 @@ void WorkModel::FitFamily(std::span<const Observation> observations, std::size_t
 WorkModel WorkModel::Fit(std::span<const Observation> observations, const CostPriors& priors) {
   WorkModel model;
   model.bandwidth_gb_per_s_ = priors.bandwidth_gb_per_s.value_or(0);
-  for (const Walk walk : kEveryWalk) model.FitPrices(observations, priors, walk);
+  for (const WalkKind walk : kEveryWalk) model.FitPrices(observations, priors, walk);
   for (std::size_t family = 0; family < kDialFamilies; ++family) model.FitFamily(observations, family);
   return model;
 }

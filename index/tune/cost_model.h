@@ -78,7 +78,7 @@ class PaperModel {
     double fast_us = 0, slow_us = 0;  ///< one distance
   };
   static double Beams(const Dials& dials);
-  std::array<PerWalk, kWalks> walks_;  ///< by Walk
+  std::array<PerWalk, kWalks> walks_;  ///< by WalkKind
 };
 
 /// Recall and time of a setting, predicted.
@@ -106,7 +106,7 @@ class WorkModel {
   /// The kinds of work that are priced, and their prices.
   static constexpr std::size_t kKinds = 13;
   static const std::array<const char*, kKinds>& KindNames();
-  const std::array<double, kKinds>& PricesNs(Walk walk) const { return prices_[static_cast<std::size_t>(walk)]; }
+  const std::array<double, kKinds>& PricesNs(WalkKind walk) const { return prices_[static_cast<std::size_t>(walk)]; }
 
  private:
   using Work = std::array<double, kKinds>;
@@ -119,10 +119,10 @@ class WorkModel {
   static Work WorkOf(const Dials& dials, std::span<const double> counts);
   double Price(const Dials& dials, std::span<const double> counts) const;
   std::vector<double> CountsOf(const Dials& dials) const;
-  void FitPrices(std::span<const Observation> observations, const CostPriors& priors, Walk walk);
+  void FitPrices(std::span<const Observation> observations, const CostPriors& priors, WalkKind walk);
   void FitFamily(std::span<const Observation> observations, std::size_t family);
 
-  std::array<Work, kWalks> prices_{};  ///< ns, by Walk
+  std::array<Work, kWalks> prices_{};  ///< ns, by WalkKind
   double bandwidth_gb_per_s_ = 0;
   std::array<std::optional<Family>, kDialFamilies> families_;
 };

@@ -74,7 +74,7 @@ TEST(PaperModel, FindsItsOwnNumbers) {
   const auto make = [](std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t threads) {
     Observation one;
     one.dials.k = 10;
-    one.dials.walk = Walk::kBeams;
+    one.dials.walk = WalkKind::kBeams;
     one.dials.ef_l1 = ef_l1;
     one.dials.ef_l0 = ef_l0;
     one.dials.query_threads = threads;
@@ -129,7 +129,7 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   CostPriors priors;
   priors.slow_distance_ns = 25;  // distances and touches are as many: the sum alone is known
   priors.touch_ns = index.slow_touch_ns;
-  const auto prices = WorkModel::Fit(Observe(index, grid, 20), priors).PricesNs(Walk::kPool);
+  const auto prices = WorkModel::Fit(Observe(index, grid, 20), priors).PricesNs(WalkKind::kPool);
   EXPECT_NEAR(prices[2], 25, 5);
   EXPECT_NEAR(prices[6], index.slow_touch_ns, 12);
 }

@@ -29,7 +29,7 @@ class Grid {
 
   void Pool() {
     for (const std::uint32_t ef_l1 : {1u, 4u, 16u, 64u}) {
-      for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kPool});
+      for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kPool});
     }
   }
 
@@ -37,7 +37,7 @@ class Grid {
     for (const float reach : Reaches(kFineReach)) {
       for (const std::uint32_t width : {1u, 2u, 4u}) {
         for (const std::uint32_t ef_l1 : {1u, 8u}) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = Walk::kPool, .width = width, .reach = reach});
+          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = WalkKind::kPool, .width = width, .reach = reach});
         }
       }
     }
@@ -48,7 +48,7 @@ class Grid {
       for (const float reach : Reaches(step)) {
         for (const std::uint32_t width : {4u, 8u, 16u}) {
           for (const std::uint32_t ef_l1 : {2u, 16u}) {
-            Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = 0, .width = width, .reach = reach});
+            Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = 0, .width = width, .reach = reach});
           }
         }
       }
@@ -65,7 +65,7 @@ class Grid {
     for (const std::uint32_t ef_l1 : Geometric(8, 64 + 8 * Most() / 16, 1.5)) {
       for (const std::uint32_t ef_l0 : {1u, 2u, 4u}) {
         for (std::uint32_t threads = 1; threads <= options_.most_query_threads; threads *= 2) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kBeams, .query_threads = threads});
+          Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kBeams, .query_threads = threads});
         }
       }
     }
@@ -127,7 +127,7 @@ class Grid {
   }
 
   void AddGated(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells, std::uint32_t width, std::optional<float> stop) {
-    Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = Walk::kGated, .cells = cells, .width = width, .stop = stop});
+    Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = cells, .width = width, .stop = stop});
   }
 
   void Add(SearchOptions options) {
@@ -171,9 +171,9 @@ std::vector<Dials> DialGrid(const DialGridOptions& options) {
 
 std::size_t DialFamily(const Dials& dials) {
   switch (dials.walk) {
-    case Walk::kBeams:
+    case WalkKind::kBeams:
       return dials.query_threads > 1 ? kThreadedFamily : 1;
-    case Walk::kGated:
+    case WalkKind::kGated:
       if (dials.ef_l0 == 0) return 2;
       if (dials.reach.has_value()) return 8;
       if (dials.cells > 0) return 3;
@@ -188,7 +188,7 @@ Surface::Point DialPoint(const Dials& dials) {
   Surface::Point point = {log(1.0 + dials.ef_l1), log(1.0 + static_cast<double>(dials.ef_l0))};
   if (dials.reach.has_value()) point.push_back(log(static_cast<double>(*dials.reach) - 1));
   point.push_back(log(dials.width));
-  if (dials.walk != Walk::kGated) return point;
+  if (dials.walk != WalkKind::kGated) return point;
   point.push_back(log(1.0 + static_cast<double>(dials.cells)));
   point.push_back(2 * dials.stop.value_or(0));
   return point;

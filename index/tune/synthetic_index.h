@@ -28,8 +28,8 @@ struct SyntheticIndex {
   static double Logit(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
     double reach = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
-    if (dials.walk == Walk::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
-    if (dials.walk == Walk::kGated) {
+    if (dials.walk == WalkKind::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
+    if (dials.walk == WalkKind::kGated) {
       reach = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.cells)) + 0.1 * std::log(dials.ef_l1);
       if (dials.stop.has_value()) reach += 0.8 * std::log(*dials.stop / 2) + 0.4;
     }
@@ -40,8 +40,8 @@ struct SyntheticIndex {
     const double ef_l0 = WidthInL0(dials);
     const auto ef_l1 = static_cast<double>(dials.ef_l1);
     double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, sketches = 0, rounds = ef_l0 + 5;
-    if (dials.walk == Walk::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
-    if (dials.walk == Walk::kGated) {
+    if (dials.walk == WalkKind::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
+    if (dials.walk == WalkKind::kGated) {
       sketches = 20 * ef_l0 + 8 * static_cast<double>(dials.cells);
       slow = (ef_l0 + 4) * (dials.stop.has_value() ? std::min(1.0, *dials.stop / 2.5) : 1) + 2;
       rounds = slow / dials.width + 1;
@@ -62,7 +62,7 @@ struct SyntheticIndex {
   /// Without noise.
   double MeanUs(const Dials& dials) const {
     const Counters work = Work(dials);
-    const double share = dials.walk == Walk::kBeams ? 1.0 / dials.query_threads : 1;
+    const double share = dials.walk == WalkKind::kBeams ? 1.0 / dials.query_threads : 1;
     const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
                       share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.slow_touches) +
                       6e-3 * static_cast<double>(work.sketches) + share * 100e-3 * static_cast<double>(work.rounds) +

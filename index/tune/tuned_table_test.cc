@@ -28,7 +28,7 @@ class TunedTableFile : public ::testing::Test {
     for (const double recall : {0.9, 0.95, 0.99}) {
       TunedSetting setting;
       setting.dials.k = k;
-      setting.dials.walk = Walk::kGated;
+      setting.dials.walk = WalkKind::kGated;
       setting.dials.ef_l1 = 16;
       setting.dials.ef_l0 = k + 5;
       setting.dials.cells = 128;
@@ -71,7 +71,7 @@ TEST_F(TunedTableFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(entry->origin, "q.fbin");
   ASSERT_EQ(entry->settings.size(), 3u);
   const TunedSetting& setting = entry->settings[1];
-  EXPECT_EQ(setting.dials.walk, Walk::kGated);
+  EXPECT_EQ(setting.dials.walk, WalkKind::kGated);
   EXPECT_EQ(setting.dials.k, 100u);
   EXPECT_EQ(setting.dials.ef_l0, 105u);
   EXPECT_EQ(setting.dials.cells, 128u);

@@ -63,7 +63,7 @@ TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
 
 TEST(DialGrid, StaysWithinASmallIndexWithoutSketches) {
   for (const Dials& dials : DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
-    EXPECT_NE(dials.walk, Walk::kGated);
+    EXPECT_NE(dials.walk, WalkKind::kGated);
     EXPECT_LE(dials.ef_l0, 40u);
     EXPECT_LE(dials.ef_l1, 5u);
   }

@@ -1,4 +1,4 @@
-#include "index/search/query_runner.h"
+#include "index/search/memory_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Result {
   Counters counters;
 };
 
-Result MustSearch(AskedRunner& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
+Result MustSearch(AskedDriver& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
   Result result;
   const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
   EXPECT_TRUE(status.ok()) << status;
@@ -38,7 +38,7 @@ void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Nei
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
 }
 
-void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_t query_number, const SearchOptions& options) {
+void ExpectReference(const RandomIndex& index, AskedDriver& runner, std::uint64_t query_number, const SearchOptions& options) {
   const std::vector<std::byte> query = index.Query(query_number);
   std::vector<std::byte> stored(index.placed().kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
@@ -46,7 +46,7 @@ void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_
   const ReferenceIndex reference = index.Reference();
   const ReferenceAnswer expected = ReferenceSearch(
       reference, stored.data(),
-      {options.k, *options.ef_l1, *options.ef_l0, options.walk == Walk::kPool, options.width.value_or(1), options.reach.value_or(0)});
+      {options.k, *options.ef_l1, *options.ef_l0, options.walk == WalkKind::kPool, options.width.value_or(1), options.reach.value_or(0)});
   std::vector<Neighbour> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -65,9 +65,9 @@ void ExpectReference(const RandomIndex& index, AskedRunner& runner, std::uint64_
 /// Many dials on one index, two queries each, in one runner: what one query leaves behind must not matter to the next.
 void ExpectReferenceAtManyDials(const RandomShape& shape) {
   const RandomIndex index(shape);
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::uint64_t query = 0;
-  for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
     for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
       for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
         for (const std::uint32_t ef_l0 : {0u, 1u, 2u, 9u, 40u}) {
@@ -75,7 +75,7 @@ void ExpectReferenceAtManyDials(const RandomShape& shape) {
           SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(walk), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
           SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
-          if (walk == Walk::kBeams) continue;
+          if (walk == WalkKind::kBeams) continue;
           for (const std::uint32_t width : {1u, 2u, 8u}) {
             options.width = width;
             for (const float reach : {0.0f, 1.0f, 1.3f, 2.5f}) {
@@ -114,19 +114,19 @@ INSTANTIATE_TEST_SUITE_P(All, EqualsReference,
                                                absl::string_view(Name(std::get<1>(info.param)).data()));
                          });
 
-TEST(QueryRunner, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
-TEST(QueryRunner, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
-TEST(QueryRunner, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
-TEST(QueryRunner, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
-TEST(QueryRunner, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
-TEST(QueryRunner, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
+TEST(MemoryDriver, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
+TEST(MemoryDriver, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
+TEST(MemoryDriver, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
+TEST(MemoryDriver, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
+TEST(MemoryDriver, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
+TEST(MemoryDriver, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
 
-TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
+TEST(MemoryDriver, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
-  AskedRunner threaded(index.placed());
+  AskedDriver threaded(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
-    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = Walk::kBeams};
-    AskedRunner fresh(index.placed());
+    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = WalkKind::kBeams};
+    AskedDriver fresh(index.placed());
     const Result alone = MustSearch(fresh, index.Query(query), options);
     for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
       options.query_threads = threads;
@@ -140,13 +140,13 @@ TEST(QueryRunner, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted, alone.nearest));
     }
     // A wide pool in between leaves more behind than any of these.
-    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = Walk::kPool});
+    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kPool});
   }
 }
 
-TEST(QueryRunner, CountersAreAddedTo) {
+TEST(MemoryDriver, CountersAreAddedTo) {
   const RandomIndex index({});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   const SearchOptions options{.k = 5, .ef_l1 = 8, .ef_l0 = 8};
   const Counters once = MustSearch(runner, index.Query(1), options).counters;
   Counters twice;
@@ -157,9 +157,9 @@ TEST(QueryRunner, CountersAreAddedTo) {
   EXPECT_EQ(twice.distances_fast, 2 * once.distances_fast);
 }
 
-TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
+TEST(MemoryDriver, EfL0OfZeroIsL1sOwnAnswer) {
   const RandomIndex index({.n = 500, .n1 = 100, .m = 4, .dim = 6});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
     const Result found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .ef_l0 = 0});
@@ -176,12 +176,13 @@ TEST(QueryRunner, EfL0OfZeroIsL1sOwnAnswer) {
   }
 }
 
-TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
+TEST(MemoryDriver, KOfNGivesEveryLabelOnceInOrder) {
   for (const NodeId n1 : {0u, 1u, 60u}) {
     for (const bool in_pieces : {false, true}) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
-      AskedRunner runner(index.placed());
-      for (const std::optional<Walk> walk : {std::optional<Walk>(), std::optional(Walk::kBeams), std::optional(Walk::kPool)}) {
+      AskedDriver runner(index.placed());
+      for (const std::optional<WalkKind> walk :
+           {std::optional<WalkKind>(), std::optional(WalkKind::kBeams), std::optional(WalkKind::kPool)}) {
         for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {0u}, {1u}, {50u}}) {
           SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ", ef_l0.value_or(99)));
           const Result found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
@@ -197,10 +198,10 @@ TEST(QueryRunner, KOfNGivesEveryLabelOnceInOrder) {
   }
 }
 
-TEST(QueryRunner, KIsAlwaysFilled) {
+TEST(MemoryDriver, KIsAlwaysFilled) {
   const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
-  AskedRunner runner(index.placed());
-  for (const Walk walk : {Walk::kBeams, Walk::kPool}) {
+  AskedDriver runner(index.placed());
+  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
       for (const std::int64_t ef_l0 : {0, 1}) {
         EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
@@ -209,9 +210,9 @@ TEST(QueryRunner, KIsAlwaysFilled) {
   }
 }
 
-TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
+TEST(MemoryDriver, WrongQueriesHaveNamedErrors) {
   const RandomIndex index({.dim = 3, .dtype = DType::kF32, .metric = Metric::kCosine});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   const float good[] = {1, 2, 3}, zero[] = {0, 0, 0}, nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
   std::vector<Neighbour> nearest = {{42, 1.0f}};
   const auto error = [&](const float* query, const SearchOptions& options) {
@@ -233,14 +234,14 @@ TEST(QueryRunner, WrongQueriesHaveNamedErrors) {
   EXPECT_EQ(nearest.size(), 10u);
 }
 
-TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
+TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::atomic<bool> cancelled{false};
   std::vector<Neighbour> nearest;
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = Walk::kBeams, .query_threads = 3}}) {
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams, .query_threads = 3}}) {
     const Result before = MustSearch(runner, index.Query(1), options);
     const auto now = std::chrono::steady_clock::now();
     EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = now - std::chrono::seconds(1)}).code(),
@@ -269,7 +270,7 @@ TEST(QueryRunner, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
 }
 
 /// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
-std::vector<Result> SearchTogether(AskedRunner& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
+std::vector<Result> SearchTogether(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
                                    std::uint32_t in_flight, Counters* counters) {
   std::vector<Result> results(queries.size());
   std::vector<int> begun(queries.size()), ended(queries.size());
@@ -296,16 +297,16 @@ std::vector<Result> SearchTogether(AskedRunner& runner, const std::vector<std::v
   return results;
 }
 
-TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
+TEST(MemoryDriver, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   const RandomIndex index({.n = 700, .n1 = 90, .m = 5, .dim = 12});
-  AskedRunner alone(index.placed()), together(index.placed());
+  AskedDriver alone(index.placed()), together(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = Walk::kPool},
-                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = Walk::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = Walk::kBeams, .query_threads = 2}}) {
+  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = WalkKind::kPool},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams},
+                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2}}) {
     for (const std::uint32_t in_flight : {1u, 2u, 4u, 64u}) {
       SCOPED_TRACE(absl::StrCat("k ", options.k, ", in flight ", in_flight));
       Counters expected, counted;
@@ -322,9 +323,9 @@ TEST(QueryRunner, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   }
 }
 
-TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
+TEST(MemoryDriver, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   const RandomIndex index({.n = 300, .n1 = 40, .m = 4, .dim = 6, .dtype = DType::kF32});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 9; ++i) queries.push_back(index.Query(i));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -344,12 +345,12 @@ TEST(QueryRunner, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   }
 }
 
-TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
+TEST(MemoryDriver, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
-  AskedRunner runner(index.placed());
+  AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
-  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = Walk::kPool};
+  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool};
   const Result before = MustSearch(runner, queries[1], options);
   std::vector<int> ended(queries.size());
   std::atomic<bool> cancelled{false};
@@ -371,7 +372,7 @@ TEST(QueryRunner, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(SearchTogether(runner, queries, options, 3, nullptr)[1].nearest, before.nearest));
 }
 
-TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
+TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed});
@@ -381,8 +382,8 @@ TEST(QueryRunner, DamagedLinksNeverCrashASearch) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
-    AskedRunner runner(index.placed());
-    for (const Walk walk : {Walk::kPool, Walk::kBeams}) {
+    AskedDriver runner(index.placed());
+    for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
         for (const std::int64_t ef_l0 : {0, 2, 50}) {
           EXPECT_LE(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "index/search/block_frames.h"
+#include "index/search/block_queue.h"
+#include "index/search/driver.h"
+#include "index/search/query.h"
+#include "index/search/stop_check.h"
+#include "index/tiers/block_reader.h"
+
+namespace hmann {
+
+/// Drives queries on an index whose L0 lies on a block tier. Several are in flight, so that the thread computes for one while the device
+/// reads for the others.
+class BlockDriver : public Driver {
+ public:
+  /// `index` must outlive the driver.
+  explicit BlockDriver(const PlacedIndex& index) : index_(index) {}
+  absl::Status Run(const QueryBatch& batch) override;
+
+ private:
+  /// A query on its way and the frames that it reads into.
+  struct Slot {
+    Slot(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t frames_each)
+        : query(index), frames(index, reader, queue, number, number * frames_each, frames_each) {}
+    Query query;
+    BlockFrames frames;
+    bool busy = false;
+    std::size_t which = 0;                  ///< number of its query
+    StopCheck::Clock::time_point cut;       ///< when its budget is spent
+    std::vector<std::uint32_t> places;      ///< of what its walk wants, as far as it was asked for
+    std::vector<const std::byte*> records;  ///< the same
+    bool waited = false;                    ///< at this step
+    std::uint64_t rounds = 0;               ///< steps that had to wait
+  };
+
+  /// A device that answers nothing for this long is called stalled.
+  static constexpr std::chrono::seconds kStallLimit{30};
+  /// Candidates whose links are fetched ahead, in L1 and at each step of L0.
+  static constexpr std::uint32_t kUpcoming = 4;
+
+  static std::uint32_t MinFrames(const PlacedIndex& index, const Dials& dials);
+  absl::Status Prepare(std::uint32_t in_flight, const Dials& dials);
+  void Start(Slot& slot, const QueryBatch& batch, std::size_t which);
+  /// As far as it gets without waiting.
+  void Advance(Slot& slot, const QueryBatch& batch);
+  /// Asks for what the walk wants. False: something is still under way.
+  template <Walk W>
+  bool Fetch(Slot& slot, const W& walk, const Dials& dials);
+  void FetchAheadOfL0(Slot& slot, const Dials& dials);
+  static void Release(Slot& slot);
+  static void CutShort(Slot& slot);
+  void Finish(Slot& slot, const QueryBatch& batch, const absl::Status& status);
+  absl::Status WaitForReads(const QueryBatch& batch);
+
+  const PlacedIndex& index_;
+  std::unique_ptr<BlockReader> reader_;
+  std::unique_ptr<BlockQueue> queue_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<BlockDone> done_;
+  StopCheck::Clock::time_point last_progress_;
+  std::size_t finished_ = 0;  ///< queries of this batch
+  Answer answer_;
+  VisitedSet read_;
+};
+
+}  // namespace hmann

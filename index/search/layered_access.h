@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/dials/counters.h"
+#include "index/dials/dials.h"
+#include "index/search/cached_records.h"
+#include "index/search/migration.h"
+#include "index/search/multi_start_walk.h"
+#include "index/search/placed_index.h"
+#include "index/search/slow_memory.h"
+
+namespace hmann {
+
+/// Cached records, over what was migrated, over memory that is slow or emulated to be: PlainAccess with every layer that an index may have.
+/// Keeps its memory between queries; one per searching thread.
+class LayeredAccess {
+ public:
+  static constexpr bool kWatchesL1 = true;
+  explicit LayeredAccess(const PlacedIndex& index)
+      : index_(index),
+        memory_(index.emulated),
+        migration_(index, memory_, counts_),
+        fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxWidth)),
+        cached_(index, fast_.size(), counts_) {}
+  LayeredAccess(const LayeredAccess&) = delete;
+
+  /// A new query.
+  void Begin(Prefetch prefetch) {
+    prefetch_ = prefetch;
+    counts_ = Counters();
+    memory_.Begin();
+    migration_.Begin(prefetch);
+  }
+
+  const std::byte* Ask(NodeId id, RecordPart part, std::size_t slot) {
+    migration_.CountUse(id, part);
+    const std::byte* copy = cached_.Find(id, part, slot);
+    if (copy == nullptr) copy = migration_.Find(id);
+    fast_[slot] = copy != nullptr ? 1 : 0;
+    if (copy != nullptr) return copy;
+    Fetch(id, part);
+    return index_.Record(id);
+  }
+  void Hint(NodeId id) { Fetch(id, RecordPart::kLinks); }
+
+  /// Waits for what Ask(ids[i], part, i) asked for.
+  void Await(std::span<const NodeId> ids, RecordPart part) {
+    const bool offer = cached_.Takes();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (fast_[i] != 0) continue;
+      memory_.Use(index_.Bytes(ids[i], part));
+      if (!offer) continue;
+      memory_.Use({index_.Record(ids[i]), index_.records.RecordBytes(ids[i])});
+      cached_.Offer(ids[i]);
+    }
+  }
+
+  /// See Migration.
+  void Stepped(const Beam& beam, std::uint32_t window) { migration_.Stepped(beam, window); }
+  /// What this query had fetched ahead and found in the cache.
+  void AddCounts(Counters& counters) const { counters += counts_; }
+
+ private:
+  void Fetch(NodeId id, RecordPart part) {
+    if (prefetch_ != Prefetch::kOff) memory_.Fetch(index_.Bytes(id, part));
+  }
+
+  const PlacedIndex& index_;
+  Counters counts_;
+  SlowMemory memory_;
+  Migration migration_;
+  std::vector<char> fast_;  ///< [slot]: Ask gave a copy in fast memory
+  CachedRecords cached_;
+  Prefetch prefetch_ = Prefetch::kAhead;
+};
+
+}  // namespace hmann

@@ -1,0 +1,243 @@
+/// The layers between a walk and slow memory, each alone and all together.
+#include "index/search/layered_access.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "index/search/access.h"
+#include "index/search/cache_fill.h"
+#include "index/search/random_index.h"
+
+namespace hmann {
+namespace {
+
+/// Slower than any machine is busy: what it has fetched does not come during a test.
+constexpr EmulationSpec kNever{.latency_ns = 3'600'000'000'000, .lines = 4};
+
+bool Same(std::span<const std::byte> a, std::span<const std::byte> b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+/// Of a record at `record`: the part that Ask brought.
+std::span<const std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part, const std::byte* record) {
+  const RecordExtent extent = index.Extent(id, part);
+  return {record + extent.offset, extent.bytes};
+}
+
+/// What is below the layers: an index of random links, and a beam of what L1 found.
+class AccessLayers : public testing::Test {
+ protected:
+  AccessLayers() : index_({.n = 2000, .n1 = 300, .m = 8, .dim = 60}), placed_(index_.placed()) {}
+
+  Beam Found(const std::vector<NodeId>& nearest_first) const {
+    Beam beam;
+    beam.Reset(100);
+    for (std::size_t i = 0; i < nearest_first.size(); ++i) beam.Insert(static_cast<DistanceKey>(i), nearest_first[i]);
+    return beam;
+  }
+  /// What the links of a promoted node lead to, and L1 does not have.
+  std::vector<NodeId> RowsBehind(NodeId id) const {
+    std::vector<NodeId> rows;
+    const NodeId* links = placed_.Links(id, placed_.Record(id));
+    for (std::uint32_t i = 0; i < placed_.records.max_links && links[i] < placed_.layers.n(); ++i) {
+      if (links[i] >= placed_.n1()) rows.push_back(links[i]);
+    }
+    return rows;
+  }
+  std::uint64_t BytesOf(NodeId id, RecordPart part) const { return placed_.Bytes(id, part).size(); }
+
+  RandomIndex index_;
+  PlacedIndex placed_;
+  Counters counts_;
+};
+
+TEST_F(AccessLayers, RealMemoryHasAlwaysRoomAndNobodyCanTellWhatIsHere) {
+  SlowMemory memory(nullptr);
+  const auto bytes = placed_.Bytes(0, RecordPart::kLinks);
+  EXPECT_TRUE(memory.Arrived(bytes));
+  for (NodeId id = 0; id < 100; ++id) memory.Fetch(placed_.Bytes(id, RecordPart::kLinks));
+  EXPECT_TRUE(memory.HasRoom());
+}
+
+TEST_F(AccessLayers, AnEmulatedTierIsToldOfEveryTouch) {
+  EmulatedBus never(kNever, 1, TickClock().Now());
+  SlowMemory slow(&never);
+  for (NodeId id = 0; slow.HasRoom(); id += 10) {
+    ASSERT_LT(id, 10 * kNever.lines) << "each fetch takes a line";
+    slow.Fetch(placed_.Bytes(id, RecordPart::kLinks));
+    EXPECT_FALSE(slow.Arrived(placed_.Bytes(id, RecordPart::kLinks)));
+  }
+  EmulatedBus soon({.latency_ns = 1000}, 1, TickClock().Now());
+  SlowMemory memory(&soon);
+  const auto bytes = placed_.Bytes(7, RecordPart::kRow);
+  EXPECT_FALSE(memory.Arrived(bytes)) << "nobody has asked for it";
+  memory.Use(bytes);
+  EXPECT_TRUE(memory.Arrived(bytes));
+  memory.Begin();
+  EXPECT_FALSE(memory.Arrived(bytes)) << "forgotten with the query";
+}
+
+TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
+  CachedRecords none(placed_, 4, counts_);
+  EXPECT_EQ(none.Find(1, RecordPart::kRow, 0), nullptr);
+  EXPECT_FALSE(none.Takes());
+  const auto cache = *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  placed_.cache = cache.get();
+  CachedRecords cached(placed_, 4, counts_);
+  ASSERT_TRUE(cached.Takes());
+  EXPECT_EQ(cached.Find(400, RecordPart::kRow, 0), nullptr);
+  EXPECT_EQ(counts_.cache_hits, 0u);
+  for (const NodeId id : {400u, 1999u, 5u}) cached.Offer(id);
+  const std::byte* first = cached.Find(400, RecordPart::kRow, 0);
+  const std::byte* second = cached.Find(1999, RecordPart::kRow, 1);
+  const std::byte* third = cached.Find(5, RecordPart::kLinks, 3);
+  ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr);
+  EXPECT_TRUE(Same(PartOf(placed_, 400, RecordPart::kRow, first), placed_.Bytes(400, RecordPart::kRow)));
+  EXPECT_TRUE(Same(PartOf(placed_, 1999, RecordPart::kRow, second), placed_.Bytes(1999, RecordPart::kRow)));
+  EXPECT_TRUE(Same(PartOf(placed_, 5, RecordPart::kLinks, third), placed_.Bytes(5, RecordPart::kLinks)));
+  EXPECT_EQ(counts_.cache_hits, 3u);
+  cache->SetPolicy(CachePolicy::kStatic);
+  EXPECT_FALSE(cached.Takes());
+  EXPECT_NE(cached.Find(400, RecordPart::kLinks, 2), nullptr);
+}
+
+TEST_F(AccessLayers, MigrationFetchesLinksOfTheNearestAndThenWhatTheFirstLinksTo) {
+  SlowMemory memory(nullptr);
+  Migration migration(placed_, memory, counts_);
+  const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80, 90, 100});
+  migration.Begin(Prefetch::kRound);
+  migration.Stepped(beam, 100);
+  EXPECT_EQ(counts_.migrated, 0u) << "nobody wants it";
+  migration.Begin(Prefetch::kAhead);
+  migration.Stepped(beam, 3);
+  EXPECT_EQ(counts_.migrated, 3u) << "links of the window";
+  migration.Stepped(beam, 100);
+  const std::vector<NodeId> rows = RowsBehind(10);
+  ASSERT_GT(rows.size(), 0u);
+  EXPECT_EQ(counts_.migrated, 8 + rows.size()) << "links of eight, rows behind the first";
+  migration.Stepped(beam, 100);
+  EXPECT_EQ(counts_.migrated, 8 + rows.size()) << "no part twice";
+
+  migration.CountUse(20, RecordPart::kLinks);
+  migration.CountUse(20, RecordPart::kLinks);
+  migration.CountUse(90, RecordPart::kLinks);
+  migration.CountUse(rows[0], RecordPart::kRow);
+  migration.CountUse(rows[0], RecordPart::kLabel);
+  EXPECT_EQ(counts_.migrated_used, 2u);
+  EXPECT_EQ(counts_.migrated_late, 0u) << "as far as can be told";
+  EXPECT_EQ(migration.Find(20), nullptr) << "no helper";
+  migration.Begin(Prefetch::kHelper);
+  migration.Stepped(beam, 3);
+  EXPECT_EQ(counts_.migrated, 11 + rows.size()) << "a new query; without helpers kHelper is kAhead";
+}
+
+TEST_F(AccessLayers, MigrationEndsAtItsBytes) {
+  SlowMemory memory(nullptr);
+  Migration migration(placed_, memory, counts_);
+  migration.Begin(Prefetch::kAhead);
+  std::uint64_t bytes = 0;
+  for (NodeId id = 0; id < 200; ++id) {
+    const std::uint64_t before = counts_.migrated;
+    migration.Stepped(Found({id}), 1);
+    bytes += (counts_.migrated - before) * BytesOf(id, RecordPart::kLinks);
+    const std::uint64_t links = counts_.migrated;
+    migration.Stepped(Found({id}), 1);
+    bytes += (counts_.migrated - links) * BytesOf(1999, RecordPart::kRow);
+  }
+  EXPECT_LE(bytes, 65536u);
+  EXPECT_GT(bytes, 65536u - BytesOf(1999, RecordPart::kRow) - BytesOf(0, RecordPart::kLinks));
+}
+
+TEST_F(AccessLayers, MigrationNeverStandsInTheWayOfDemandAndFollowsNothingThatIsOnItsWay) {
+  EmulatedBus never(kNever, 1, TickClock().Now());
+  SlowMemory memory(&never);
+  Migration migration(placed_, memory, counts_);
+  migration.Begin(Prefetch::kAhead);
+  const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80});
+  migration.Stepped(beam, 100);
+  EXPECT_GT(counts_.migrated, 0u);
+  EXPECT_LE(counts_.migrated, kNever.lines);
+  EXPECT_FALSE(memory.HasRoom());
+  const std::uint64_t migrated = counts_.migrated;
+  migration.Stepped(beam, 100);
+  EXPECT_EQ(counts_.migrated, migrated);
+  migration.CountUse(10, RecordPart::kLinks);
+  EXPECT_EQ(counts_.migrated_late, 1u);
+}
+
+TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
+  MigrationHelpers helpers(1, nullptr);
+  placed_.helpers = &helpers;
+  SlowMemory memory(nullptr);
+  {
+    Migration migration(placed_, memory, counts_);
+    migration.Begin(Prefetch::kAhead);
+    EXPECT_EQ(helpers.spaces(), 0u);
+    migration.Begin(Prefetch::kHelper);
+    EXPECT_EQ(helpers.spaces(), 1u);
+    const Beam beam = Found({10, 20});
+    migration.Stepped(beam, 1);
+    EXPECT_EQ(migration.Find(20), nullptr);
+    const std::vector<NodeId> rows = RowsBehind(10);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (const NodeId id : {NodeId{10}, rows.back()}) {
+      while (migration.Find(id) == nullptr && std::chrono::steady_clock::now() < give_up) {
+        helpers.Wake();
+        std::this_thread::yield();
+      }
+      ASSERT_NE(migration.Find(id), nullptr);
+      EXPECT_TRUE(Same({migration.Find(id), placed_.records.RecordBytes(id)}, {placed_.Record(id), placed_.records.RecordBytes(id)}));
+      migration.Stepped(beam, 1);
+    }
+    EXPECT_EQ(counts_.migrated, 1 + rows.size());
+    migration.CountUse(10, RecordPart::kLinks);
+    EXPECT_EQ(counts_.migrated_used, 1u);
+    EXPECT_EQ(counts_.migrated_late, 0u);
+    migration.Begin(Prefetch::kOff);
+    EXPECT_EQ(migration.Find(10), nullptr);
+  }
+  EXPECT_EQ(helpers.spaces(), 0u);
+}
+
+/// Whatever layers there are, a record is what PlainAccess gives.
+TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
+  EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
+  MigrationHelpers helpers(1, &soon);
+  const auto cache = *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  PlainAccess plain(index_.placed());
+  for (const bool emulated : {false, true}) {
+    for (const bool cached : {false, true}) {
+      placed_.emulated = emulated ? &soon : nullptr;
+      placed_.cache = cached ? cache.get() : nullptr;
+      placed_.helpers = &helpers;
+      LayeredAccess access(placed_);
+      Counters counts;
+      for (const Prefetch prefetch : {Prefetch::kOff, Prefetch::kRound, Prefetch::kAhead, Prefetch::kHelper}) {
+        access.Begin(prefetch);
+        for (std::uint64_t draw = 0; draw < 2000; ++draw) {
+          access.Stepped(Found({static_cast<NodeId>(RandomBelow(1, draw, placed_.n1()))}), 1);
+          const auto id = static_cast<NodeId>(RandomBelow(2, draw, 2000));
+          const RecordPart part = id < placed_.n1() || draw % 3 == 0 ? RecordPart::kLinks
+                                  : draw % 3 == 1                    ? RecordPart::kRow
+                                                                     : RecordPart::kLabel;
+          const std::size_t slot = 0;
+          const std::byte* record = access.Ask(id, part, slot);
+          access.Hint(id);
+          access.Await({&id, 1}, part);
+          ASSERT_TRUE(Same(PartOf(placed_, id, part, record), PartOf(placed_, id, part, plain.Ask(id, part, slot))));
+        }
+        Counters of_query;
+        access.AddCounts(of_query);
+        EXPECT_EQ(of_query.cache_hits > 0, cached);
+        EXPECT_EQ(of_query.migrated > 0, prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper);
+        EXPECT_EQ(of_query.migrated_used > 0, of_query.migrated > 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "index/base/thread_pool.h"
+#include "index/graph/visited.h"
+#include "index/search/access.h"
+#include "index/search/driver.h"
+#include "index/search/layered_access.h"
+#include "index/search/query.h"
+#include "index/search/stop_check.h"
+
+namespace hmann {
+
+/// Drives queries on an index whose L0 can be addressed: one at a time, or several in turn, so that the fetches of each are under way while
+/// the others compute.
+class MemoryDriver : public Driver {
+ public:
+  /// `index` must outlive the driver.
+  explicit MemoryDriver(const PlacedIndex& index) : index_(index) {}
+  absl::Status Run(const QueryBatch& batch) override;
+
+ private:
+  /// A query on its way, with its own way to the records.
+  template <typename Access>
+  struct Slot {
+    explicit Slot(const PlacedIndex& index) : query(index), access(index) {}
+    Query query;
+    Access access;
+    std::vector<const std::byte*> records;  ///< of what its walk wants
+    std::size_t which = 0;                  ///< number of its query
+    StopCheck::Clock::time_point cut;       ///< when its budget is spent
+  };
+  /// Of query threads beyond the first.
+  template <typename Access>
+  struct Helper {
+    explicit Helper(const PlacedIndex& index) : access(index) {}
+    Access access;
+    std::vector<const std::byte*> records;
+    absl::Status status;
+  };
+  template <typename Access>
+  struct State {
+    std::vector<std::unique_ptr<Slot<Access>>> slots;
+    std::vector<std::unique_ptr<Helper<Access>>> helpers;
+  };
+
+  template <typename Access>
+  absl::Status RunWith(State<Access>& state, const QueryBatch& batch);
+  /// Begins the next query that can, in `slot`; those that cannot are answered at once. False: there is none.
+  template <typename Access>
+  bool Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_t* next);
+  template <typename Access>
+  void Finish(Slot<Access>& slot, const QueryBatch& batch);
+  /// A step of the query's walk.
+  template <typename Access>
+  static void Step(Slot<Access>& slot);
+  /// All parts of a multi-start search, each in a thread of its own. Errors: those of StopCheck.
+  template <typename Access>
+  absl::Status RunParts(Slot<Access>& slot, State<Access>& state, const QueryBatch& batch);
+
+  const PlacedIndex& index_;
+  State<PlainAccess> plain_;
+  State<LayeredAccess> layered_;
+  std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
+  Answer answer_;
+  VisitedSet read_;
+};
+
+}  // namespace hmann

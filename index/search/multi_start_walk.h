@@ -1,0 +1,154 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/search/best_first_walk.h"
+#include "index/search/walk_start.h"
+
+namespace hmann {
+
+/// Beams that are walked together: eight with up to 2M rows each fill the line-fill buffers many times over.
+constexpr std::size_t kBeamsAtOnce = 8;
+
+/// Algorithm 3 in the reading of section 11.d, or one query thread's part of it: a best-first search of width efSearchL0 from each
+/// candidate of L1, kBeamsAtOnce of them in step. Each beam has a visited set of its own, so that no answer depends on how the candidates
+/// are divided among threads. A result list receives all that the beams score: they crowd around the same few nearest nodes, so that the
+/// union of their efSearchL0 best would be far fewer than k.
+class MultiStartWalk {
+ public:
+  /// Opens with candidates [first, last) of start.scratch.beam. Counts by itself.
+  void Open(const WalkStart& start, std::uint32_t first, std::uint32_t last) {
+    index_ = &start.index;
+    query_ = start.query;
+    dials_ = &start.dials;
+    w_ = &start.scratch.beam;
+    next_ = first;
+    last_ = last;
+    counters_.Clear(start.counters.lists_reads);
+    results_.Reset(dials_->k);
+    open_ = 0;
+    for (Lane& lane : lanes_) {
+      if (OpenNext(lane)) order_[open_++] = &lane;
+    }
+    Gather();
+  }
+
+  bool Done() const { return open_ == 0; }
+  std::span<const NodeId> Wanted() const { return wanted_; }
+  /// All beams began in step, so that all are at links or all at vectors.
+  RecordPart Part() const { return order_[0]->walk.Part(); }
+  template <typename Hint>
+  void ForUpcoming(std::uint32_t most, const Hint& hint) const {
+    for (std::size_t i = 0; i < open_; ++i) order_[i]->walk.ForUpcoming(most, hint);
+  }
+
+  void Absorb(std::span<const std::byte* const> records) {
+    std::size_t at = 0, kept = 0;
+    for (std::size_t i = 0; i < open_; ++i) {
+      Lane& lane = *order_[i];
+      const std::size_t count = lane.walk.Wanted().size();
+      lane.walk.Absorb(records.subspan(at, count));
+      at += count;
+      if (!lane.walk.Done() || OpenNext(lane)) order_[kept++] = &lane;
+    }
+    open_ = kept;
+    Gather();
+  }
+
+  /// Calls add(beam) with the nearest of what was scored so far, and with the candidates that no beam has begun with.
+  template <typename Add>
+  void ForResults(const Add& add) {
+    add(results_);
+    if (next_ == last_) return;
+    unopened_.Reset(last_ - next_);
+    for (std::uint32_t i = next_; i < last_; ++i) unopened_.InsertUnique(w_->key(i), w_->id(i));
+    add(unopened_);
+  }
+  const WalkCounters& counters() const { return counters_; }
+
+ private:
+  struct Lane {
+    LayerScratch scratch;
+    BestFirstWalk walk;
+  };
+
+  /// False: there is no candidate left.
+  bool OpenNext(Lane& lane) {
+    if (next_ == last_) return false;
+    const NodeId candidate = w_->id(next_);
+    const DistanceKey key = w_->key(next_++);
+    lane.scratch.beam.Reset(dials_->ef_l0);
+    lane.scratch.visited.Clear();
+    lane.scratch.visited.Insert(candidate);
+    lane.scratch.beam.Insert(key, candidate);
+    results_.InsertUnique(key, candidate);
+    lane.walk.OpenFound({*index_, query_, *dials_, lane.scratch, counters_}, &results_, {}, 1);
+    return true;
+  }
+
+  void Gather() {
+    wanted_.clear();
+    for (std::size_t i = 0; i < open_; ++i) {
+      const std::span<const NodeId> wanted = order_[i]->walk.Wanted();
+      wanted_.insert(wanted_.end(), wanted.begin(), wanted.end());
+    }
+  }
+
+  const PlacedIndex* index_ = nullptr;
+  const std::byte* query_ = nullptr;
+  const Dials* dials_ = nullptr;
+  const Beam* w_ = nullptr;
+  std::uint32_t next_ = 0, last_ = 0;
+  std::array<Lane, kBeamsAtOnce> lanes_;
+  std::array<Lane*, kBeamsAtOnce> order_{};  ///< the first open_ are at work
+  std::size_t open_ = 0;
+  std::vector<NodeId> wanted_;  ///< by all of them, one after the other
+  Beam results_, unopened_;
+  WalkCounters counters_;
+};
+
+/// `--walk beams`: the whole of it, in as many parts as there are threads for. As a walk it is its first part; where there are more, each
+/// is walked by itself.
+class MultiStartSearch {
+ public:
+  static constexpr bool kLeavesBeam = false;
+
+  void Open(const WalkStart& start) {
+    const std::uint32_t beams = std::min(start.dials.ef_l1, start.scratch.beam.size());
+    open_ = std::max(1u, std::min(start.threads, beams));
+    if (parts_.size() < open_) parts_.resize(open_);
+    const auto first = [&](std::uint32_t part) { return static_cast<std::uint32_t>(std::uint64_t{part} * beams / open_); };
+    for (std::uint32_t i = 0; i < open_; ++i) parts_[i].Open(start, first(i), first(i + 1));
+  }
+
+  std::span<MultiStartWalk> Parts() { return std::span(parts_).first(open_); }
+  bool Done() const { return parts_[0].Done(); }
+  std::span<const NodeId> Wanted() const { return parts_[0].Wanted(); }
+  RecordPart Part() const { return parts_[0].Part(); }
+  template <typename Hint>
+  void ForUpcoming(std::uint32_t most, const Hint& hint) const {
+    parts_[0].ForUpcoming(most, hint);
+  }
+  void Absorb(std::span<const std::byte* const> records) { parts_[0].Absorb(records); }
+
+  template <typename Add>
+  void ForResults(const Add& add) {
+    for (MultiStartWalk& part : Parts()) part.ForResults(add);
+  }
+  void Finish(WalkCounters& counters) {
+    for (const MultiStartWalk& part : Parts()) {
+      counters.total += part.counters().total;
+      counters.Read(part.counters().read);
+    }
+  }
+
+ private:
+  std::vector<MultiStartWalk> parts_;
+  std::uint32_t open_ = 0;
+};
+
+}  // namespace hmann

@@ -1,0 +1,229 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "index/dials/answer.h"
+#include "index/dials/dials.h"
+#include "index/search/best_first_walk.h"
+#include "index/search/gated_walk.h"
+#include "index/search/label_walk.h"
+#include "index/search/multi_start_walk.h"
+#include "index/search/placed_index.h"
+#include "index/search/upper_walk.h"
+#include "index/search/walk_start.h"
+
+namespace hmann {
+
+/// One query, from its entry point to its answer, whatever holds the records: a sequence of walks, of which one is at work at a time. Down
+/// to L1; through L0, as the dials say; to what closed components have hidden, where k is not filled; to the labels.
+///
+///   query.Open(vector, dials, lists_reads);
+///   while (!query.Done()) query.Visit([&](auto& walk) { ...; walk.Absorb(records); if (walk.Done()) query.Next(); });
+///   query.TakeAnswer(&answer);
+///
+/// Keeps its scratch from query to query. `L0Walks`: the walks through L0, in the order of WalkKind.
+template <L0Walk... L0Walks>
+class BasicQuery {
+ public:
+  explicit BasicQuery(const PlacedIndex& index) : index_(index), vector_(index.kernels.row_bytes) {}
+
+  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `threads`: of a multi-start
+  /// search; as many parts as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
+  absl::Status Open(const void* vector, const Dials& dials, bool lists_reads, std::uint32_t threads = 1) {
+    phase_ = Phase::kDone;
+    if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok()) return status;
+    dials_ = &dials;
+    threads_ = threads;
+    answer_.cut_short = false;
+    counters_.Clear(lists_reads);
+    if (index_.n1() > 0) {
+      upper_.Open(Start());
+      phase_ = Phase::kUpper;
+    } else {
+      scratch_.beam.Reset(dials.ef_l0);
+      OpenL0();
+      SkipWhatIsDone();
+    }
+    return absl::OkStatus();
+  }
+
+  bool Done() const { return phase_ == Phase::kDone; }
+  const Dials& dials() const { return *dials_; }
+  /// Candidates that the walk at work begins with, or has found unless it keeps its own.
+  const Beam& found() const { return scratch_.beam; }
+  WalkCounters& counters() { return counters_; }
+
+  /// Calls visit(walk) with the walk at work.
+  template <typename Visitor>
+  void Visit(const Visitor& visit) {
+    switch (phase_) {
+      case Phase::kUpper:
+        return visit(upper_);
+      case Phase::kL0:
+        return VisitL0(visit);
+      case Phase::kRest:
+        return visit(rest_);
+      case Phase::kLabels:
+        return visit(labels_);
+      case Phase::kDone:
+        return;
+    }
+  }
+
+  /// More than one: the parts of a multi-start search, each to be walked to its end, in any order or side by side, before Next.
+  std::span<MultiStartWalk> Parts() {
+    std::span<MultiStartWalk> parts;
+    if (phase_ == Phase::kL0) {
+      VisitL0([&parts](auto& walk) {
+        if constexpr (requires { walk.Parts(); }) parts = walk.Parts();
+      });
+    }
+    return parts;
+  }
+
+  /// The walk at work is done: on to the next.
+  void Next() {
+    OpenNext();
+    SkipWhatIsDone();
+  }
+
+  /// Ends the search with the best of what it has found whose records can be had without waiting: those of promoted nodes, and of which
+  /// has_record(id). False: that is nothing yet, and the search goes on.
+  template <typename HasRecord>
+  bool CutShort(const HasRecord& has_record) {
+    if (phase_ == Phase::kLabels || phase_ == Phase::kDone || (phase_ == Phase::kUpper && !upper_.InL1())) return false;
+    Keep(has_record);
+    if (kept_.size() == 0) return false;
+    if (phase_ == Phase::kL0) VisitL0([this](auto& walk) { walk.Finish(counters_); });
+    answer_.cut_short = true;
+    std::swap(scratch_.beam, kept_);
+    OpenLabels();
+    SkipWhatIsDone();
+    return true;
+  }
+
+  /// Gives the query up.
+  void Drop() { phase_ = Phase::kDone; }
+
+  /// The content of `out` from before goes back into the query, as memory for the next answer.
+  void TakeAnswer(Answer* out) { std::swap(*out, answer_); }
+
+  /// All work, with distinct reads where they are listed. `read`: scratch.
+  const Counters& TakeCounters(VisitedSet& read) {
+    read.Clear();
+    for (const NodeId node : counters_.read) {
+      if (read.Insert(node)) counters_.total.slow_bytes += index_.records.RecordBytes(node);
+    }
+    counters_.total.slow_reads = read.size();
+    return counters_.total;
+  }
+
+ private:
+  enum class Phase { kUpper, kL0, kRest, kLabels, kDone };
+
+  WalkStart Start() { return {index_, vector_.data(), *dials_, scratch_, counters_, threads_}; }
+
+  /// Calls visit with the walk of dials_->walk.
+  template <typename Visitor>
+  void VisitL0(const Visitor& visit) {
+    const auto kind = static_cast<std::size_t>(dials_->walk);
+    [&]<std::size_t... kI>(std::index_sequence<kI...>) {
+      (void)((kind == kI && (visit(std::get<kI>(l0_)), true)) || ...);
+    }(std::index_sequence_for<L0Walks...>());
+  }
+
+  void OpenNext() {
+    switch (phase_) {
+      case Phase::kUpper:
+        return OpenL0();
+      case Phase::kL0:
+        VisitL0([this](auto& walk) {
+          walk.Finish(counters_);
+          if constexpr (!std::decay_t<decltype(walk)>::kLeavesBeam) {
+            Keep([](NodeId) { return true; });
+            std::swap(scratch_.beam, kept_);
+          }
+        });
+        return OpenRest();
+      case Phase::kRest:
+        return OpenLabels();
+      case Phase::kLabels:
+      case Phase::kDone:
+        phase_ = Phase::kDone;
+    }
+  }
+
+  void SkipWhatIsDone() {
+    for (bool done = true; done && phase_ != Phase::kDone;) {
+      Visit([&done](const auto& walk) { done = walk.Done(); });
+      if (done) OpenNext();
+    }
+  }
+
+  void OpenL0() {
+    const bool answers_from_l1 = dials_->ef_l0 == 0 && dials_->walk != WalkKind::kGated;
+    if (answers_from_l1 || (index_.n1() == 0 && dials_->walk != WalkKind::kGated)) return OpenRest();
+    VisitL0([this](auto& walk) { walk.Open(Start()); });
+    phase_ = Phase::kL0;
+  }
+
+  /// kept_ becomes the nearest k of what the walk at work has found, without unpromoted nodes that `may_keep` is false for.
+  template <typename MayKeep>
+  void Keep(const MayKeep& may_keep) {
+    kept_.Reset(dials_->k);
+    const auto add = [&](const Beam& found) {
+      for (std::uint32_t i = 0; i < found.size(); ++i) {
+        if (found.id(i) < index_.n1() || may_keep(found.id(i))) kept_.InsertUnique(found.key(i), found.id(i));
+      }
+    };
+    bool leaves_beam = true;
+    if (phase_ == Phase::kL0) {
+      VisitL0([&](auto& walk) {
+        walk.ForResults(add);
+        leaves_beam = walk.kLeavesBeam;
+      });
+    }
+    if (leaves_beam) add(scratch_.beam);
+  }
+
+  /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.
+  /// A beam that is not full has lost nothing: what it holds is all that was met.
+  void OpenRest() {
+    if (scratch_.beam.size() >= dials_->k) return OpenLabels();
+    scratch_.visited.Clear();
+    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
+    scratch_.beam.Reopen(std::max(dials_->k, scratch_.beam.width()));
+    rest_.OpenAt(Start(), 0);
+    phase_ = Phase::kRest;
+  }
+
+  void OpenLabels() {
+    labels_.Open(index_, scratch_.beam, dials_->k, answer_.nearest);
+    phase_ = Phase::kLabels;
+  }
+
+  const PlacedIndex& index_;
+  std::vector<std::byte> vector_;  ///< in stored form
+  const Dials* dials_ = nullptr;
+  std::uint32_t threads_ = 1;
+  LayerScratch scratch_;  ///< beam: what was found so far
+  Beam kept_;
+  WalkCounters counters_;
+  UpperWalk upper_;
+  std::tuple<L0Walks...> l0_;
+  BestFirstWalk rest_;
+  LabelWalk labels_;
+  Answer answer_;
+  Phase phase_ = Phase::kDone;
+};
+
+using Query = BasicQuery<MultiStartSearch, PoolWalk, GatedWalk>;
+
+}  // namespace hmann

@@ -1,0 +1,232 @@
+#include "index/search/query.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "index/dials/dial_table.h"
+#include "index/search/random_index.h"
+
+namespace hmann {
+namespace {
+
+const std::vector<SearchOptions>& EveryWalk() {
+  static const std::vector<SearchOptions> options = {
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kPool, .width = 3},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .walk = WalkKind::kPool, .reach = 1.3f},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kPool},
+      {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kGated, .cells = 0, .width = 4},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 20, .width = 4},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kBeams},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kPool},
+  };
+  return options;
+}
+
+std::vector<std::pair<std::uint64_t, float>> Pairs(const std::vector<Neighbour>& nearest) {
+  std::vector<std::pair<std::uint64_t, float>> pairs;
+  for (const Neighbour& neighbour : nearest) pairs.emplace_back(neighbour.label, neighbour.distance);
+  return pairs;
+}
+
+/// Knows nothing but the face of a walk: it hands out copies of records that die after each Absorb.
+class CopyingDriver {
+ public:
+  explicit CopyingDriver(const PlacedIndex& index) : index_(index), without_l0_(index), query_(without_l0_) { without_l0_.l0 = nullptr; }
+
+  Query& query() { return query_; }
+
+  /// Up to `steps` of them.
+  void Run(std::uint64_t steps = ~std::uint64_t{0}) {
+    for (; steps > 0 && !query_.Done(); --steps) {
+      query_.Visit([this](auto& walk) {
+        std::vector<std::vector<std::byte>> copies;
+        std::vector<const std::byte*> pointers;
+        for (const NodeId id : walk.Wanted()) {
+          ASSERT_LT(id, index_.layers.n());
+          const std::byte* record = index_.Record(id);
+          copies.emplace_back(record, record + index_.records.RecordBytes(id));
+        }
+        for (const std::vector<std::byte>& copy : copies) pointers.push_back(copy.data());
+        walk.Absorb(pointers);
+        if (walk.Done()) query_.Next();
+      });
+    }
+  }
+
+ private:
+  const PlacedIndex& index_;
+  PlacedIndex without_l0_;
+  Query query_;
+};
+
+TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7, .bits = 2});
+  CopyingDriver copying(index.placed());
+  AskedDriver driver(index.placed());
+  for (const SearchOptions& options : EveryWalk()) {
+    for (std::uint64_t number = 0; number < 10; ++number) {
+      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ", *options.ef_l0, ", query ", number));
+      const std::vector<std::byte> vector = index.Query(number);
+      std::vector<Neighbour> expected;
+      Counters counted;
+      ASSERT_TRUE(driver.Search(vector.data(), options, &expected, &counted, {}).ok());
+      const Dials dials = *options.Resolve(index.placed().Context());
+      ASSERT_TRUE(copying.query().Open(vector.data(), dials, true).ok());
+      copying.Run();
+      Answer answer;
+      copying.query().TakeAnswer(&answer);
+      EXPECT_EQ(Pairs(answer.nearest), Pairs(expected));
+      EXPECT_FALSE(answer.cut_short);
+      VisitedSet read;
+      const Counters found = copying.query().TakeCounters(read);
+      for (const CounterName& counter : CounterNames()) EXPECT_EQ(found.*counter.value, counted.*counter.value) << counter.name;
+    }
+  }
+}
+
+TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
+  const SearchOptions options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .walk = WalkKind::kBeams};
+  const Dials dials = *options.Resolve(index.placed().Context());
+  const std::vector<std::byte> vector = index.Query(1);
+  std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
+  for (const std::uint32_t threads : {1u, 2u, 7u, 64u}) {
+    Query query(index.placed());
+    ASSERT_TRUE(query.Open(vector.data(), dials, true, threads).ok());
+    std::vector<const std::byte*> records;
+    const auto run = [&](auto& walk) {
+      while (!walk.Done()) {
+        records.clear();
+        for (const NodeId id : walk.Wanted()) records.push_back(index.placed().Record(id));
+        walk.Absorb(records);
+      }
+    };
+    while (!query.Done()) {
+      if (query.Parts().empty()) query.Visit(run);
+      for (MultiStartWalk& part : query.Parts()) run(part);
+      query.Next();
+    }
+    Answer answer;
+    query.TakeAnswer(&answer);
+    answers[threads] = Pairs(answer.nearest);
+    EXPECT_EQ(answers[threads], answers[1]) << threads << " threads";
+  }
+  EXPECT_EQ(answers[1].size(), 10u);
+}
+
+/// Cut short after any number of steps, a query answers with what it has whose records are there, nearest first, by exact distances.
+TEST(Query, CutShortItAnswersWithWhatItHas) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7, .bits = 2});
+  const PlacedIndex& placed = index.placed();
+  std::map<std::uint64_t, NodeId> id_of;
+  for (NodeId id = 0; id < placed.layers.n(); ++id) id_of[index.Label(id)] = id;
+  for (const SearchOptions& options : EveryWalk()) {
+    const Dials dials = *options.Resolve(placed.Context());
+    const std::vector<std::byte> vector = index.Query(3);
+    for (const NodeId odd : {0u, 1u}) {
+      const auto has_record = [odd](NodeId id) { return id % 2 >= odd; };  // all, or the odd ones
+      std::size_t cut = 0;
+      for (std::uint64_t steps = 0; steps < 60; ++steps) {
+        CopyingDriver copying(placed);
+        ASSERT_TRUE(copying.query().Open(vector.data(), dials, false).ok());
+        copying.Run(steps);
+        const bool was_cut = copying.query().CutShort(has_record);
+        copying.Run();
+        Answer answer;
+        copying.query().TakeAnswer(&answer);
+        EXPECT_EQ(answer.cut_short, was_cut);
+        if (!was_cut) continue;
+        ++cut;
+        EXPECT_GE(answer.nearest.size(), 1u);
+        EXPECT_LE(answer.nearest.size(), dials.k);
+        float before = 0;
+        for (const Neighbour& neighbour : answer.nearest) {
+          const NodeId id = id_of.at(neighbour.label);
+          EXPECT_TRUE(id < placed.n1() || has_record(id));
+          EXPECT_GE(neighbour.distance, before);
+          before = neighbour.distance;
+        }
+      }
+      EXPECT_GT(cut, 5u);
+    }
+  }
+}
+
+/// A walk that is nowhere in the engine: it reads every record and is always right. A file with such a class and a place in the list of
+/// BasicQuery is all that a query needs; what a user needs besides is its name (WalkKind, DialTable, search.proto).
+class ScanWalk {
+ public:
+  static constexpr bool kLeavesBeam = false;
+
+  void Open(const WalkStart& start) {
+    start_.emplace(start);
+    found_.Reset(start.dials.k);
+    next_ = start.index.n1();
+    for (NodeId id = 0; id < next_; ++id) Score(id, start.index.FastRow(id));
+    Want();
+  }
+  bool Done() const { return wanted_.empty(); }
+  std::span<const NodeId> Wanted() const { return wanted_; }
+  RecordPart Part() const { return RecordPart::kRow; }
+  template <typename Hint>
+  void ForUpcoming(std::uint32_t, const Hint&) const {}
+  void Absorb(std::span<const std::byte* const> records) {
+    for (std::size_t i = 0; i < records.size(); ++i) Score(wanted_[i], records[i] + start_->index.records.row_offset);
+    Want();
+  }
+  template <typename Add>
+  void ForResults(const Add& add) const {
+    add(found_);
+  }
+  void Finish(WalkCounters&) const {}
+
+ private:
+  void Score(NodeId id, const std::byte* row) {
+    const Kernels& kernels = start_->index.kernels;
+    found_.Insert(kernels.one(start_->query, row, kernels.dim), id);
+  }
+  void Want() {
+    wanted_.resize(std::min<std::size_t>(7, start_->index.layers.n() - next_));
+    std::iota(wanted_.begin(), wanted_.end(), next_);
+    next_ += static_cast<NodeId>(wanted_.size());
+  }
+
+  std::optional<WalkStart> start_;
+  Beam found_;
+  NodeId next_ = 0;
+  std::vector<NodeId> wanted_;
+};
+
+TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
+  const RandomIndex index({.n = 500, .n1 = 60, .m = 5, .dim = 7});
+  const PlacedIndex& placed = index.placed();
+  BasicQuery<MultiStartSearch, PoolWalk, GatedWalk, ScanWalk> query(placed);
+  Dials dials = *SearchOptions{.k = 10}.Resolve(placed.Context());
+  dials.walk = static_cast<WalkKind>(kWalks);
+  const std::vector<std::byte> vector = index.Query(2);
+  ASSERT_TRUE(query.Open(vector.data(), dials, false).ok());
+  while (!query.Done()) {
+    query.Visit([&](auto& walk) {
+      std::vector<const std::byte*> records;
+      for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
+      walk.Absorb(records);
+      if (walk.Done()) query.Next();
+    });
+  }
+  Answer answer;
+  query.TakeAnswer(&answer);
+  AskedDriver driver(placed);
+  std::vector<Neighbour> all;
+  ASSERT_TRUE(driver.Search(vector.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kPool}, &all, nullptr, {}).ok());
+  all.resize(10);
+  EXPECT_EQ(Pairs(answer.nearest), Pairs(all));
+}
+
+/// The places that name every walk agree, so that a new one is missed in none.
+TEST(Query, EveryWalkHasAName) { EXPECT_EQ(FindDial("walk")->words.size(), kWalks); }
+
+}  // namespace
+}  // namespace hmann
