@@ -7,7 +7,7 @@
 
 #include "index/base/prefetch.h"
 #include "index/search/reach.h"
-#include "index/search/walk_start.h"
+#include "index/search/walk.h"
 
 namespace hmann {
 

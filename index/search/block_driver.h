@@ -10,7 +10,6 @@
 #include "index/search/block_queue.h"
 #include "index/search/driver.h"
 #include "index/search/query.h"
-#include "index/search/stop_check.h"
 #include "index/tiers/block_reader.h"
 
 namespace hmann {

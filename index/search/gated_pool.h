@@ -7,7 +7,7 @@
 #include "index/base/prefetch.h"
 #include "index/dials/dials.h"
 #include "index/search/reach.h"
-#include "index/search/walk_start.h"
+#include "index/search/walk.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {

@@ -10,7 +10,7 @@
 #include "index/search/cell_scorer.h"
 #include "index/search/gated_pool.h"
 #include "index/search/link_scorer.h"
-#include "index/search/walk_start.h"
+#include "index/search/walk.h"
 
 namespace hmann {
 

@@ -12,7 +12,6 @@
 #include "index/search/driver.h"
 #include "index/search/layered_access.h"
 #include "index/search/query.h"
-#include "index/search/stop_check.h"
 
 namespace hmann {
 

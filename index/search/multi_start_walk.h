@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "index/search/best_first_walk.h"
-#include "index/search/walk_start.h"
+#include "index/search/walk.h"
 
 namespace hmann {
 

@@ -12,7 +12,6 @@
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
-#include "index/search/walk.h"
 #include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"
@@ -20,6 +19,15 @@
 namespace hmann {
 
 class MigrationHelpers;
+
+/// What a walk reads of a record at a step. kRowAndLinks: with the sketches of the links, where records have them.
+enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks };
+
+/// Bytes of a record, from its start.
+struct RecordExtent {
+  std::uint32_t offset = 0;
+  std::uint32_t bytes = 0;
+};
 
 /// An index as the walks see it: where each structure lies, whatever tier holds it. Not owned; immutable.
 struct PlacedIndex {

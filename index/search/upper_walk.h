@@ -5,7 +5,7 @@
 
 #include "index/graph/stepwise_search.h"
 #include "index/search/reach.h"
-#include "index/search/walk_start.h"
+#include "index/search/walk.h"
 
 namespace hmann {
 
