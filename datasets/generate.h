@@ -49,8 +49,6 @@ class Generator {
   /// Writes vector i to `row`: dim components, unaligned.
   void Row(std::uint64_t i, std::byte* row) const;
 
-  std::uint32_t lattice_side() const { return side_; }
-  std::uint32_t lattice_axes() const { return axes_; }
 
  private:
   void ClusteredRow(std::uint64_t i, double* out) const;

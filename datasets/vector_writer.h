@@ -19,8 +19,6 @@ class VectorWriter {
   static absl::StatusOr<VectorWriter> Create(const std::string& path, std::uint32_t dim);
 
   DType dtype() const { return dtype_; }
-  std::uint32_t dim() const { return dim_; }
-  std::uint64_t n() const { return n_; }
 
   /// `rows`: n x dim components of dtype(), row-major.
   absl::Status Append(const std::byte* rows, std::uint64_t n);

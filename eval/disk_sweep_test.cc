@@ -28,7 +28,7 @@ class DiskSweep : public testing::Test {
   void SetUp() override {
     const absl::StatusOr<MemoryGroup> group = MemoryGroup::Create("can", 64_MiB);
     if (!group.ok()) GTEST_SKIP() << group.status().message();
-    groups_ = fs::path(group->folder()).parent_path();
+    groups_ = fs::path(group->procs()).parent_path().parent_path();
     folder_ = absl::StrCat(testing::TempDir(), "disk_sweep_test.", ::getpid());
     SweepOptions& sweep = options_.sweep;
     sweep.job.base = "datasets/sample/base.u8bin";

@@ -198,11 +198,9 @@ absl::Status MemoryGroup::Lower(std::uint64_t limit_bytes) {
 MemoryUse MemoryGroup::Use() const {
   const std::string stat = folder_ + "/memory.stat";
   if (version_ == 2) {
-    return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"), NumberIn(stat, "file"),
-            NumberIn(folder_ + "/memory.events", "oom_kill")};
+    return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"), NumberIn(folder_ + "/memory.events", "oom_kill")};
   }
-  return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"), NumberIn(stat, "total_cache"),
-          NumberIn(folder_ + "/memory.oom_control", "oom_kill")};
+  return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"), NumberIn(folder_ + "/memory.oom_control", "oom_kill")};
 }
 
 MemoryGroup& MemoryGroup::operator=(MemoryGroup&& other) noexcept {

@@ -19,7 +19,6 @@ struct CgroupFiles {
 struct MemoryUse {
   std::uint64_t peak_bytes = 0;        ///< highest charge so far, page cache included; 0 where the kernel does not tell
   std::uint64_t anonymous_bytes = 0;   ///< now: memory that is no file's
-  std::uint64_t page_cache_bytes = 0;  ///< now: of files, charged here
   std::uint64_t out_of_memory_kills = 0;
 };
 
@@ -36,7 +35,6 @@ class MemoryGroup {
   MemoryGroup& operator=(MemoryGroup&& other) noexcept;
   ~MemoryGroup();
 
-  const std::string& folder() const { return folder_; }
   int version() const { return version_; }                         ///< of cgroups: 1 or 2
   std::string procs() const { return folder_ + "/cgroup.procs"; }  ///< "0" written here moves the writer in
   std::uint64_t limit_bytes() const { return limit_bytes_; }

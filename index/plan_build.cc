@@ -9,10 +9,8 @@ namespace {
 
 /// The paper's rule for a structure that is given: the more promoted nodes, the better.
 absl::StatusOr<NodeId> MostPromoted(const PlanShape& shape, const PlanStructure& structure, std::uint64_t fast_bytes, int threads) {
-  HMANN_RETURN_IF_ERROR(shape.Validate());
-  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
-  const auto stride = static_cast<std::uint32_t>(FastRowStride(kernels.row_bytes));
-  return LargestN1(FastShapeOf(shape, structure, stride), fast_bytes, threads);
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
+  return LargestN1(FastShapeOf(header), fast_bytes, threads);
 }
 
 void Take(const PlanShape& shape, const PlanStructure& structure, BuildOptions& build) {

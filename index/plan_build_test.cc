@@ -30,7 +30,7 @@ PlannedBuild MustPlan(const BuildOptions& build, const PlanOptions& options) {
 
 /// Bytes of fast memory by the formula: 64-byte rows, labels of 4 bytes, no sketches, and the reserve.
 std::uint64_t PlainFastBytes(NodeId n1, std::uint32_t m, std::uint64_t budget) {
-  return PayloadOf(Layers::Make(3000, n1, m), kDim).fast() + std::uint64_t{4} * n1 + ReservedFastBytes(budget, 1);
+  return Layers::Make(3000, n1, m).UpperLinkBytes() + std::uint64_t{n1} * (kDim + 4) + ReservedFastBytes(budget, 1);
 }
 
 TEST(Plan, BuildMakesWhatItSays) {

@@ -136,9 +136,9 @@ TEST_F(CountsOfAnIndex, OfCachesAreNearTheSampledCurve) {
   Progress quiet(Progress::Show::kNever);
   const absl::StatusOr<CountScale> scale = SampleCounts(Promoted(), kQueries, false, quiet);
   ASSERT_TRUE(scale.ok() && scale->cache.has_value()) << scale.status();
-  const PlannedRecords records = *RecordsOf(index.shape, index.structure);
+  const std::uint32_t record_bytes = HeaderOf(index.shape, index.structure)->Records().RecordBytes(index.structure.n1);
   for (const double share : {0.05, 0.3, 0.6}) {
-    const auto bytes = static_cast<std::uint64_t>(share * static_cast<double>(index.shape.n)) * records.record_bytes;
+    const auto bytes = static_cast<std::uint64_t>(share * static_cast<double>(index.shape.n)) * record_bytes;
     const Measured measured = Measure(Promoted(), {.slow = kFar, .cache = CachePolicy::kStatic, .cache_bytes = bytes});
     EXPECT_NEAR(measured.hits, scale->cache->Hits(share, 0.1), 0.07) << share;
   }
@@ -153,8 +153,9 @@ TEST_F(CountsOfAnIndex, OfBytesAreThePlannedOnes) {
     ASSERT_TRUE(open.ok()) << open.status();
     std::uint64_t fast = 0, l0 = 0;
     for (const Placement& placement : (*open)->Placements()) (placement.structure == "l0" ? l0 : fast) += placement.bytes;
-    EXPECT_NEAR(Share(StructureFastBytes(index.shape, index.structure), fast), 1, 0.01);
-    EXPECT_EQ(RecordsOf(index.shape, index.structure)->l0_bytes, l0);
+    const Header header = *HeaderOf(index.shape, index.structure);
+    EXPECT_NEAR(Share(FastBytes(FastShapeOf(header), index.structure.n1), fast), 1, 0.01);
+    EXPECT_EQ(header.Records().TotalBytes(), l0);
   }
 }
 

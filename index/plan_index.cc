@@ -116,13 +116,14 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
   if (index.file_bytes > kMostCachedFile || counters.slow_reads == 0) return scale;
 
   CacheCurve& curve = scale.cache.emplace();
-  HMANN_ASSIGN_OR_RETURN(const PlannedRecords records, RecordsOf(index.shape, index.structure));
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(index.shape, index.structure));
+  const std::uint32_t record_bytes = header.Records().RecordBytes(index.structure.n1);
   const double promote = static_cast<double>(index.structure.n1) / static_cast<double>(info.n);
   double before = 0;
   for (const double share : {0.0, 0.05, 0.15, 0.4}) {
     const double cached = promote + share * (1 - promote);
-    const auto bytes = static_cast<std::uint64_t>(cached * static_cast<double>(info.n)) * records.record_bytes;
-    HMANN_ASSIGN_OR_RETURN(const Counters with, RunAll(path, rows, block_tier, std::max<std::uint64_t>(bytes, records.record_bytes)));
+    const auto bytes = static_cast<std::uint64_t>(cached * static_cast<double>(info.n)) * record_bytes;
+    HMANN_ASSIGN_OR_RETURN(const Counters with, RunAll(path, rows, block_tier, std::max<std::uint64_t>(bytes, record_bytes)));
     // Touches again hit again: the share of touches stands for that of reads.
     const double touches = static_cast<double>(std::max(with.slow_touches, with.slow_reads));
     const double hits = std::clamp(static_cast<double>(with.cache_hits) / touches, before, 1.0);

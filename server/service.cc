@@ -66,7 +66,6 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   PooledCall(ParsedQuery parsed, Clock::time_point deadline)
       : SearchJob(parsed.index, parsed.vectors.count, Bytes(parsed), deadline), parsed_(std::move(parsed)) {}
 
-  const ParsedQuery& parsed() const { return parsed_; }
   void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
   void OnCancel() override { Cancel(); }
   void OnDone() override { delete this; }

@@ -4,14 +4,14 @@
 
 namespace hmann {
 
-FirstTouch::FirstTouch(std::uint64_t pages, std::uint64_t fast_pages) : places_(pages, Place::kNowhere), capacity_(fast_pages) {}
+FirstTouch::FirstTouch(std::uint64_t pages, std::uint64_t fast_pages) : places_(pages, Place::kNowhere), free_pages_(fast_pages) {}
 
 bool FirstTouch::Touch(std::uint64_t page) {
   HMANN_CHECK(page < places_.size());
   Place& place = places_[page];
   if (place == Place::kNowhere) {
-    place = fast_pages_ < capacity_ ? Place::kFast : Place::kSlow;
-    ++(place == Place::kFast ? fast_pages_ : slow_pages_);
+    place = free_pages_ > 0 ? Place::kFast : Place::kSlow;
+    free_pages_ -= place == Place::kFast ? 1 : 0;
   }
   return place == Place::kFast;
 }

@@ -15,13 +15,10 @@ class FirstTouch {
   /// Touches a page; whether it lies in DRAM.
   bool Touch(std::uint64_t page);
 
-  std::uint64_t fast_pages() const { return fast_pages_; }  ///< in use
-  std::uint64_t slow_pages() const { return slow_pages_; }
-
  private:
   enum class Place : std::uint8_t { kNowhere, kFast, kSlow };
   std::vector<Place> places_;
-  std::uint64_t capacity_, fast_pages_ = 0, slow_pages_ = 0;
+  std::uint64_t free_pages_;  ///< of DRAM
 };
 
 }  // namespace hmann

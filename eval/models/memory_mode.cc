@@ -15,7 +15,6 @@ void MemoryModeCache::Insert(Slot victim) {
 }
 
 bool MemoryModeCache::CountRead(Slot slot) {
-  ++requests_;
   hits_ += slot.hit ? 1 : 0;
   ++accesses_.dram_reads;  // tag and data at once
   if (!slot.hit) Insert(slot);
@@ -23,7 +22,6 @@ bool MemoryModeCache::CountRead(Slot slot) {
 }
 
 bool MemoryModeCache::CountWrite(Slot slot) {
-  ++requests_;
   hits_ += slot.hit ? 1 : 0;
   ++accesses_.dram_reads;  // the tag
   if (!slot.hit) Insert(slot);
@@ -32,7 +30,6 @@ bool MemoryModeCache::CountWrite(Slot slot) {
 }
 
 bool MemoryModeCache::CountWriteBack() {
-  ++requests_;
   ++hits_;
   ++accesses_.dram_writes;
   return true;

@@ -25,7 +25,6 @@ MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b);
 class MemoryModeCache {
  public:
   const MemoryAccesses& accesses() const { return accesses_; }
-  std::uint64_t requests() const { return requests_; }
   std::uint64_t hits() const { return hits_; }
 
  protected:
@@ -43,7 +42,7 @@ class MemoryModeCache {
   void Insert(Slot victim);
 
   MemoryAccesses accesses_;
-  std::uint64_t requests_ = 0, hits_ = 0;
+  std::uint64_t hits_ = 0;
 };
 
 /// The hardware's cache: line L can only be at L modulo the number of lines. Starts empty, which counts as clean.

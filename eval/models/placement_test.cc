@@ -95,12 +95,9 @@ TEST(TouchLog, GivesBackWhatItWasToldInPiecesOfAnyLength) {
     TouchLog log;
     const auto count = [&](std::uint64_t i) { return static_cast<std::uint32_t>(1 + RandomBelow(seed, 2 * i, 64)); };
     const auto bits = [&](std::uint64_t i) { return Random(seed, 2 * i + 1) >> (64 - count(i)); };
-    std::uint64_t all = 0;
     for (std::uint64_t i = 0; i < 1000; ++i) {
       log.Append(bits(i), count(i));
-      all += count(i);
     }
-    EXPECT_EQ(log.size(), all);
     TouchLog::Reader reader(log);
     for (std::uint64_t i = 0; i < 1000; ++i) {
       EXPECT_FALSE(reader.AtEnd());

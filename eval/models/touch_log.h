@@ -18,7 +18,6 @@ class TouchLog {
     if (shift + count > 64) words_.push_back(bits >> (64 - shift));
     size_ += count;
   }
-  std::uint64_t size() const { return size_; }
 
   /// Reads from the front.
   class Reader {

@@ -93,7 +93,7 @@ void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes
   if (offset >= size_) return;
   const std::uint64_t begin = offset / 4_KiB * 4_KiB;
   const std::uint64_t end = std::min<std::uint64_t>(size_, offset + bytes);
-  const int advice = access == Access::kRandom ? MADV_RANDOM : access == Access::kSequential ? MADV_SEQUENTIAL : MADV_WILLNEED;
+  const int advice = access == Access::kRandom ? MADV_RANDOM : MADV_SEQUENTIAL;
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
 }
 

@@ -34,7 +34,7 @@ class MappedFile {
   /// Errors: as open(2); INVALID_ARGUMENT for what is not a regular file. An empty file maps to an empty span.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
-  enum class Access { kRandom, kSequential, kWillNeed };
+  enum class Access { kRandom, kSequential };
   /// Tells the kernel how [offset, offset + bytes) will be read.
   void Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const;
 

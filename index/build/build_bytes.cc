@@ -28,7 +28,7 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   // Three degrees, the ranking, and the tree that reaches every node with its queue. The layers above L0 that insertion had took less.
   const std::uint64_t ranking = bottom + n * 6 * kId;
   // From now on: nodes by id, the upper layers.
-  const std::uint64_t upper_links = n1 > 0 ? PayloadOf(Layers::Make(shape.n, shape.n1, shape.m), 0).upper_links : 0;
+  const std::uint64_t upper_links = Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes();
   const std::uint64_t upper = bottom + n * kId + n1 * shape.stride + upper_links;
   // Ids by node, two nearest hubs and a place for each unpromoted node; a rank and a cell, or two places, for each hub.
   const std::uint64_t cells = upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + (shape.inner_product ? upper_links : 0);

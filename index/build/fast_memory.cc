@@ -17,19 +17,8 @@ constexpr std::uint64_t kScratchPerThread = 512_KiB;
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
   const std::uint64_t others = shape.n - n1;
   const std::uint64_t cells = shape.sketch_bytes > 0 ? std::uint64_t{n1} * 12 + others / 4 : 0;
-  return PayloadOf(Layers::Make(shape.n, n1, shape.m), shape.row_bytes).fast() + std::uint64_t{n1} * shape.label_bytes +
+  return Layers::Make(shape.n, n1, shape.m).UpperLinkBytes() + std::uint64_t{n1} * (shape.row_bytes + shape.label_bytes) +
          others * shape.sketch_bytes + cells;
-}
-
-PayloadBytes PayloadOf(const Layers& layers, std::uint32_t row_bytes) {
-  PayloadBytes bytes;
-  for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
-    const std::uint64_t links = std::uint64_t{4} * layers.nodes[layer] * layers.MaxDegree(layer);
-    (layer == 0 ? bytes.l0_links : bytes.upper_links) += links;
-  }
-  bytes.fast_vectors = std::uint64_t{layers.n1()} * row_bytes;
-  bytes.slow_vectors = std::uint64_t{layers.n() - layers.n1()} * row_bytes;
-  return bytes;
 }
 
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads) {

@@ -24,7 +24,6 @@ struct ImportedGraph {
   Buffer links;
 
   NodeId* Links(std::uint64_t row) { return reinterpret_cast<NodeId*>(links.data()) + row * max_degree; }
-  const NodeId* Links(std::uint64_t row) const { return reinterpret_cast<const NodeId*>(links.data()) + row * max_degree; }
 };
 
 /// A graph of n nodes without links. Errors: RESOURCE_EXHAUSTED.

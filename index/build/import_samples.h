@@ -100,7 +100,7 @@ using Lists = std::vector<std::vector<NodeId>>;
 inline Lists ListsOf(const ImportedGraph& graph) {
   Lists lists(graph.n);
   for (std::size_t row = 0; row < lists.size(); ++row) {
-    const NodeId* begin = graph.Links(row);
+    const NodeId* begin = reinterpret_cast<const NodeId*>(graph.links.data()) + row * graph.max_degree;
     const NodeId* end = std::find(begin, begin + graph.max_degree, kNoNode);
     lists[row].assign(begin, end);
     EXPECT_TRUE(std::all_of(end, begin + graph.max_degree, [](NodeId id) { return id == kNoNode; }));

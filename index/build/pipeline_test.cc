@@ -225,7 +225,7 @@ TEST(Build, PayloadIsTheFormulaOfSection7) {
     BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 1000);
     options.promote = promote;
     const BuildReport report = MustBuild(options);
-    const PayloadBytes payload = PayloadOf(IndexFile::Open(options.out)->layers(), 12);
+    const Layers layers = IndexFile::Open(options.out)->layers();
     std::uint64_t total = 0;
     std::map<std::string, std::uint64_t> bytes;
     for (const StructureBytes& structure : report.info.bytes) {
@@ -233,10 +233,10 @@ TEST(Build, PayloadIsTheFormulaOfSection7) {
       bytes[structure.name] = structure.bytes;
       EXPECT_TRUE(structure.formula == 0 || structure.formula == structure.bytes) << structure.name;
     }
-    EXPECT_EQ(bytes["upper_links"], payload.upper_links);
-    EXPECT_EQ(bytes["fast_vectors"], payload.fast_vectors);
-    EXPECT_EQ(bytes["l0_links"], payload.l0_links);
-    EXPECT_EQ(bytes["slow_vectors"], payload.slow_vectors);
+    EXPECT_EQ(bytes["upper_links"], layers.UpperLinkBytes());
+    EXPECT_EQ(bytes["fast_vectors"], 12u * layers.n1());
+    EXPECT_EQ(bytes["l0_links"], 4u * layers.n() * layers.MaxDegree(0));
+    EXPECT_EQ(bytes["slow_vectors"], 12u * (layers.n() - layers.n1()));
     EXPECT_EQ(bytes["labels"], 4000u);
     EXPECT_EQ(total, std::filesystem::file_size(options.out)) << "every byte of the file has a name";
     EXPECT_EQ(report.info.file_bytes, std::filesystem::file_size(options.out));

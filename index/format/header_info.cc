@@ -7,11 +7,7 @@ namespace {
 
 std::vector<StructureBytes> BytesByStructure(const Header& header) {
   const Layers& layers = header.layers;
-  std::uint64_t upper_links = 0;
-  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) {
-    upper_links += std::uint64_t{layers.nodes[layer]} * layers.MaxDegree(layer) * sizeof(NodeId);
-  }
-  const std::uint64_t n = layers.n(), n1 = layers.n1();
+  const std::uint64_t n = layers.n(), n1 = layers.n1(), upper_links = layers.UpperLinkBytes();
   const std::uint64_t vector_bytes = header.dim * SizeOf(header.dtype);
   const bool has_norms = header.metric == Metric::kCosine && header.dtype != DType::kF32;
   const std::uint64_t l0_links = n * layers.MaxDegree(0) * sizeof(NodeId);

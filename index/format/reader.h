@@ -53,7 +53,6 @@ class IndexFile {
   /// Label of a node, promoted or not: its row, where the user gave none.
   std::uint64_t Label(NodeId id) const;
   /// What the section table says of l0's content; names a copy of it.
-  std::uint64_t l0_checksum() const { return Find(SectionKind::kL0, 0).checksum; }
 
   /// In file order.
   const std::vector<Section>& sections() const { return sections_; }

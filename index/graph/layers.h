@@ -25,10 +25,11 @@ struct Layers {
   NodeId n1() const { return nodes.size() > 1 ? nodes[1] : 0; }
   /// M_0 = M_1 = 2M, M_i = M above.
   std::uint32_t MaxDegree(std::uint32_t layer) const { return layer <= 1 ? 2 * m : m; }
-  std::uint32_t LevelOf(NodeId rank) const {
-    std::uint32_t level = 0;
-    while (level < top() && rank < nodes[level + 1]) ++level;
-    return level;
+  /// sum_{i>=1} N_i * M_i links of 4 bytes.
+  std::uint64_t UpperLinkBytes() const {
+    std::uint64_t links = 0;
+    for (std::uint32_t layer = 1; layer <= top(); ++layer) links += std::uint64_t{nodes[layer]} * MaxDegree(layer);
+    return links * sizeof(NodeId);
   }
 };
 

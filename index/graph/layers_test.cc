@@ -32,16 +32,13 @@ TEST(Layers, AreNestedPrefixesThatShrinkByM) {
   }
 }
 
-TEST(Layers, ALevelIsAFunctionOfTheRank) {
-  const Layers layers = Layers::Make(5000, 800, 6);
-  EXPECT_EQ(layers.nodes, (std::vector<NodeId>{5000, 800, 133, 22, 3}));
-  for (NodeId rank = 0; rank < 5000; ++rank) {
-    std::uint32_t expected = 0;
-    for (std::uint32_t layer = 0; layer < layers.nodes.size(); ++layer) {
-      if (rank < layers.nodes[layer]) expected = layer;
-    }
-    ASSERT_EQ(layers.LevelOf(rank), expected) << "rank " << rank;
-  }
+TEST(Layers, NodesFallByTheFactorM) {
+  EXPECT_EQ(Layers::Make(5000, 800, 6).nodes, (std::vector<NodeId>{5000, 800, 133, 22, 3}));
+}
+
+TEST(Layers, UpperLinksAreTheFormula) {
+  EXPECT_EQ(Layers::Make(1000, 100, 5).UpperLinkBytes(), (100 * 10 + 20 * 5 + 4 * 5) * 4u);
+  EXPECT_EQ(Layers::Make(1000, 0, 5).UpperLinkBytes(), 0u);
 }
 
 TEST(Layers, DegreesAreThePapers) {

@@ -28,7 +28,6 @@ class Sketcher {
   /// precision. Errors: INVALID_ARGUMENT. The estimates run at the level of `kernels`; a sketch's bytes depend on no level.
   static absl::StatusOr<Sketcher> Make(const Kernels& kernels, std::uint32_t bits, std::uint64_t seed, std::vector<float> mean);
 
-  std::uint32_t bits() const { return bits_; }
   std::uint32_t padded_dim() const { return rotation_.padded_dim(); }  ///< dimensions that a code has: dim rounded up to a multiple of 8
   std::uint32_t sketch_bytes() const { return static_cast<std::uint32_t>(kFactorBytes) + bits_ * padded_dim() / 8; }
 

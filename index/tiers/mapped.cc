@@ -18,7 +18,7 @@ void AdviseRandom(std::span<const std::byte> bytes) {
 
 class MappedTier : public Tier {
  public:
-  MappedTier() : Tier({.name = "mapped", .in_place = true, .granule = 4_KiB}) {}
+  MappedTier() : Tier({.name = "mapped"}) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress&) const override {
     AdviseRandom(source.bytes);
@@ -29,7 +29,7 @@ class MappedTier : public Tier {
 class MappedCopyTier : public Tier {
  public:
   explicit MappedCopyTier(std::string path)
-      : Tier({.name = absl::StrCat("mapped:", path), .one_section = true, .granule = 4_KiB}), path_(std::move(path)) {}
+      : Tier({.name = absl::StrCat("mapped:", path), .one_section = true}), path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();

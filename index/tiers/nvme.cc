@@ -76,7 +76,7 @@ absl::StatusOr<Region> PlaceDirect(const std::string& tier, const std::string& p
 
 class NvmeTier : public Tier {
  public:
-  NvmeTier() : Tier({.name = "nvme", .addressable = false, .in_place = true, .granule = kDirectBlock}) {}
+  NvmeTier() : Tier({.name = "nvme", .addressable = false}) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress&) const override {
     if (source.bytes.empty()) return Region();
@@ -91,7 +91,7 @@ class NvmeTier : public Tier {
 class NvmeCopyTier : public Tier {
  public:
   explicit NvmeCopyTier(std::string path)
-      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true, .granule = kDirectBlock}),
+      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true}),
         path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {

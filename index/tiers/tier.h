@@ -108,9 +108,7 @@ struct PlacementSource {
 struct TierTraits {
   std::string name;            ///< as asked for: "dram", "numa:1", "mapped:/mnt/x"
   bool addressable = true;     ///< hands out pointers and takes prefetch hints
-  bool in_place = false;       ///< the index file itself serves: the source must outlive the region
   bool one_section = false;    ///< keeps one section under a path: the next Place would replace it
-  std::uint32_t granule = 64;  ///< bytes that one access costs at least
 };
 
 /// A kind of memory that holds regions. Thread-safe.

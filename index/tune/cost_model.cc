@@ -102,13 +102,6 @@ double PaperModel::PredictUs(const Dials& dials) const {
   return dials.ef_l1 * walk.c1 * walk.fast_us + Beams(dials) * static_cast<double>(dials.ef_l0) * walk.c0 * walk.slow_us;
 }
 
-const std::array<const char*, WorkModel::kKinds>& WorkModel::KindNames() {
-  static constexpr std::array<const char*, kKinds> kNames = {"query",       "distance_fast", "distance_slow", "estimate", "expanded_l1",
-                                                             "expanded_l0", "slow_touch",    "round",         "slow_kib", "device_read",
-                                                             "beam_move",   "cell",          "wake_up"};
-  return kNames;
-}
-
 WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> counts) {
   static const std::size_t kFast = PlaceOf(&Counters::distances_fast), kSlow = PlaceOf(&Counters::distances_slow),
                            kSketches = PlaceOf(&Counters::sketches), kL1 = PlaceOf(&Counters::expanded_l1),

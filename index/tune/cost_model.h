@@ -93,8 +93,6 @@ class WorkModel {
   /// Requires an observation of each family that will be asked for. Recall 1 counts as half a neighbour missed.
   static WorkModel Fit(std::span<const Observation> observations, const CostPriors& priors = {});
 
-  /// Whether the setting's family was observed.
-  bool Knows(const Dials& dials) const { return families_[DialFamily(dials)].has_value(); }
   Prediction Predict(const Dials& dials) const;
   /// The priced work of a setting whose work was counted, us.
   double PriceUs(const Observation& observation) const;
@@ -103,12 +101,9 @@ class WorkModel {
   double TimeError(const Dials& dials) const { return families_[DialFamily(dials)]->time_error; }
   double RecallError(const Dials& dials) const { return families_[DialFamily(dials)]->recall_error; }
 
-  /// The kinds of work that are priced, and their prices.
-  static constexpr std::size_t kKinds = 13;
-  static const std::array<const char*, kKinds>& KindNames();
-  const std::array<double, kKinds>& PricesNs(WalkKind walk) const { return prices_[static_cast<std::size_t>(walk)]; }
-
  private:
+  /// Kinds of work that are priced: see WorkOf.
+  static constexpr std::size_t kKinds = 13;
   using Work = std::array<double, kKinds>;
   struct Family {
     std::vector<Surface> counts;  ///< of log(1 + count), in the order of CounterNames

@@ -112,7 +112,6 @@ TEST(WorkModel, PredictsSettingsThatWereNotRun) {
   const WorkModel model = WorkModel::Fit(Observe(index, grid, 20));
   std::vector<double> errors;
   for (const Dials& dials : grid) {
-    ASSERT_TRUE(model.Knows(dials));
     const Prediction predicted = model.Predict(dials);
     errors.push_back(std::abs(predicted.mean_us / index.MeanUs(dials) - 1));
     EXPECT_NEAR(predicted.recall, index.MeanRecall(dials), 0.05) << DescribeDials(dials);
@@ -129,9 +128,13 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   CostPriors priors;
   priors.slow_distance_ns = 25;  // distances and touches are as many: the sum alone is known
   priors.touch_ns = index.slow_touch_ns;
-  const auto prices = WorkModel::Fit(Observe(index, grid, 20), priors).PricesNs(WalkKind::kPool);
-  EXPECT_NEAR(prices[2], 25, 5);
-  EXPECT_NEAR(prices[6], index.slow_touch_ns, 12);
+  const WorkModel model = WorkModel::Fit(Observe(index, grid, 20), priors);
+  const auto price_ns = [&](const Counters& work) {
+    const Dials pool{.k = 10, .walk = WalkKind::kPool};
+    return 1000 * (model.PriceUs({pool, {.counters = work, .counted = 1}}) - model.PriceUs({pool, {.counted = 1}}));
+  };
+  EXPECT_NEAR(price_ns({.distances_slow = 1}), 25, 5);
+  EXPECT_NEAR(price_ns({.slow_touches = 1}), index.slow_touch_ns, 12);
 }
 
 TEST(WorkModel, TakesNoLessThanTheBandwidthAllows) {

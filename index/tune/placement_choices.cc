@@ -40,7 +40,7 @@ std::vector<PlacedBytes> StructureLines(const PlanShape& shape, const PlanStruct
   }
   for (const PlacedBytes& line : lines) sum += line.bytes;
   // In memory; the file's section is another form of them.
-  const FastShape fast = FastShapeOf(shape, structure, static_cast<std::uint32_t>(FastRowStride(header.row_bytes)));
+  const FastShape fast = FastShapeOf(header);
   if (const std::uint64_t cells = FastBytes(fast, structure.n1) - sum; cells > 0) lines.push_back({"cells", "", cells});
   lines.push_back({"l0", "", l0});
   return lines;
@@ -81,7 +81,6 @@ class Planner {
     struct L0Choice {
       const TierCost* tier;
       double cached_share;
-      std::uint64_t cache_bytes;
     };
     std::vector<const TierCost*> upper_choices;
     std::vector<L0Choice> l0_choices;
@@ -188,7 +187,6 @@ class Planner {
 
   const TierCost& fast() const { return fast_; }
   const TierCost& slow() const { return slow_; }
-  const PlanRequest& request() const { return request_; }
 
  private:
   explicit Planner(const PlanRequest& request) : request_(request) {}
@@ -215,7 +213,7 @@ class Planner {
     for (const double share : kCachedShares) {
       if (share > 0 && !cached) break;
       const std::uint64_t cache = CacheBytes(made, share);
-      made.l0_choices.push_back({&tier, share, cache});
+      made.l0_choices.push_back({&tier, share});
       const TierBytes more{InPages(cache) + InPages(CacheIndexBytes(made, share)), 0};
       made.groups[1].push_back({bytes + (share > 0 ? more : TierBytes{}), L0Ns(made, tier, share, Hits(made, share))});
     }
@@ -308,8 +306,7 @@ absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule ru
   HMANN_ASSIGN_OR_RETURN(const Planner planner, Planner::Make(request));
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(request.shape, {}));
   PlanStructure structure;
-  const FastShape fast = FastShapeOf(request.shape, structure, static_cast<std::uint32_t>(FastRowStride(header.row_bytes)));
-  HMANN_ASSIGN_OR_RETURN(structure.n1, LargestN1(fast, request.fast_bytes, request.threads));
+  HMANN_ASSIGN_OR_RETURN(structure.n1, LargestN1(FastShapeOf(header), request.fast_bytes, request.threads));
   while (structure.n1 > 1) {  // in whole pages a little less fits
     HMANN_ASSIGN_OR_RETURN(const Planner::Candidate candidate, planner.CandidateOf(structure, planner.slow().is_block));
     if (candidate.upper_bytes + planner.reserve() <= request.fast_bytes) break;

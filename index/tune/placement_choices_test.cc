@@ -36,14 +36,18 @@ std::uint64_t BytesOf(const PlacementPlan& plan, const std::string& tier) {
   return bytes;
 }
 
+std::uint64_t FastBytesOf(const PlanShape& shape, const PlanStructure& structure) {
+  return FastBytes(FastShapeOf(*HeaderOf(shape, structure)), structure.n1);
+}
+
 // The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 % promoted, hub implicit in its cell. Labels are
 // lines of their own there.
-TEST(StructureFastBytes, AreWithinThreePercentOfTheDesignsTable) {
+TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   constexpr double kBillion = 1e9;
   const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
   const double labels = 0.1 * 4;
   const auto per_vector = [&](std::uint32_t bits, std::uint32_t assign, double promote) {
-    return static_cast<double>(StructureFastBytes(shape, {static_cast<NodeId>(promote * kBillion), bits, assign, CodePlace::kHub})) /
+    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits, assign, CodePlace::kHub})) /
            kBillion;
   };
   EXPECT_NEAR(per_vector(0, 1, 0.1) - labels, 26.0, 0.03 * 26.0);
@@ -55,7 +59,7 @@ TEST(StructureFastBytes, AreWithinThreePercentOfTheDesignsTable) {
       EXPECT_NEAR(per_vector(bits, assign, 0.1) - labels, table, 0.03 * table) << bits << " bits, assign " << assign;
     }
   }
-  EXPECT_NEAR(static_cast<double>(StructureFastBytes(shape, {100000000, 2, 1, CodePlace::kEdge})) / kBillion - labels, 26.0, 0.03 * 26.0);
+  EXPECT_NEAR(static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kEdge})) / kBillion - labels, 26.0, 0.03 * 26.0);
 }
 
 TEST(PlanPlacement, LinesAreTheFormulas) {
@@ -64,7 +68,7 @@ TEST(PlanPlacement, LinesAreTheFormulas) {
     request.bits = bits;
     const PlacementPlan plan = MustPlan(request);
     EXPECT_EQ(plan.structure.bits, bits);
-    const std::uint64_t structures = StructureFastBytes(request.shape, plan.structure);
+    const std::uint64_t structures = FastBytesOf(request.shape, plan.structure);
     std::uint64_t lines = 0;
     for (const PlacedBytes& line : plan.bytes) {
       if (line.tier == "dram" && line.structure != "cache of l0" && line.structure != "cache's index" &&

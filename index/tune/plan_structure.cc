@@ -38,6 +38,7 @@ std::string DescribeStructure(const PlanShape& shape, const PlanStructure& struc
 }
 
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure) {
+  HMANN_RETURN_IF_ERROR(shape.Validate());
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
   Header header;
   header.dtype = shape.dtype;
@@ -55,32 +56,18 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   return header;
 }
 
-FastShape FastShapeOf(const PlanShape& shape, const PlanStructure& structure, std::uint32_t row_bytes) {
-  FastShape fast{static_cast<NodeId>(shape.n), shape.m, row_bytes, shape.user_labels ? 8u : 4u, 0};
-  if (structure.bits > 0 && structure.codes == CodePlace::kHub) {
-    fast.sketch_bytes = SketchBytes(shape.dim, structure.bits) + (structure.assign == 2 ? sizeof(NodeId) : 0);
+FastShape FastShapeOf(const Header& header) {
+  FastShape fast{header.layers.n(), header.layers.m, static_cast<std::uint32_t>(FastRowStride(header.row_bytes)), header.label_bytes, 0};
+  if (header.codes.bits > 0 && header.codes.place == CodePlace::kHub) {
+    fast.sketch_bytes = header.codes.sketch_bytes + (header.codes.assign == 2 ? sizeof(NodeId) : 0);
   }
   return fast;
 }
 
-std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure) {
-  const absl::StatusOr<Kernels> kernels = ChooseKernels(shape.dtype, shape.metric, shape.dim);
-  const std::size_t stride = kernels.ok() ? FastRowStride(kernels->row_bytes) : 0;
-  return FastBytes(FastShapeOf(shape, structure, static_cast<std::uint32_t>(stride)), structure.n1);
-}
-
 absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_RETURN_IF_ERROR(shape.Validate());
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   const Section last = PlanSections(header).back();
   return last.offset + RoundUp(last.bytes, kBlockBytes);
-}
-
-absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_RETURN_IF_ERROR(shape.Validate());
-  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  const RecordLayout records = header.Records();
-  return PlannedRecords{records.TotalBytes(), records.RecordBytes(structure.n1)};
 }
 
 }  // namespace hmann

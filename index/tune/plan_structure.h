@@ -45,20 +45,12 @@ double ShareOf(const PlanShape& shape, NodeId n1);
 /// "16 % promoted, 2 bits, assign 1".
 std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure);
 
-/// Fast bytes of structures (without reserve, cache and rounding to pages) and all bytes of the index file.
-std::uint64_t StructureFastBytes(const PlanShape& shape, const PlanStructure& structure);
+/// All bytes of the index file. Errors: those of HeaderOf.
 absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure);
 
-/// L0 as it would be written.
-struct PlannedRecords {
-  std::uint64_t l0_bytes = 0;
-  std::uint32_t record_bytes = 0;  ///< of the longest: those of unpromoted nodes
-};
-absl::StatusOr<PlannedRecords> RecordsOf(const PlanShape& shape, const PlanStructure& structure);
-
-/// The header that such an index would have, without sections. Errors: those of ChooseKernels.
+/// The header that such an index would have, without sections. Errors: those of PlanShape::Validate.
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure);
-/// What fast memory would hold of it, with rows of `row_bytes`.
-FastShape FastShapeOf(const PlanShape& shape, const PlanStructure& structure, std::uint32_t row_bytes);
+/// What fast memory would hold of it, without reserve, cache and rounding to pages.
+FastShape FastShapeOf(const Header& header);
 
 }  // namespace hmann

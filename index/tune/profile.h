@@ -17,7 +17,6 @@ struct Figure {
   double median = 0;
   double spread = 0;  ///< (highest - lowest quartile) / median of the repeats
 
-  bool known() const { return median > 0; }
   bool noisy() const { return spread > 0.2; }
 };
 

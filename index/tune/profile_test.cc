@@ -30,7 +30,6 @@ class TempFile {
 
 TEST(FigureOf, IsMedianAndQuartiles) {
   EXPECT_EQ(FigureOf({}).median, 0);
-  EXPECT_FALSE(FigureOf({}).known());
   EXPECT_EQ(FigureOf({7}).median, 7);
   EXPECT_EQ(FigureOf({7}).spread, 0);
   EXPECT_EQ(FigureOf({3, 1, 2}).median, 2);
@@ -212,7 +211,9 @@ TEST(MeasureProfile, GivesEveryFigure) {
   EXPECT_EQ(profile->distances.size(), 2u);
   EXPECT_EQ(profile->sketches.size(), 8u);
   for (const SketchProfile& one : profile->sketches) {
-    EXPECT_TRUE(one.ns_per_estimate_cell.known() && one.ns_per_estimate_gathered.known() && one.ns_per_query.known());
+    EXPECT_GT(one.ns_per_estimate_cell.median, 0);
+    EXPECT_GT(one.ns_per_estimate_gathered.median, 0);
+    EXPECT_GT(one.ns_per_query.median, 0);
   }
   EXPECT_GT(profile->thread_wake_us.median, 0);
   EXPECT_EQ(profile->noise.repeats, 3);
