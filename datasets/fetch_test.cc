@@ -11,7 +11,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/manifest.h"
 #include "datasets/temp_folder.h"
-#include "datasets/test_server.h"
+#include "datasets/testing/test_server.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "datasets/generate.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {

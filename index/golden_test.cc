@@ -10,7 +10,7 @@
 
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {

@@ -14,8 +14,8 @@
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
-#include "index/build/build_samples.h"
-#include "index/graph/reference_search.h"
+#include "index/build/testing/build_samples.h"
+#include "index/graph/testing/reference_search.h"
 
 namespace hmann {
 namespace {

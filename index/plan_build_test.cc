@@ -3,8 +3,8 @@
 #include <hnswlib/hnswlib.h>
 
 #include "index/base/units.h"
-#include "index/build/build_samples.h"
 #include "index/build/fast_memory.h"
+#include "index/build/testing/build_samples.h"
 #include "index/hmann.h"
 #include "index/tune/plan_structure.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {

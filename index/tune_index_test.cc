@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "datasets/vector_file.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/exact_search.h"
 
 namespace hmann {

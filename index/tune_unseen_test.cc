@@ -10,7 +10,7 @@
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "index/base/random.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/tune_index.h"
 
 namespace hmann {

@@ -16,10 +16,10 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "server/fixture.h"
 #include "server/registry.h"
 #include "server/search_pool.h"
 #include "server/service.h"
+#include "server/testing/fixture.h"
 
 namespace hmann {
 namespace {

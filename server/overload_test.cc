@@ -8,7 +8,7 @@
 
 #include "grpcpp/client_context.h"
 #include "hmann/v1/search.grpc.pb.h"
-#include "server/fixture.h"
+#include "server/testing/fixture.h"
 
 namespace hmann {
 namespace {

@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "server/fixture.h"
+#include "server/testing/fixture.h"
 
 namespace hmann {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <thread>
 
-#include "server/fixture.h"
+#include "server/testing/fixture.h"
 
 namespace hmann {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
 #include "index/tune/tuned_table.h"
-#include "server/fixture.h"
+#include "server/testing/fixture.h"
 
 namespace hmann {
 namespace {

@@ -67,7 +67,7 @@ std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
 
 bool SourceFile::Test() const {
   return path.starts_with("tests/") || path.find("_test.") != std::string::npos || path.find("_bench.") != std::string::npos ||
-         path.find("_fuzz.") != std::string::npos || path.find("fixture.") != std::string::npos;
+         path.find("_fuzz.") != std::string::npos || path.find("/testing/") != std::string::npos;
 }
 
 std::vector<SourceFile> ReadTree(const fs::path& root) {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "index/base/units.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 
 namespace hmann {
 namespace {

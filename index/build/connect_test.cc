@@ -6,7 +6,7 @@
 #include <set>
 
 #include "index/base/random.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 
 namespace hmann {
 namespace {

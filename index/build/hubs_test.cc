@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {

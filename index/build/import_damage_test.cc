@@ -1,6 +1,6 @@
 #include <fcntl.h>
 
-#include "index/build/import_samples.h"
+#include "index/build/testing/import_samples.h"
 
 namespace hmann {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "index/build/build_samples.h"
-#include "index/format/reseal.h"
+#include "index/build/testing/build_samples.h"
+#include "index/format/testing/reseal.h"
 
 namespace hmann {
 namespace {

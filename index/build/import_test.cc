@@ -1,4 +1,4 @@
-#include "index/build/import_samples.h"
+#include "index/build/testing/import_samples.h"
 
 namespace hmann {
 namespace {

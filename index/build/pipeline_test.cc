@@ -9,9 +9,9 @@
 
 #include "index/base/cpu.h"
 #include "index/base/units.h"
-#include "index/build/build_samples.h"
 #include "index/build/degree.h"
 #include "index/build/fast_memory.h"
+#include "index/build/testing/build_samples.h"
 #include "index/format/link_list.h"
 #include "index/format/verify.h"
 

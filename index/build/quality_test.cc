@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 #include "index/graph/layer_search.h"
 
 namespace hmann {

@@ -8,7 +8,7 @@
 
 #include "index/base/cpu.h"
 #include "index/base/units.h"
-#include "index/build/build_samples.h"
+#include "index/build/testing/build_samples.h"
 
 namespace hmann {
 namespace {

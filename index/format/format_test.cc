@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
 #include "index/format/reader.h"
-#include "index/format/reseal.h"
-#include "index/format/ring_index.h"
+#include "index/format/testing/reseal.h"
+#include "index/format/testing/ring_index.h"
 #include "index/format/verify.h"
 
 namespace hmann {

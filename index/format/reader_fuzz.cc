@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "index/base/check.h"
 #include "index/format/reader.h"
-#include "index/format/reseal.h"
+#include "index/format/testing/reseal.h"
 #include "index/format/verify.h"
 
 namespace hmann {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "index/base/cpu.h"
 #include "index/search/migration_helpers.h"
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "index/search/access.h"
 #include "index/search/cache_fill.h"
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

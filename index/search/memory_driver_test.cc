@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

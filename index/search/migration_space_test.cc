@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "index/search/migration_helpers.h"
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "index/dials/dial_table.h"
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "index/search/random_index.h"
+#include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/distance/simd_level.h"
-#include "index/sketch/sketch_samples.h"
+#include "index/sketch/testing/sketch_samples.h"
 
 namespace hmann {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

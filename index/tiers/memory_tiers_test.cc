@@ -5,7 +5,7 @@
 
 #include "index/base/buffer.h"
 #include "index/tiers/stream_copy.h"
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "index/tiers/pread_reader.h"
 #include "index/tiers/ring_reader.h"
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_split.h"
-#include "index/tiers/tier_fixture.h"
+#include "index/tiers/testing/tier_fixture.h"
 
 namespace hmann {
 namespace {

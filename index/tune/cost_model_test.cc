@@ -7,7 +7,7 @@
 #include "index/dials/dial_table.h"
 #include "index/tune/least_squares.h"
 #include "index/tune/surface.h"
-#include "index/tune/synthetic_index.h"
+#include "index/tune/testing/synthetic_index.h"
 
 namespace hmann {
 namespace {
@@ -129,9 +129,13 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   priors.slow_distance_ns = 25;  // distances and touches are as many: the sum alone is known
   priors.touch_ns = index.slow_touch_ns;
   const WorkModel model = WorkModel::Fit(Observe(index, grid, 20), priors);
-  const auto price_ns = [&](const Counters& work) {
-    const Dials pool{.k = 10, .walk = WalkKind::kPool};
-    return 1000 * (model.PriceUs({pool, {.counters = work, .counted = 1}}) - model.PriceUs({pool, {.counted = 1}}));
+  const auto price_ns = [&model](const Counters& work) {
+    Observation observation;
+    observation.dials.walk = WalkKind::kPool;
+    observation.measured.counted = 1;
+    const double nothing = model.PriceUs(observation);
+    observation.measured.counters = work;
+    return 1000 * (model.PriceUs(observation) - nothing);
   };
   EXPECT_NEAR(price_ns({.distances_slow = 1}), 25, 5);
   EXPECT_NEAR(price_ns({.slow_touches = 1}), index.slow_touch_ns, 12);

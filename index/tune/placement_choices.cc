@@ -27,7 +27,7 @@ constexpr double kPoolRoundNs = 450, kGatedNodeNs = 330;
 std::uint64_t InPages(std::uint64_t bytes) { return RoundUp(bytes, bytes >= 2_MiB ? 2_MiB : 4_KiB); }
 
 /// The lines of a plan: what lies in fast memory, each a mapping of its own, and L0 last.
-std::vector<PlacedBytes> StructureLines(const PlanShape& shape, const PlanStructure& structure, const Header& header) {
+std::vector<PlacedBytes> StructureLines(const PlanStructure& structure, const Header& header) {
   std::vector<PlacedBytes> lines = {{"upper links", "", 0}};
   std::uint64_t sum = 0, l0 = 0;
   for (const Section& section : PlanSections(header)) {
@@ -92,7 +92,7 @@ class Planner {
     Candidate made;
     made.structure = structure;
     HMANN_ASSIGN_OR_RETURN(made.header, HeaderOf(request_.shape, structure));
-    made.lines = StructureLines(request_.shape, structure, made.header);
+    made.lines = StructureLines(structure, made.header);
     for (std::size_t i = 0; i + 1 < made.lines.size(); ++i) made.upper_bytes += InPages(made.lines[i].bytes);
     made.counts = Scaled(DefaultCounts(block, request_.shape.n, structure));
     return made;

@@ -13,7 +13,7 @@
 #include "index/dials/dial_table.h"
 #include "index/tune/check_tuned.h"
 #include "index/tune/dial_grid.h"
-#include "index/tune/synthetic_index.h"
+#include "index/tune/testing/synthetic_index.h"
 
 namespace hmann {
 namespace {

@@ -20,9 +20,9 @@
 #include "index/dials/options.h"
 #include "index/format/reader.h"
 #include "index/format/writer.h"
-#include "index/graph/reference_search.h"
-#include "index/search/placed_index.h"
+#include "index/graph/testing/reference_search.h"
 #include "index/search/driver.h"
+#include "index/search/placed_index.h"
 #include "index/sketch/sketch.h"
 
 namespace hmann {

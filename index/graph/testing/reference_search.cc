@@ -1,4 +1,4 @@
-#include "index/graph/reference_search.h"
+#include "index/graph/testing/reference_search.h"
 
 #include <algorithm>
 #include <set>

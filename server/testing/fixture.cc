@@ -1,4 +1,4 @@
-#include "server/fixture.h"
+#include "server/testing/fixture.h"
 
 #include <unistd.h>
 
