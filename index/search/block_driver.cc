@@ -42,24 +42,28 @@ absl::Status BlockDriver::Prepare(std::uint32_t in_flight, const Dials& dials) {
 
 void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) {
   slot.frames.Clear();
-  slot.places.clear();
-  slot.waited = false;
-  slot.rounds = 0;
+  for (Reads& reads : slot.reads) {
+    reads.places.clear();
+    reads.waited = false;
+    reads.rounds = 0;
+  }
   slot.busy = true;
   slot.which = which;
   slot.cut = StopCheck::CutOf(batch.limits);
-  absl::Status status = slot.query.Open(batch.query(which), batch.dials, batch.counters != nullptr);
+  // Beams that waited for each other's slowest read would leave the device idle: each goes on by itself.
+  const std::uint32_t parts = batch.dials.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;
+  absl::Status status = slot.query.Open(batch.query(which), batch.dials, batch.counters != nullptr, parts, parts > 1 ? 1 : 0);
   if (!status.ok()) return Finish(slot, batch, status);
   Advance(slot, batch);
 }
 
 template <Walk W>
-bool BlockDriver::Fetch(Slot& slot, const W& walk, const Dials& dials) {
+bool BlockDriver::Fetch(Slot& slot, Reads& reads, const W& walk, const Dials& dials) {
   const std::span<const NodeId> wanted = walk.Wanted();
   const bool in_turn = dials.prefetch == Prefetch::kOff;
-  const bool is_new = slot.places.size() < wanted.size();
-  while (slot.places.size() < wanted.size() && !(in_turn && slot.frames.pending() > 0)) {
-    slot.places.push_back(slot.frames.Pin(wanted[slot.places.size()]));
+  const bool is_new = reads.places.size() < wanted.size();
+  while (reads.places.size() < wanted.size() && !(in_turn && slot.frames.pending() > 0)) {
+    reads.places.push_back(slot.frames.Pin(wanted[reads.places.size()]));
   }
   if (is_new && !in_turn) {
     std::uint32_t rank = 0;
@@ -69,7 +73,45 @@ bool BlockDriver::Fetch(Slot& slot, const W& walk, const Dials& dials) {
       return id < index_.n1();
     });
   }
-  return slot.frames.pending() == 0;
+  return reads.places.size() == wanted.size() && (slot.frames.pending() == 0 || slot.frames.AreHere(reads.places));
+}
+
+template <Walk W>
+bool BlockDriver::Step(Slot& slot, Reads& reads, W& walk, const Dials& dials) {
+  if (!Fetch(slot, reads, walk, dials)) {
+    reads.rounds += reads.waited && dials.prefetch != Prefetch::kOff ? 0 : 1;
+    reads.waited = true;
+    return false;
+  }
+  const std::span<const NodeId> wanted = walk.Wanted();
+  slot.records.resize(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) slot.records[i] = slot.frames.Record(wanted[i], reads.places[i]);
+  walk.Absorb(slot.records);
+  Release(slot, reads);
+  return true;
+}
+
+bool BlockDriver::StepWalk(Slot& slot, const Dials& dials) {
+  const std::span<MultiStartWalk> parts = slot.query.Parts();
+  bool goes_on = false;
+  if (parts.size() > 1) {
+    bool done = true;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      while (!parts[i].Done() && Step(slot, slot.reads[i], parts[i], dials)) goes_on = true;
+      done = done && parts[i].Done();
+    }
+    if (done) slot.query.Next();
+    return goes_on || done;
+  }
+  slot.query.Visit([&](auto& walk) {
+    goes_on = Step(slot, slot.reads[0], walk, dials);
+    if (!goes_on) return;
+    if constexpr (requires { walk.HasNewCandidates(); }) {
+      if (walk.HasNewCandidates()) FetchAheadOfL0(slot, dials);
+    }
+    if (walk.Done()) slot.query.Next();
+  });
+  return goes_on;
 }
 
 void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
@@ -83,39 +125,22 @@ void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
   if (!queue_->empty()) queue_->Pump().IgnoreError();
 }
 
-void BlockDriver::Release(Slot& slot) {
-  for (const std::uint32_t place : slot.places) slot.frames.Unpin(place);
-  slot.places.clear();
-  slot.waited = false;
+void BlockDriver::Release(Slot& slot, Reads& reads) {
+  for (const std::uint32_t place : reads.places) slot.frames.Unpin(place);
+  reads.places.clear();
+  reads.waited = false;
 }
 
 void BlockDriver::CutShort(Slot& slot) {
-  if (slot.query.CutShort([&slot](NodeId id) { return slot.frames.HasRecord(id); })) Release(slot);
+  if (!slot.query.CutShort([&slot](NodeId id) { return slot.frames.HasRecord(id); })) return;
+  for (Reads& reads : slot.reads) Release(slot, reads);
 }
 
 void BlockDriver::Advance(Slot& slot, const QueryBatch& batch) {
   StopCheck stop(batch.limits);
   if (absl::Status status = stop.Now(); !status.ok()) return Finish(slot, batch, status);
   while (!slot.query.Done()) {
-    bool waits = false;
-    slot.query.Visit([&](auto& walk) {
-      waits = !Fetch(slot, walk, batch.dials);
-      if (waits) return;
-      const std::span<const NodeId> wanted = walk.Wanted();
-      slot.records.resize(wanted.size());
-      for (std::size_t i = 0; i < wanted.size(); ++i) slot.records[i] = slot.frames.Record(wanted[i], slot.places[i]);
-      walk.Absorb(slot.records);
-      if (!slot.places.empty()) Release(slot);
-      if constexpr (requires { walk.HasNewCandidates(); }) {
-        if (walk.HasNewCandidates()) FetchAheadOfL0(slot, batch.dials);
-      }
-      if (walk.Done()) slot.query.Next();
-    });
-    if (waits) {
-      slot.rounds += slot.waited && batch.dials.prefetch != Prefetch::kOff ? 0 : 1;
-      slot.waited = true;
-      return;
-    }
+    if (!StepWalk(slot, batch.dials)) return;
     if (absl::Status status = stop.Step(); !status.ok()) return Finish(slot, batch, status);
     if (slot.cut != Clock::time_point::max() && Clock::now() >= slot.cut) CutShort(slot);
   }
@@ -126,13 +151,12 @@ void BlockDriver::Finish(Slot& slot, const QueryBatch& batch, const absl::Status
   slot.busy = false;
   slot.query.Drop();
   slot.frames.Abandon();
-  slot.places.clear();
   ++finished_;
   slot.query.TakeAnswer(&answer_);
   if (!status.ok()) answer_ = Answer();
   if (status.ok() && batch.counters != nullptr) {
     Counters counted = slot.query.TakeCounters(read_);
-    counted.rounds = slot.rounds;  // what the walk counts is what would have to wait where nothing is read before
+    counted.rounds = std::ranges::max(slot.reads, {}, &Reads::rounds).rounds;  // what the walk counts is what would have to wait where nothing is read before
     *batch.counters += counted;
     *batch.counters += slot.frames.counters();
   }
@@ -161,7 +185,7 @@ absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
       if (!slot.busy || !waited) continue;
       if (!status.ok()) {
         Finish(slot, batch, status);
-      } else if (slot.frames.pending() == 0) {
+      } else if (slot.frames.pending() == 0 || slot.query.Parts().size() > 1) {
         Advance(slot, batch);
       }
     }

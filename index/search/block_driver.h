@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,12 @@ class BlockDriver : public Driver {
   absl::Status Run(const QueryBatch& batch) override;
 
  private:
+  /// What a walk, or a part of a multi-start search, waits for.
+  struct Reads {
+    std::vector<std::uint32_t> places;  ///< of what it wants, as far as it was asked for
+    bool waited = false;                ///< at this step
+    std::uint64_t rounds = 0;           ///< steps that had to wait
+  };
   /// A query on its way and the frames that it reads into.
   struct Slot {
     Slot(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t frames_each)
@@ -32,10 +39,8 @@ class BlockDriver : public Driver {
     bool busy = false;
     std::size_t which = 0;                  ///< number of its query
     StopCheck::Clock::time_point cut;       ///< when its budget is spent
-    std::vector<std::uint32_t> places;      ///< of what its walk wants, as far as it was asked for
-    std::vector<const std::byte*> records;  ///< the same
-    bool waited = false;                    ///< at this step
-    std::uint64_t rounds = 0;               ///< steps that had to wait
+    std::array<Reads, kBeamsAtOnce> reads;  ///< of its walk, or of each part of it
+    std::vector<const std::byte*> records;  ///< scratch
   };
 
   /// A device that answers nothing for this long is called stalled.
@@ -50,9 +55,14 @@ class BlockDriver : public Driver {
   void Advance(Slot& slot, const QueryBatch& batch);
   /// Asks for what the walk wants. False: something is still under way.
   template <Walk W>
-  bool Fetch(Slot& slot, const W& walk, const Dials& dials);
+  bool Fetch(Slot& slot, Reads& reads, const W& walk, const Dials& dials);
+  /// A step of the walk. False: something is still under way.
+  template <Walk W>
+  bool Step(Slot& slot, Reads& reads, W& walk, const Dials& dials);
+  /// As far as the walk at work gets without waiting, at most one step of it, or as many of its parts as can go. False: it has to wait.
+  bool StepWalk(Slot& slot, const Dials& dials);
   void FetchAheadOfL0(Slot& slot, const Dials& dials);
-  static void Release(Slot& slot);
+  static void Release(Slot& slot, Reads& reads);
   static void CutShort(Slot& slot);
   void Finish(Slot& slot, const QueryBatch& batch, const absl::Status& status);
   absl::Status WaitForReads(const QueryBatch& batch);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,7 @@ class BlockFrames {
   void Unpin(std::uint32_t place);
   /// Pinned places that are under way.
   std::uint32_t pending() const { return pending_; }
+  bool AreHere(std::span<const std::uint32_t> places) const;
   bool HasRecord(NodeId id) const;
   /// Of a place that is here.
   const std::byte* Record(NodeId id, std::uint32_t place) const;

@@ -31,9 +31,8 @@ class MultiStartWalk {
     counters_.Clear(start.counters.lists_reads);
     results_.Reset(dials_->k);
     open_ = 0;
-    for (Lane& lane : lanes_) {
-      if (OpenNext(lane)) order_[open_++] = &lane;
-    }
+    const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
+    for (std::size_t i = 0; i < in_step && OpenNext(lanes_[i]); ++i) order_[open_++] = &lanes_[i];
     Gather();
   }
 
@@ -111,7 +110,7 @@ class MultiStartWalk {
   WalkCounters counters_;
 };
 
-/// `--walk beams`: the whole of it, in as many parts as there are threads for. As a walk it is its first part; where there are more, each
+/// `--walk beams`: the whole of it, in as many parts as its driver can walk side by side. As a walk it is its first part; where there are more, each
 /// is walked by itself.
 class MultiStartSearch {
  public:
@@ -119,7 +118,7 @@ class MultiStartSearch {
 
   void Open(const WalkStart& start) {
     const std::uint32_t beams = std::min(start.dials.ef_l1, start.scratch.beam.size());
-    open_ = std::max(1u, std::min(start.threads, beams));
+    open_ = std::max(1u, std::min(start.parts, beams));
     if (parts_.size() < open_) parts_.resize(open_);
     const auto first = [&](std::uint32_t part) { return static_cast<std::uint32_t>(std::uint64_t{part} * beams / open_); };
     for (std::uint32_t i = 0; i < open_; ++i) parts_[i].Open(start, first(i), first(i + 1));

@@ -74,13 +74,14 @@ class BasicQuery {
  public:
   explicit BasicQuery(const PlacedIndex& index) : index_(index), vector_(index.kernels.row_bytes) {}
 
-  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `threads`: of a multi-start
-  /// search; as many parts as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
-  absl::Status Open(const void* vector, const Dials& dials, bool lists_reads, std::uint32_t threads = 1) {
+  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `parts`,
+  /// `in_step`: of a multi-start search (WalkStart); as many as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
+  absl::Status Open(const void* vector, const Dials& dials, bool lists_reads, std::uint32_t parts = 1, std::uint32_t in_step = 0) {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok()) return status;
     dials_ = &dials;
-    threads_ = threads;
+    parts_ = parts;
+    in_step_ = in_step;
     answer_.cut_short = false;
     counters_.Clear(lists_reads);
     if (index_.n1() > 0) {
@@ -168,7 +169,7 @@ class BasicQuery {
  private:
   enum class Phase { kUpper, kL0, kRest, kLabels, kDone };
 
-  WalkStart Start() { return {index_, vector_.data(), *dials_, scratch_, counters_, threads_}; }
+  WalkStart Start() { return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_}; }
 
   /// Calls visit with the walk of dials_->walk.
   template <typename Visitor>
@@ -252,7 +253,7 @@ class BasicQuery {
   const PlacedIndex& index_;
   std::vector<std::byte> vector_;  ///< in stored form
   const Dials* dials_ = nullptr;
-  std::uint32_t threads_ = 1;
+  std::uint32_t parts_ = 1, in_step_ = 0;
   LayerScratch scratch_;  ///< beam: what was found so far
   Beam kept_;
   WalkCounters counters_;

@@ -57,7 +57,8 @@ struct WalkStart {
   /// Shared by the walks of a query, one after the other. beam: what was found so far, nearest first; visited: what was met on the way.
   LayerScratch& scratch;
   WalkCounters& counters;
-  std::uint32_t threads = 1;  ///< that may walk side by side
+  std::uint32_t parts = 1;    ///< that may be walked side by side
+  std::uint32_t in_step = 0;  ///< beams that a part walks together; 0: as many as suit memory
 };
 
 /// A walk through L0, as the dials name it. It opens with what L1 has found. What it finds is in scratch.beam (kLeavesBeam), or is handed
