@@ -4,11 +4,13 @@ include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/hmann)
-set(library_rooms index index/tune index/search index/build index/format index/tiers index/sketch index/graph datasets index/distance index/dials index/base)
+set(library_rooms index/tune index index/search index/construct index/format index/tiers index/codes index/graph datasets index/distance index/dials index/base)
 
-# hmann.h and what it includes; nothing else is public.
-foreach(header index/hmann.h index/base/progress.h index/build/options.h index/distance/distance.h index/distance/types.h index/format/info.h
-        index/dials/answer.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h index/dials/options.h index/tiers/block_cache.h index/tune/target.h index/tune/tuned_table.h)
+# The two faces and what they include; nothing else is public (tests/install_test.cmake compares).
+foreach(header index/hmann.h index/tune/tune.h
+        index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
+        index/dials/options.h index/distance/distance.h index/distance/types.h index/format/info.h index/format/target.h
+        index/format/tuned_table.h index/tiers/cache_policy.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${headers}/${folder} COMPONENT library)
 endforeach()
@@ -20,6 +22,7 @@ foreach(room IN LISTS library_rooms)
   string(APPEND libraries " -l${target}")
 endforeach()
 set_target_properties(hmann_index PROPERTIES EXPORT_NAME hmann)
+set_target_properties(hmann_index_tune PROPERTIES EXPORT_NAME tune)
 install(EXPORT hmann NAMESPACE hmann:: FILE hmann-targets.cmake DESTINATION ${package} COMPONENT library)
 
 file(CONFIGURE OUTPUT hmann-config.cmake @ONLY CONTENT [[

@@ -1,7 +1,7 @@
 # How a room, its tests and its benchmarks become targets.
 #
-# Every room publishes an include root of its own (build/rooms/<target>/<room> -> source), reached only through KNOWS:
-# a header of a room that is not known cannot be included, so a wrong arrow does not build.
+# Every room publishes an include root of its own (links below build/rooms/<target>/<room> to its headers, and not to those of rooms inside
+# it), reached only through KNOWS: a header of a room that is not known cannot be included, so a wrong arrow does not build.
 
 find_package(GTest REQUIRED)
 find_package(benchmark QUIET)
@@ -17,9 +17,17 @@ function(hmann_room room)
   cmake_parse_arguments(R "" "" "SOURCES;KNOWS;LINKS" ${ARGN})
   hmann_target_name(${room} target)
   set(root ${CMAKE_BINARY_DIR}/rooms/${target})
-  get_filename_component(parent ${root}/${room} DIRECTORY)
-  file(MAKE_DIRECTORY ${parent})
-  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${room} ${root}/${room} SYMBOLIC)
+  file(REMOVE_RECURSE ${root})
+  file(MAKE_DIRECTORY ${root}/${room})
+  set(folder ${CMAKE_SOURCE_DIR}/${room})
+  file(GLOB headers RELATIVE ${folder} CONFIGURE_DEPENDS ${folder}/*.h ${folder}/*.def ${folder}/*/*.h)
+  foreach(header IN LISTS headers)
+    get_filename_component(inner ${header} DIRECTORY)
+    if(NOT inner OR NOT EXISTS ${folder}/${inner}/CMakeLists.txt)
+      file(MAKE_DIRECTORY ${root}/${room}/${inner})
+      file(CREATE_LINK ${folder}/${header} ${root}/${room}/${header} SYMBOLIC)
+    endif()
+  endforeach()
   add_library(${target} STATIC ${R_SOURCES})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${root}>)
   foreach(known IN LISTS R_KNOWS)

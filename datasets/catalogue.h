@@ -18,7 +18,8 @@ struct RemoteFile {
   std::string name;  ///< local file name
   std::string url;
   Content content = Content::kVectors;
-  std::uint64_t total_bytes = 0;   ///< of the whole file at `url`, computed from the format; 0: the format does not tell (archive, HDF5)
+  std::uint64_t total_bytes = 0;   ///< of the whole file at `url`, computed from the format; 0: the
+                                   ///< format does not tell (archive, HDF5)
   std::uint64_t wanted_bytes = 0;  ///< a prefix, of a vector file only; equal to total_bytes for all of it
   std::uint32_t n = 0, dim = 0;    ///< vectors: of the whole file; ground truth: queries and k
   std::uint64_t rows = 0;          ///< vectors: how many are wanted; the header is rewritten to it

@@ -215,7 +215,8 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   }
   if (transfer->complete) return absl::OkStatus();
   if (http_code == 416 && transfer->have > 0 && transfer->content_range == absl::StrCat("bytes */", transfer->have)) {
-    return absl::OkStatus();  // there is no more: an earlier attempt had all but did not live to see it
+    return absl::OkStatus();  // there is no more: an earlier attempt had all but did not live to
+                              // see it
   }
   if (code == CURLE_HTTP_RETURNED_ERROR) return HttpError(request, http_code);
   if (code != CURLE_OK) return CurlError(request, code, detail);

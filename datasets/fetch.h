@@ -11,7 +11,8 @@ namespace hmann {
 
 struct FetchOptions {
   std::string folder;    ///< made if absent; empty: data/<selection folder>
-  std::string base_url;  ///< instead of each address's scheme and host: "http://127.0.0.1:8080", a mirror with the same paths
+  std::string base_url;  ///< instead of each address's scheme and host: "http://127.0.0.1:8080", a
+                         ///< mirror with the same paths
   int attempts = 6;      ///< of a download that gets nowhere
   int pause_ms = 1000;   ///< before the second of them
 };

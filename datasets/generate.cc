@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {{{Shape::kClustered, "clustered"},
                                                                        {Shape::kUniform, "uniform"},
-                                                                       {Shape::kHubs, "hubs"},
+                                                                       {Shape::kCentroids, "centroids"},
                                                                        {Shape::kDuplicates, "duplicates"},
                                                                        {Shape::kLattice, "lattice"}}};
 constexpr std::uint32_t kDirections = 64;  ///< all clusters choose theirs among these
 constexpr double kClusterRadius = 0.12;
 constexpr double kCloudRadius = 0.12;  ///< per component
-constexpr double kHubShare = 0.01;
-constexpr double kHubRadius = 0.1;           ///< of the cloud's
+constexpr double kCentroidShare = 0.01;
+constexpr double kCentroidRadius = 0.1;      ///< of the cloud's
 constexpr std::uint32_t kDefaultSide = 128;  ///< fits every dtype
 constexpr std::uint64_t kBlockBytes = 4_MiB;
 
@@ -76,7 +76,7 @@ absl::StatusOr<Shape> ParseShape(std::string_view name) {
     if (known == name) return shape;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("kind \"", std::string(name), "\" found, clustered, uniform, hubs, duplicates or lattice expected"));
+      absl::StrCat("kind \"", std::string(name), "\" found, clustered, uniform, centroids, duplicates or lattice expected"));
 }
 
 absl::Status GenerateOptions::Validate() const {
@@ -151,9 +151,9 @@ void Generator::Row(std::uint64_t i, std::byte* row) const {
     for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, RandomUnit(components, i * dim + c), row, c);
     return;
   }
-  if (options_.shape == Shape::kHubs) {
-    const bool hub = RandomUnit(StreamOf(options_.seed, kRadius), i) < kHubShare;
-    const double radius = kCloudRadius * (hub ? kHubRadius : 1);
+  if (options_.shape == Shape::kCentroids) {
+    const bool centroid = RandomUnit(StreamOf(options_.seed, kRadius), i) < kCentroidShare;
+    const double radius = kCloudRadius * (centroid ? kCentroidRadius : 1);
     for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, 0.5 + radius * Normal(components, i * dim + c), row, c);
     return;
   }

@@ -15,13 +15,17 @@
 namespace hmann {
 
 enum class Shape : std::uint8_t {
-  kClustered,   ///< clusters that each span few directions: low intrinsic dimension, as real descriptors have
+  kClustered,   ///< clusters that each span few directions: low intrinsic dimension, as real
+                ///< descriptors have
   kUniform,     ///< independent uniform components: intrinsic dimension = dim, the hardest
-  kHubs,        ///< a normal cloud in which 1 % of the vectors lie near its centre, where they are neighbours of all others
-  kDuplicates,  ///< clustered, but every second vector is an exact copy of an earlier one, some of them many times
-  kLattice,     ///< the points of a grid with step 1 in the first components, zeros behind: all distances are arithmetic
+  kCentroids,   ///< a normal cloud in which 1 % of the vectors lie near its centre, where they are
+                ///< neighbours of all others
+  kDuplicates,  ///< clustered, but every second vector is an exact copy of an earlier one, some of
+                ///< them many times
+  kLattice,     ///< the points of a grid with step 1 in the first components, zeros behind: all
+                ///< distances are arithmetic
 };
-std::string_view Name(Shape shape);  ///< "clustered", "uniform", "hubs", "duplicates", "lattice"
+std::string_view Name(Shape shape);  ///< "clustered", "uniform", "centroids", "duplicates", "lattice"
 absl::StatusOr<Shape> ParseShape(std::string_view name);
 
 struct GenerateOptions {
@@ -31,7 +35,8 @@ struct GenerateOptions {
   std::uint32_t dim = 0;
   std::uint32_t intrinsic_dim = 12;  ///< clustered and duplicates: directions that a cluster spans
   std::uint32_t clusters = 256;      ///< clustered and duplicates
-  std::uint32_t side = 0;            ///< lattice: points along each axis; 0: 128 on as few axes as hold first + n points, three at least
+  std::uint32_t side = 0;            ///< lattice: points along each axis; 0: 128 on as few axes as hold first
+                                     ///< + n points, three at least
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 
@@ -39,8 +44,8 @@ struct GenerateOptions {
   absl::Status Validate() const;
 };
 
-/// Vector i of a set is a function of (options, i) alone. Floats lie around [0, 1]; u8 scales that to 0..255 and i8 to -128..127,
-/// clamped. A lattice has whole coordinates in every dtype. Thread-safe.
+/// Vector i of a set is a function of (options, i) alone. Floats lie around [0, 1]; u8 scales that to 0..255 and i8 to -128..127, clamped.
+/// A lattice has whole coordinates in every dtype. Thread-safe.
 class Generator {
  public:
   /// Errors: as Validate; INVALID_ARGUMENT when the lattice has fewer points than asked for or the dtype cannot count its side.
@@ -48,7 +53,6 @@ class Generator {
 
   /// Writes vector i to `row`: dim components, unaligned.
   void Row(std::uint64_t i, std::byte* row) const;
-
 
  private:
   void ClusteredRow(std::uint64_t i, double* out) const;

@@ -71,7 +71,7 @@ double IntrinsicDimension(const std::vector<std::string>& rows) {
 TEST(Generate, DoesNotDependOnThreadsAndIsTheSameEachTime) {
   const TempFolder folder;
   Progress progress(Progress::Show::kNever);
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kHubs, Shape::kDuplicates, Shape::kLattice}) {
+  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates, Shape::kLattice}) {
     for (const char* suffix : {".fbin", ".u8bin", ".i8bin", ".fvecs", ".bvecs"}) {
       GenerateOptions options = Options(shape, 1000, 24);
       options.threads = 1;
@@ -100,7 +100,7 @@ TEST(Generate, GoesOnWhereTheBaseEnds) {
 }
 
 TEST(Generate, ChangesWithTheSeed) {
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kHubs, Shape::kDuplicates}) {
+  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
     GenerateOptions options = Options(shape, 10, 8);
     const auto one = Rows(options, DType::kF32);
     options.seed = 2;
@@ -118,11 +118,11 @@ TEST(Generate, ClusteredHasLowIntrinsicDimensionAndUniformHasNot) {
   EXPECT_GT(IntrinsicDimension(Rows(Options(Shape::kUniform, 2000, 96), DType::kF32)), 20);
 }
 
-TEST(Generate, HubsAreNeighboursOfMostOthers) {
-  const std::vector<int> hubs = Occurrences(Rows(Options(Shape::kHubs, 600, 64), DType::kF32), 5);
+TEST(Generate, CentroidsAreNeighboursOfMostOthers) {
+  const std::vector<int> centroids = Occurrences(Rows(Options(Shape::kCentroids, 600, 64), DType::kF32), 5);
   const std::vector<int> uniform = Occurrences(Rows(Options(Shape::kUniform, 600, 64), DType::kF32), 5);
-  EXPECT_GT(*std::max_element(hubs.begin(), hubs.end()), 200);
-  EXPECT_GT(*std::max_element(hubs.begin(), hubs.end()), 3 * *std::max_element(uniform.begin(), uniform.end()));
+  EXPECT_GT(*std::max_element(centroids.begin(), centroids.end()), 200);
+  EXPECT_GT(*std::max_element(centroids.begin(), centroids.end()), 3 * *std::max_element(uniform.begin(), uniform.end()));
 }
 
 TEST(Generate, HalfOfTheDuplicatesSetAreCopies) {
@@ -181,7 +181,7 @@ TEST(Generate, NamesABadOption) {
   options.side = 300;
   EXPECT_THAT(message(options), HasSubstr("side: 300 found"));
   EXPECT_EQ(ParseShape("cluster").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(*ParseShape("hubs"), Shape::kHubs);
+  EXPECT_EQ(*ParseShape("centroids"), Shape::kCentroids);
 }
 
 }  // namespace

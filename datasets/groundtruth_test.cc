@@ -79,7 +79,7 @@ class GroundTruthOf : public testing::TestWithParam<Case> {};
 TEST_P(GroundTruthOf, EqualsBruteForce) {
   const TempFolder folder;
   const auto [suffix, metric] = GetParam();
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kHubs, Shape::kDuplicates}) {
+  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
     for (const u32 dim : {1u, 7u, 48u}) {
       if (metric == Metric::kCosine && dim == 1) continue;  // all directions are one: ties of rounding, not of the data
       const VectorFile base = Made(folder, absl::StrCat("base", suffix), shape, 900, 0, dim);

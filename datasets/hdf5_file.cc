@@ -1,21 +1,14 @@
 #include "datasets/hdf5_file.h"
 
-#include <fcntl.h>
 #include <hdf5.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/hdf5_handle.h"
 #include "datasets/vector_file.h"
-#include "datasets/vector_writer.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -27,54 +20,11 @@ namespace {
 /// Deflate packs at most 1032 to 1: a data set that claims more per stored byte is not one that was written.
 constexpr std::uint64_t kMostCompression = 1032;
 constexpr std::uint64_t kMostNeighbours = 1u << 24;
-constexpr std::uint64_t kBlockBytes = 16_MiB;
 
-/// One user of the library at a time; its own error printing is off while we look.
-class Hdf5Lock {
- public:
-  Hdf5Lock() : lock_(Mutex()) {
-    H5open();
-    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Hdf5Lock() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
-
- private:
-  static std::mutex& Mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  std::lock_guard<std::mutex> lock_;
-  H5E_auto2_t print_ = nullptr;
-  void* data_ = nullptr;
-};
-
-/// An HDF5 identifier with the function that closes it.
-class Handle {
- public:
-  Handle() = default;
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(close_, other.close_);
-    return *this;
-  }
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  bool ok() const { return id_ >= 0; }
-  hid_t get() const { return id_; }
-
- private:
-  hid_t id_ = H5I_INVALID_HID;
-  herr_t (*close_)(hid_t) = nullptr;
-};
-
-absl::StatusOr<Handle> OpenFile(const std::string& path) {
+absl::StatusOr<Hdf5Handle> OpenFile(const std::string& path) {
   // Ask the kernel first: HDF5 does not tell a missing file from a foreign one.
   HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
-  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.ok())
     return absl::InvalidArgumentError(absl::StrCat(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(), " bytes)"));
   return file;
@@ -82,14 +32,14 @@ absl::StatusOr<Handle> OpenFile(const std::string& path) {
 
 /// An opened two-dimensional data set whose size was checked against what is stored.
 struct Table {
-  Handle set, type;
+  Hdf5Handle set, type;
   std::string name;  ///< "file: data set train"
   std::uint64_t n = 0, dim = 0;
   H5D_layout_t layout = H5D_CHUNKED;
 };
 
 /// Errors unless n x dim elements are really stored in the file.
-absl::Status CheckStored(const Table& table, const Handle& properties) {
+absl::Status CheckStored(const Table& table, const Hdf5Handle& properties) {
   const unsigned __int128 wanted = static_cast<unsigned __int128>(table.n) * table.dim * H5Tget_size(table.type.get());
   const std::uint64_t stored = H5Dget_storage_size(table.set.get());
   const bool filtered = H5Pget_nfilters(properties.get()) > 0;
@@ -98,14 +48,14 @@ absl::Status CheckStored(const Table& table, const Handle& properties) {
       absl::StrCat(table.name, ": ", stored, " bytes stored, not enough for ", table.n, " x ", table.dim, " components"));
 }
 
-absl::StatusOr<Table> OpenTable(const std::string& path, const Handle& file, const std::string& name, std::uint64_t most_dim) {
+absl::StatusOr<Table> OpenTable(const std::string& path, const Hdf5Handle& file, const std::string& name, std::uint64_t most_dim) {
   Table table;
   table.name = absl::StrCat(path, ": data set ", name);
-  table.set = Handle(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  table.set = Hdf5Handle(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
   if (!table.set.ok()) return absl::InvalidArgumentError(absl::StrCat(table.name, ": not in the file"));
-  table.type = Handle(H5Dget_type(table.set.get()), H5Tclose);
-  const Handle space(H5Dget_space(table.set.get()), H5Sclose);
-  const Handle properties(H5Dget_create_plist(table.set.get()), H5Pclose);
+  table.type = Hdf5Handle(H5Dget_type(table.set.get()), H5Tclose);
+  const Hdf5Handle space(H5Dget_space(table.set.get()), H5Sclose);
+  const Hdf5Handle properties(H5Dget_create_plist(table.set.get()), H5Pclose);
   if (!table.type.ok() || !space.ok() || !properties.ok()) return absl::InvalidArgumentError(absl::StrCat(table.name, ": damaged"));
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank != 2) return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", rank, " dimensions found, 2 expected"));
@@ -124,10 +74,10 @@ absl::StatusOr<Table> OpenTable(const std::string& path, const Handle& file, con
 
 /// Reads the first `rows` rows, converted to `memory_type`, into `out` (rows x table.dim of that type).
 absl::Status ReadRows(const Table& table, std::uint64_t rows, hid_t memory_type, void* out) {
-  const Handle from(H5Dget_space(table.set.get()), H5Sclose);
+  const Hdf5Handle from(H5Dget_space(table.set.get()), H5Sclose);
   const hsize_t start[2] = {0, 0};
   const hsize_t count[2] = {rows, table.dim};
-  const Handle to(H5Screate_simple(2, count, nullptr), H5Sclose);
+  const Hdf5Handle to(H5Screate_simple(2, count, nullptr), H5Sclose);
   if (!from.ok() || !to.ok() || H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start, nullptr, count, nullptr) < 0 ||
       H5Dread(table.set.get(), memory_type, to.get(), from.get(), H5P_DEFAULT, out) < 0) {
     return absl::DataLossError(absl::StrCat(table.name, ": ", rows, " x ", table.dim, " components cannot be read"));
@@ -147,13 +97,13 @@ absl::StatusOr<std::pair<DType, bool>> TypeOf(const Table& table) {
   return absl::InvalidArgumentError(absl::StrCat(table.name, ": components of another type than f32, f64, u8 or i8"));
 }
 
-absl::StatusOr<std::string> ReadDistance(const std::string& path, const Handle& file) {
+absl::StatusOr<std::string> ReadDistance(const std::string& path, const Hdf5Handle& file) {
   constexpr std::size_t kMostBytes = 64;
   if (H5Aexists(file.get(), "distance") <= 0)
     return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: not in the file"));
-  const Handle attribute(H5Aopen(file.get(), "distance", H5P_DEFAULT), H5Aclose);
-  const Handle type(H5Aget_type(attribute.get()), H5Tclose);
-  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  const Hdf5Handle attribute(H5Aopen(file.get(), "distance", H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
+  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
   if (!type.ok() || !space.ok() || H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: one string expected"));
   }
@@ -172,78 +122,6 @@ absl::StatusOr<std::string> ReadDistance(const std::string& path, const Handle& 
   return text;
 }
 
-absl::Status WriteFailed(const std::string& path, const std::string& what) {
-  return absl::InternalError(absl::StrCat("write ", path, ": HDF5 cannot write ", what, " (is the disk full?)"));
-}
-
-/// A new contiguous data set of n x dim elements of `type`.
-Handle CreateTable(const Handle& file, const char* name, hid_t type, std::uint64_t n, std::uint64_t dim) {
-  const hsize_t extent[2] = {n, dim};
-  const Handle space(H5Screate_simple(2, extent, nullptr), H5Sclose);
-  return Handle(H5Dcreate2(file.get(), name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
-}
-
-absl::Status WriteVectors(const std::string& path, const Handle& file, const char* name, const VectorFile& vectors) {
-  const Handle table = CreateTable(file, name, H5T_IEEE_F32LE, vectors.n(), vectors.dim());
-  if (!table.ok()) return WriteFailed(path, name);
-  const Handle space(H5Dget_space(table.get()), H5Sclose);
-  const std::size_t row_bytes = 4 * std::size_t{vectors.dim()};
-  const std::uint64_t block_rows = std::max<std::uint64_t>(1, kBlockBytes / row_bytes);
-  std::vector<std::byte> block(std::min(block_rows, vectors.n()) * row_bytes);
-  for (std::uint64_t begin = 0; begin < vectors.n(); begin += block_rows) {
-    const std::uint64_t rows = std::min(block_rows, vectors.n() - begin);
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      const absl::Status status =
-          ConvertRow(vectors.dtype(), vectors.Row(begin + i), DType::kF32, block.data() + i * row_bytes, vectors.dim());
-      if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(vectors.path(), ": row ", begin + i, ", ", status.message()));
-    }
-    const hsize_t start[2] = {begin, 0};
-    const hsize_t count[2] = {rows, vectors.dim()};
-    const Handle memory(H5Screate_simple(2, count, nullptr), H5Sclose);
-    if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr) < 0 ||
-        H5Dwrite(table.get(), H5T_IEEE_F32LE, memory.get(), space.get(), H5P_DEFAULT, block.data()) < 0) {
-      return WriteFailed(path, name);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WriteTruth(const std::string& path, const Handle& file, const Hdf5Neighbours& truth) {
-  const Handle ids = CreateTable(file, "neighbors", H5T_STD_I32LE, truth.n, truth.k);
-  if (!ids.ok() || H5Dwrite(ids.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, truth.ids.data()) < 0) {
-    return WriteFailed(path, "neighbors");
-  }
-  if (!truth.distances.empty()) {
-    const Handle distances = CreateTable(file, "distances", H5T_IEEE_F64LE, truth.n, truth.k);
-    if (!distances.ok() || H5Dwrite(distances.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, truth.distances.data()) < 0) {
-      return WriteFailed(path, "distances");
-    }
-  }
-  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.get(), truth.distance.size());
-  const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-  const Handle attribute(H5Acreate2(file.get(), "distance", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  if (!attribute.ok() || H5Awrite(attribute.get(), type.get(), truth.distance.data()) < 0) return WriteFailed(path, "distance");
-  return absl::OkStatus();
-}
-
-/// All of the file's content, under the name `path`, closed and on the disk.
-absl::Status WriteContent(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth) {
-  {
-    const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-    if (!file.ok()) return ErrnoError(errno, "create", path);
-    HMANN_RETURN_IF_ERROR(WriteVectors(path, file, "train", base));
-    HMANN_RETURN_IF_ERROR(WriteVectors(path, file, "test", queries));
-    HMANN_RETURN_IF_ERROR(WriteTruth(path, file, truth));
-    if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return WriteFailed(path, "the file");
-  }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, "open", path);
-  const int failed = ::fsync(fd) != 0 ? errno : 0;
-  ::close(fd);
-  return failed != 0 ? ErrnoError(failed, "fsync", path) : absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name, std::uint64_t rows) {
@@ -251,7 +129,7 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
     return absl::InvalidArgumentError(absl::StrCat(path, ": data set \"", name, "\" asked for, train or test expected"));
   }
   const Hdf5Lock lock;
-  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
   HMANN_ASSIGN_OR_RETURN(const Table table, OpenTable(path, file, name, kMaxDim));
   if (rows > table.n) return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", rows, " rows asked for, it holds ", table.n));
   HMANN_ASSIGN_OR_RETURN(const auto typed, TypeOf(table));
@@ -279,7 +157,7 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
 
 absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
   const Hdf5Lock lock;
-  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
   Hdf5Neighbours truth;
   HMANN_ASSIGN_OR_RETURN(truth.distance, ReadDistance(path, file));
   HMANN_ASSIGN_OR_RETURN(const Table ids, OpenTable(path, file, "neighbors", kMostNeighbours));
@@ -304,26 +182,12 @@ absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
 
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) {
   const Hdf5Lock lock;
-  HMANN_ASSIGN_OR_RETURN(const Handle file, OpenFile(path));
+  HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
   HMANN_ASSIGN_OR_RETURN(const std::string distance, ReadDistance(path, file));
   if (distance == "euclidean") return Metric::kL2;
   if (distance == "angular") return Metric::kCosine;
   if (distance == "dot" || distance == "ip") return Metric::kInnerProduct;
   return absl::UnimplementedError(absl::StrCat(path, ": distance ", distance, " is not supported yet"));
-}
-
-absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth) {
-  if (truth.n != queries.n() || truth.k == 0 || truth.ids.size() != truth.n * truth.k || queries.dim() != base.dim() ||
-      (!truth.distances.empty() && truth.distances.size() != truth.ids.size()) || truth.distance.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", queries.n(), " queries of dimension ", queries.dim(), ", base of dimension ",
-                                                   base.dim(), ", ground truth of ", truth.n, " x ", truth.k, ": they do not match"));
-  }
-  const Hdf5Lock lock;
-  const std::string temporary = absl::StrCat(path, ".tmp.", ::getpid());
-  absl::Status status = WriteContent(temporary, base, queries, truth);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = ErrnoError(errno, "rename", temporary);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
 }
 
 }  // namespace hmann

@@ -1,7 +1,7 @@
 /// ann-benchmarks' HDF5 files: `train` n x d, `test` nq x d, `neighbors` and `distances` nq x k, attribute `distance`.
 ///
-/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is not thread-safe: calls here take a lock.
-/// Builds without HDF5 answer every call with UNIMPLEMENTED.
+/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is not thread-safe: calls here take a lock. Builds
+/// without HDF5 answer every call with UNIMPLEMENTED.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,7 @@ struct Hdf5Vectors {
   Buffer memory;
 };
 
-/// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8.
-/// Errors: as VectorFile::Open.
+/// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8. Errors: as VectorFile::Open.
 absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name, std::uint64_t rows);
 
 /// `neighbors` and, where there is one, `distances`, row-major n x k.
@@ -37,8 +36,8 @@ struct Hdf5Neighbours {
 };
 absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path);
 
-/// The metric that the attribute `distance` names: euclidean is L2, angular is cosine.
-/// Errors: UNIMPLEMENTED for hamming, jaccard and others.
+/// The metric that the attribute `distance` names: euclidean is L2, angular is cosine. Errors: UNIMPLEMENTED for hamming, jaccard and
+/// others.
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path);
 
 class VectorFile;

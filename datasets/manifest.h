@@ -10,8 +10,8 @@
 
 namespace hmann {
 
-/// What a folder of downloaded files held when they first came: `manifest.json` beside them, {"files": {name: {"bytes", "xxh3", "url"}}}.
-/// A file that later differs, or comes again with another content, is an error until its entry is removed by hand.
+/// What a folder of downloaded files held when they first came: `manifest.json` beside them, {"files": {name: {"bytes", "xxh3", "url"}}}. A
+/// file that later differs, or comes again with another content, is an error until its entry is removed by hand.
 class Manifest {
  public:
   static constexpr const char* kFileName = "manifest.json";
@@ -28,8 +28,8 @@ class Manifest {
   /// nullptr if there is none.
   const Entry* Find(const std::string& name) const;
 
-  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes the manifest when there is none.
-  /// Errors: DATA_LOSS naming both sizes or checksums.
+  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes the manifest when there is none. Errors:
+  /// DATA_LOSS naming both sizes or checksums.
   absl::Status CheckOrPin(const std::string& path, const std::string& name, const std::string& url, Progress& progress);
 
  private:

@@ -20,16 +20,15 @@ struct RowLayout {
   std::uint32_t dim = 0;
 };
 
-/// `.fbin` `.u8bin` `.i8bin` `.ibin`: u32 n, u32 dim, then n * dim components. `bytes` is the whole file.
-/// rows = 0 takes all and wants the exact size; otherwise the first `rows` are taken, and the file may end anywhere after them,
-/// as a prefix of a larger file does that kept its header.
-/// Errors: INVALID_ARGUMENT naming file, expected and found for a short or long file, n or dim 0, dim above `most_dim`, rows above n.
+/// `.fbin` `.u8bin` `.i8bin` `.ibin`: u32 n, u32 dim, then n * dim components. `bytes` is the whole file. rows = 0 takes all and wants the
+/// exact size; otherwise the first `rows` are taken, and the file may end anywhere after them, as a prefix of a larger file does that kept
+/// its header. Errors: INVALID_ARGUMENT naming file, expected and found for a short or long file, n or dim 0, dim above `most_dim`, rows
+/// above n.
 absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std::byte> bytes, std::size_t component_bytes,
                                     std::uint64_t rows, std::uint32_t most_dim);
 
-/// `.fvecs` `.bvecs` `.ivecs`: per row i32 dim, then dim components. n follows from the size. The dims of the first, the last
-/// and up to 4096 rows between are compared here; CheckVecsDims compares all.
-/// Errors: as BinLayout; rows of different dim with row and offset.
+/// `.fvecs` `.bvecs` `.ivecs`: per row i32 dim, then dim components. n follows from the size. The dims of the first, the last and up to
+/// 4096 rows between are compared here; CheckVecsDims compares all. Errors: as BinLayout; rows of different dim with row and offset.
 absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const std::byte> bytes, std::size_t component_bytes,
                                      std::uint64_t rows, std::uint32_t most_dim);
 

@@ -23,9 +23,9 @@ namespace hmann {
 /// Move-only. Thread-safe for reading.
 class VectorFile {
  public:
-  /// rows: 0 = all; otherwise the first `rows`, and then a truncated prefix of a larger .?bin file is accepted.
-  /// Errors: as open(2); INVALID_ARGUMENT naming file, offset, expected and found for a malformed file or unknown suffix;
-  /// UNIMPLEMENTED for .npy, f16 and bf16; RESOURCE_EXHAUSTED for an unmappable data set that does not fit in memory.
+  /// rows: 0 = all; otherwise the first `rows`, and then a truncated prefix of a larger .?bin file is accepted. Errors: as open(2);
+  /// INVALID_ARGUMENT naming file, offset, expected and found for a malformed file or unknown suffix; UNIMPLEMENTED for .npy, f16 and bf16;
+  /// RESOURCE_EXHAUSTED for an unmappable data set that does not fit in memory.
   static absl::StatusOr<VectorFile> Open(const std::string& path, std::uint64_t rows = 0);
 
   const std::string& path() const { return path_; }
@@ -37,8 +37,8 @@ class VectorFile {
   /// dim components, unaligned, valid while this lives. i < n().
   const std::byte* Row(std::uint64_t i) const { return data_ + layout_.offset + i * layout_.stride; }
 
-  /// Reads rows [begin, end) (end is cut at n): every f32 must be finite, every .?vecs row must have the same dimension.
-  /// Errors: INVALID_ARGUMENT with file, row and component.
+  /// Reads rows [begin, end) (end is cut at n): every f32 must be finite, every .?vecs row must have the same dimension. Errors:
+  /// INVALID_ARGUMENT with file, row and component.
   absl::Status CheckFinite(std::uint64_t begin = 0, std::uint64_t end = ~std::uint64_t{0}) const;
 
   /// Whether these are vectors of `dim` x `dtype`, "as in" what `as_in` names. Errors: INVALID_ARGUMENT with file, expected and found.

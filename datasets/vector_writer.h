@@ -35,12 +35,12 @@ class VectorWriter {
   std::uint64_t n_ = 0;
 };
 
-/// Converts components: exactly, or not at all. Both dim components, unaligned.
-/// Errors: INVALID_ARGUMENT naming the component that `to` cannot hold (a fraction, out of range, not finite).
+/// Converts components: exactly, or not at all. Both dim components, unaligned. Errors: INVALID_ARGUMENT naming the component that `to`
+/// cannot hold (a fraction, out of range, not finite).
 absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out, std::uint32_t dim);
 
-/// Writes all rows of `from` to `path`, in the format and dtype of its suffix. Streams.
-/// Errors: as VectorWriter; INVALID_ARGUMENT with row and component for a value that the new dtype cannot hold exactly.
+/// Writes all rows of `from` to `path`, in the format and dtype of its suffix. Streams. Errors: as VectorWriter; INVALID_ARGUMENT with row
+/// and component for a value that the new dtype cannot hold exactly.
 absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Progress& progress);
 
 }  // namespace hmann

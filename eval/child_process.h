@@ -32,9 +32,8 @@ class ChildProcess {
   /// Sends a line. Errors: UNAVAILABLE when the program does not listen any more.
   absl::Status WriteLine(const std::string& line);
 
-  /// The next line, without its end. `timeout` zero: waits for ever. `cancelled` may be null.
-  /// Errors: UNAVAILABLE saying how the program ended (exit code or signal); DEADLINE_EXCEEDED; CANCELLED; INVALID_ARGUMENT for a line
-  /// above 1 MiB.
+  /// The next line, without its end. `timeout` zero: waits for ever. `cancelled` may be null. Errors: UNAVAILABLE saying how the program
+  /// ended (exit code or signal); DEADLINE_EXCEEDED; CANCELLED; INVALID_ARGUMENT for a line above 1 MiB.
   absl::StatusOr<std::string> ReadLine(std::chrono::milliseconds timeout, const std::atomic<bool>* cancelled);
 
   /// Ends its stdin, waits up to `patience`, then kills it. Returns how it ended: "exit code 0", "signal 9 (Killed)".

@@ -29,29 +29,40 @@ const help = `./dev compare REV [OPTIONS]: this tree's program beside that of re
 
 Indexes are built by the old program and kept under build/compare/; where the new one cannot read them, it builds its own.`;
 
-// ---- The cases: what a program is given. Where option names differ between revisions, ask program.option for the one it has.
+// ---- The cases: what a program is given.
 
+const replicas = (program) => program.option("build", "--replicas", "--assign");
 const indexes = {
-  hub: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", "hub", "--assign", "2", "--bits", "2"],
-  edge: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", "edge", "--bits", "2"],
+  node: (program, base, out) =>
+    ["build", "--base", base, "--out", out, "--codes", replicas(program) === "--replicas" ? "node" : "hub", replicas(program), "2", "--bits", "2"],
+  link: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", replicas(program) === "--replicas" ? "link" : "edge", "--bits", "2"],
 };
-const pool = () => ["--k", "10", "--walk", "pool", "--ef-l1", "4", "--ef-l0", "64", "--width", "1"];
-const gated = () => ["--k", "10", "--walk", "gated", "--ef-l1", "16", "--ef-l0", "40", "--width", "8"];
-const cells = () => ["--k", "10", "--walk", "gated", "--ef-l1", "64", "--ef-l0", "30", "--cells", "128", "--width", "16", "--stop", "1.5"];
-const beams = () => ["--k", "10", "--walk", "beams", "--ef-l1", "40", "--ef-l0", "2"];
+/** Dials under the names that the program has: of its own time, or of before the words were settled. */
+const formerly = { "--beam-width": "--width", "--nprobe": "--cells", "--error-bound": "--stop" };
+const formerWalks = { "best-first": "pool", quantised: "gated", "multi-start": "beams" };
+function dials(program, walk, values) {
+  const isFormer = program.option("search", "--beam-width", "--width") === "--width";
+  const named = Object.entries(values).flatMap(([name, value]) => [(isFormer && formerly[name]) || name, value]);
+  return ["--k", "10", "--walk", isFormer ? formerWalks[walk] : walk, ...named];
+}
+const bestFirst = (program) => dials(program, "best-first", { "--ef-l1": "4", "--ef-l0": "64", "--beam-width": "1" });
+const quantised = (program) => dials(program, "quantised", { "--ef-l1": "16", "--ef-l0": "40", "--beam-width": "8" });
+const cells = (program) =>
+  dials(program, "quantised", { "--ef-l1": "64", "--ef-l0": "30", "--nprobe": "128", "--beam-width": "16", "--error-bound": "1.5" });
+const multiStart = (program) => dials(program, "multi-start", { "--ef-l1": "40", "--ef-l0": "2" });
 const dram = ["--slow", "dram"], nvme = ["--slow", "nvme"], four = ["--in-flight", "4"];
 
 /** `share`: of the queries that --limit says. `serve`: arguments of a server; `args` are then those of `hmann query`. */
 const cases = [
-  { name: "pool, dram", index: "hub", args: (program) => [...pool(program), ...dram] },
-  { name: "pool, dram, 4 in flight", index: "hub", args: (program) => [...pool(program), ...dram, ...four] },
-  { name: "gated, dram", index: "hub", args: (program) => [...gated(program), ...dram] },
-  { name: "codes of links, dram", index: "edge", args: (program) => [...gated(program), ...dram] },
-  { name: "codes of links, dram, 4 in flight", index: "edge", args: (program) => [...gated(program), ...dram, ...four] },
-  { name: "gated, nvme", index: "hub", share: 0.1, args: (program) => [...cells(program), ...nvme] },
-  { name: "beams, nvme", index: "hub", share: 0.1, args: (program) => [...beams(program), ...nvme] },
-  { name: "served, single", index: "hub", share: 0.1, serve: () => [], args: (program) => [...pool(program), "--batch", "1"] },
-  { name: "served, batch of 256", index: "hub", serve: () => [], args: (program) => [...pool(program), "--batch", "256"] },
+  { name: "best-first, dram", index: "node", args: (program) => [...bestFirst(program), ...dram] },
+  { name: "best-first, dram, 4 in flight", index: "node", args: (program) => [...bestFirst(program), ...dram, ...four] },
+  { name: "quantised, dram", index: "node", args: (program) => [...quantised(program), ...dram] },
+  { name: "codes of links, dram", index: "link", args: (program) => [...quantised(program), ...dram] },
+  { name: "codes of links, dram, 4 in flight", index: "link", args: (program) => [...quantised(program), ...dram, ...four] },
+  { name: "quantised, nvme", index: "node", share: 0.1, args: (program) => [...cells(program), ...nvme] },
+  { name: "multi-start, nvme", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...nvme] },
+  { name: "served, single", index: "node", share: 0.1, serve: () => [], args: (program) => [...bestFirst(program), "--batch", "1"] },
+  { name: "served, batch of 256", index: "node", serve: () => [], args: (program) => [...bestFirst(program), "--batch", "256"] },
 ];
 
 // ---- Programs and servers.
@@ -61,7 +72,6 @@ function fail(message) {
 }
 
 class Program {
-  #help = new Map();
   constructor(name, path) {
     this.name = name;
     this.path = resolve(path);
@@ -77,12 +87,6 @@ class Program {
   }
   reads(index) {
     return spawnSync(this.path, ["info", index, "--json"]).status === 0;
-  }
-  /** The first of the names that this program's command has. */
-  option(command, ...names) {
-    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
-    const words = this.#help.get(command).split(/[\s,]+/);
-    return names.find((name) => words.includes(name)) ?? fail(`${this.name} program: ${command} has none of ${names.join(", ")}`);
   }
 }
 
@@ -140,8 +144,7 @@ async function open(one, index, { old, fresh, folder }) {
       stops.push(stop);
       start = ["query", "--server", address, "--index", "compared"];
     }
-    const limit = program.option(start[0], "--limit", "--rows");
-    searches[name] = (queries, count, more = []) => program.json([...start, "--queries", queries, limit, `${count}`, ...one.args(program), ...more]);
+    searches[name] = (queries, count, more = []) => program.json([...start, "--queries", queries, "--rows", `${count}`, ...one.args(program), ...more]);
   }
   return { searches, stop: () => Promise.all(stops.map((stop) => stop())) };
 }
@@ -193,9 +196,8 @@ function repeatedFile(queries, count, folder) {
 
 /** Of the searches alone: opening is what a run of one query takes. */
 function countInstructions(program, args, count) {
-  const limit = program.option("search", "--limit", "--rows");
   const [few, one] = [count, 1].map((queries) => {
-    const { stderr } = spawnSync("valgrind", ["--tool=callgrind", "--callgrind-out-file=/dev/null", program.path, ...args, limit, `${queries}`], { encoding: "utf8", maxBuffer: 1 << 28 });
+    const { stderr } = spawnSync("valgrind", ["--tool=callgrind", "--callgrind-out-file=/dev/null", program.path, ...args, "--rows", `${queries}`], { encoding: "utf8", maxBuffer: 1 << 28 });
     const collected = /Collected : (\d+)/.exec(stderr);
     return collected ? Number(collected[1]) : fail(`callgrind counted nothing: ${stderr}`);
   });

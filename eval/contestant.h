@@ -36,7 +36,8 @@ struct ContestantSpec {
   std::vector<std::string> command;  ///< program and leading arguments; those of the job come behind
   Json build = Json::object();       ///< the library's own build settings
   Json settings;                     ///< array; null: what the program offers
-  std::string memory_group;          ///< cgroup.procs file of the cgroup that the program enters before it starts; "": ours
+  std::string memory_group;          ///< cgroup.procs file of the cgroup that the program enters before it
+                                     ///< starts; "": ours
 };
 
 /// A program's first line.
@@ -51,7 +52,7 @@ struct Ready {
   Json settings = Json::array();
 };
 
-// NOLINTNEXTLINE(bugprone-exception-escape): moving Json throws only in its own assertions.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct RunAnswer {
   double seconds = 0, cpu_seconds = 0;  ///< 0 in a counted run
   Json counters;                        ///< null in a timed one

@@ -143,8 +143,10 @@ void PrintMemory(const Json& memory, std::ostream& out) {
   PrintColumns(cells, 1, out);
   for (const Json& one : memory["contestants"]) {
     if (one["index_file_bytes"].get<std::uint64_t>() > one["limit_bytes"].get<std::uint64_t>()) continue;
-    out << absl::StrFormat("  the limit holds all of %s's index file: through the page cache, that is no search on a disk\n",
-                           one["contestant"].get<std::string>());
+    out << absl::StrFormat(
+        "  the limit holds all of %s's index file: through the page cache, that is no search on a "
+        "disk\n",
+        one["contestant"].get<std::string>());
   }
 }
 
@@ -195,7 +197,8 @@ void PrintDiskTables(const Json& figures, std::ostream& out) {
   PrintDisk(disk, out);
   PrintMemory(disk["memory"], out);
   out << absl::StrFormat(
-      "%s: %d x %d %s, %s; %d queries, k = %d; median of %d rounds, closed loop; per query: records, bytes and rounds as hmann "
+      "%s: %d x %d %s, %s; %d queries, k = %d; median of %d rounds, closed loop; per query: "
+      "records, bytes and rounds as hmann "
       "counts them, 4 KiB blocks as the kernel does\n",
       data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
       data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>());

@@ -128,7 +128,8 @@ class Limits {
           absl::StrCat("huge pages: expected less than the limit of ", groups_[c].limit_bytes(), " bytes, found ", huge));
     }
     say(absl::StrCat("  ", FormatSize(huge),
-                     " of its memory are huge pages, which no cgroup counts: the limit of the rest is lowered by as much"));
+                     " of its memory are huge pages, which no cgroup counts: the limit of the rest "
+                     "is lowered by as much"));
     return groups_[c].Lower(groups_[c].limit_bytes() - huge);
   }
 
@@ -166,17 +167,18 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   Json own = {{"fast", "dram"}, {"slow", "nvme"}};
   own.update(build);
   HMANN_ASSIGN_OR_RETURN(ContestantSpec pool, OwnContestant("hmann", own));
-  pool.name = absl::StrCat(kOnDisk, " pool");
+  pool.name = absl::StrCat(kOnDisk, " best-first");
   pool.settings = Json::array();
   // More work in L1 saves reads: it is in fast memory.
   for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
-    pool.settings.push_back({{"walk", "pool"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+    pool.settings.push_back({{"walk", "best-first"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
   }
-  ContestantSpec gated = pool;
-  gated.name = absl::StrCat(kOnDisk, " gated");
-  gated.settings = Json::array();
+  ContestantSpec quantised = pool;
+  quantised.name = absl::StrCat(kOnDisk, " quantised");
+  quantised.settings = Json::array();
   for (const auto& [ef_l0, stop] : {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
-    gated.settings.push_back({{"walk", "gated"}, {"ef_l1", 64}, {"ef_l0", ef_l0}, {"cells", 128}, {"width", 16}, {"stop", stop}});
+    quantised.settings.push_back(
+        {{"walk", "quantised"}, {"ef_l1", 64}, {"ef_l0", ef_l0}, {"nprobe", 128}, {"beam_width", 16}, {"error_bound", stop}});
   }
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
   HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
@@ -184,7 +186,7 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   rival.build["level0"] = "mapped";
   rival.settings = Json::array();
   for (const int ef : {10, 16, 26, 40, 64, 100, 160}) rival.settings.push_back({{"ef", ef}});
-  return std::vector<ContestantSpec>{std::move(gated), std::move(pool), std::move(rival)};
+  return std::vector<ContestantSpec>{std::move(quantised), std::move(pool), std::move(rival)};
 }
 
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress, const Say& say) {
@@ -215,8 +217,10 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
     spec.settings = Shaped(spec.settings, options.threads, in_flight);
     HMANN_ASSIGN_OR_RETURN(const double left, DropFromPageCache(result.memory[c].index_file));
     if (left > 0.01) {
-      say(absl::StrFormat("%s: %.0f %% of its file stay in the page cache, on another's account: somebody has it open", spec.name,
-                          100 * left));
+      say(
+          absl::StrFormat("%s: %.0f %% of its file stay in the page cache, on another's account: "
+                          "somebody has it open",
+                          spec.name, 100 * left));
     }
   }
   say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)", FormatSize(result.memory_limit),

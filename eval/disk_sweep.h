@@ -19,7 +19,8 @@ inline constexpr const char* kOnDisk = "hmann";
 inline constexpr const char* kMappedRival = "hnswlib";
 
 struct DiskSweepOptions {
-  SweepOptions sweep;  ///< contestants: those of DiskContestants, settings without "threads" and "in_flight"; targets: of recall@k
+  SweepOptions sweep;  ///< contestants: those of DiskContestants, settings without "threads" and
+                       ///< "in_flight"; targets: of recall@k
   std::vector<double> targets_at_1 = {0.95};
   std::vector<int> threads = {1, 2};
   int in_flight = 8;                          ///< queries that a thread of hmann keeps under way in the rows that say so

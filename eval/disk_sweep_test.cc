@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/disk_results.h"
+#include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/units.h"
 
@@ -48,8 +49,9 @@ class DiskSweep : public testing::Test {
     ASSERT_TRUE(specs.ok()) << specs.status();
     sweep.contestants = *std::move(specs);
     ASSERT_EQ(sweep.contestants.size(), 3u);
-    sweep.contestants.erase(sweep.contestants.begin());  // the gated walk; one of hmann's will do here
-    sweep.contestants[0].settings = {{{"walk", "pool"}, {"ef_l1", 8}, {"ef_l0", 10}}, {{"walk", "pool"}, {"ef_l1", 64}, {"ef_l0", 60}}};
+    sweep.contestants.erase(sweep.contestants.begin());  // the quantised walk; one of hmann's will do here
+    sweep.contestants[0].settings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                                     {{"walk", "best-first"}, {"ef_l1", 64}, {"ef_l0", 60}}};
     sweep.contestants[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
   }
   void TearDown() override {
@@ -100,8 +102,8 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   ASSERT_TRUE(result.ok()) << result.status();
   std::vector<std::string> names;
   for (const ContestantRuns& row : result->sweep.runs) names.push_back(row.name);
-  EXPECT_THAT(names, ElementsAre("hmann pool, 1 thread", "hmann pool, 1 thread, 4 in flight", "hnswlib, 1 thread", "hmann pool, 2 threads",
-                                 "hmann pool, 2 threads, 4 in flight", "hnswlib, 2 threads"));
+  EXPECT_THAT(names, ElementsAre("hmann best-first, 1 thread", "hmann best-first, 1 thread, 4 in flight", "hnswlib, 1 thread",
+                                 "hmann best-first, 2 threads", "hmann best-first, 2 threads, 4 in flight", "hnswlib, 2 threads"));
   for (const std::size_t row : {1u, 3u, 4u}) {
     for (std::size_t s = 0; s < 2; ++s) {
       EXPECT_EQ(result->sweep.runs[row].settings[s].recall, result->sweep.runs[0].settings[s].recall) << names[row] << ": equal dials";
@@ -139,8 +141,8 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   std::ostringstream table;
   PrintDiskTables(figures, table);
   EXPECT_THAT(table.str(), AllOf(HasSubstr("reads per second, 2 threads"), HasSubstr("a quarter of hmann's index file and 64 MiB"),
-                                 HasSubstr("@10 0.95"), HasSubstr("hmann pool, 2 threads, 4 in flight")));
-  EXPECT_TRUE(WriteReport(figures, folder_ + "/report.html").ok());
+                                 HasSubstr("@10 0.95"), HasSubstr("hmann best-first, 2 threads, 4 in flight")));
+  EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
 }
 
 TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {

@@ -43,8 +43,9 @@ struct PointFigures {
 struct TargetFigures {
   double target = 0;
   std::optional<double> qps, qps_mad;
-  std::optional<double> at_recall;         ///< above the target if nothing was measured below it
-  std::optional<double> ratio, ratio_mad;  ///< to the reference in the same round; absent without one
+  std::optional<double> at_recall;  ///< above the target if nothing was measured below it
+  std::optional<double> ratio,
+      ratio_mad;  ///< to the reference in the same round; absent without one
 };
 
 struct ContestantFigures {

@@ -167,10 +167,10 @@ absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::ui
     return group;
   }
   if (tried.empty()) tried.emplace_back(absl::StrCat("no memory controller in ", files.mounts, " and ", files.self));
-  return absl::FailedPreconditionError(
-      absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
-                   "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; in a container, one whose /sys/fs/cgroup "
-                   "can be written"));
+  return absl::FailedPreconditionError(absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
+                                                    "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
+                                                    "in a container, one whose /sys/fs/cgroup "
+                                                    "can be written"));
 }
 
 absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
@@ -200,7 +200,8 @@ MemoryUse MemoryGroup::Use() const {
   if (version_ == 2) {
     return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"), NumberIn(folder_ + "/memory.events", "oom_kill")};
   }
-  return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"), NumberIn(folder_ + "/memory.oom_control", "oom_kill")};
+  return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"),
+          NumberIn(folder_ + "/memory.oom_control", "oom_kill")};
 }
 
 MemoryGroup& MemoryGroup::operator=(MemoryGroup&& other) noexcept {

@@ -17,8 +17,8 @@ struct CgroupFiles {
 
 /// What the programs in a memory cgroup have taken.
 struct MemoryUse {
-  std::uint64_t peak_bytes = 0;        ///< highest charge so far, page cache included; 0 where the kernel does not tell
-  std::uint64_t anonymous_bytes = 0;   ///< now: memory that is no file's
+  std::uint64_t peak_bytes = 0;       ///< highest charge so far, page cache included; 0 where the kernel does not tell
+  std::uint64_t anonymous_bytes = 0;  ///< now: memory that is no file's
   std::uint64_t out_of_memory_kills = 0;
 };
 
@@ -35,8 +35,9 @@ class MemoryGroup {
   MemoryGroup& operator=(MemoryGroup&& other) noexcept;
   ~MemoryGroup();
 
-  int version() const { return version_; }                         ///< of cgroups: 1 or 2
-  std::string procs() const { return folder_ + "/cgroup.procs"; }  ///< "0" written here moves the writer in
+  int version() const { return version_; }  ///< of cgroups: 1 or 2
+  /// "0" written here moves the writer in.
+  std::string procs() const { return folder_ + "/cgroup.procs"; }
   std::uint64_t limit_bytes() const { return limit_bytes_; }
   /// Errors: those of the kernel, which may refuse to go below what is in use.
   absl::Status Lower(std::uint64_t limit_bytes);

@@ -19,8 +19,7 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
   if (const char* told = std::getenv("HMANN_ADAPTER_DIR"); told != nullptr) folders.emplace_back(told);
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& folder : {here / "../libexec/hmann", here / "../../libexec/hmann"})
-    folders.push_back(folder.lexically_normal().string());
+  for (const fs::path& folder : {here, here / "../../libexec/hmann"}) folders.push_back(folder.lexically_normal().string());
   for (const std::string& folder : folders) {
     const std::string program = absl::StrCat(folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0) return program;
@@ -54,9 +53,10 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   } else if (name == "hnsw-tiers") {
     program = "tiers_adapter";
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "contestants: expected some of hmann, hmann-batch, hmann-aa, hnswlib, hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '", name,
-        "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("contestants: expected some of hmann, hmann-batch, hmann-aa, hnswlib, "
+                     "hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '",
+                     name, "'"));
   }
   HMANN_ASSIGN_OR_RETURN(program, FindProgram(program));
   spec.command = {program};

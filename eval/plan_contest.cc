@@ -16,9 +16,9 @@
 namespace hmann {
 namespace {
 
-/// Each walk by what ends it best: on 200 thousand SIFT vectors at +300 ns, 2 and 16 % promoted, the pool is never slower by its reach than
-/// by a width, the gated walk takes turns, and nobody's front has beams or cells: these get every third width.
-Json HmannLadder(const std::vector<int>& widths, Metric metric, bool sketches) {
+/// Each walk by what ends it best: on 200 thousand SIFT vectors at +300 ns, 2 and 16 % promoted, the pool is never slower by epsilon than
+/// by a width, the quantised walk takes turns, and nobody's front has beams or cells: these get every third width.
+Json HmannLadder(const std::vector<int>& widths, Metric metric, bool codes) {
   Json settings = Json::array();
   const auto add = [&](const char* walk, int ef_l1, int ef_l0, const Json& more = Json::object()) {
     settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
@@ -28,17 +28,17 @@ Json HmannLadder(const std::vector<int>& widths, Metric metric, bool sketches) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const int width = widths[i];
     const bool seldom = (widths.size() - 1 - i) % 3 == 0;  // the last, which reaches furthest, among them
-    if (!reaches) add("pool", 4, width);
-    if (seldom) add("beams", width, 1);
-    if (sketches) add("gated", 16, width, {{"cells", 0}});
-    if (sketches && seldom) add("gated", 64, width, {{"cells", 128}});
+    if (!reaches) add("best-first", 4, width);
+    if (seldom) add("multi-start", width, 1);
+    if (codes) add("quantised", 16, width, {{"nprobe", 0}});
+    if (codes && seldom) add("quantised", 64, width, {{"nprobe", 128}});
   }
   if (!reaches) return settings;
-  for (const double reach : {1.03, 1.05, 1.07, 1.09, 1.12, 1.16, 1.2, 1.3, 1.45}) add("pool", 1, 400, {{"reach", reach}});
-  if (!sketches) return settings;
-  for (const double reach : {1.04, 1.07, 1.1, 1.14, 1.2, 1.25, 1.3}) add("gated", 16, 400, {{"cells", 0}, {"reach", reach}});
+  for (const double epsilon : {0.03, 0.05, 0.07, 0.09, 0.12, 0.16, 0.2, 0.3, 0.45}) add("best-first", 1, 400, {{"epsilon", epsilon}});
+  if (!codes) return settings;
+  for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3}) add("quantised", 16, 400, {{"nprobe", 0}, {"epsilon", epsilon}});
   // A pool of estimates is worth keeping short.
-  for (const double reach : {1.06, 1.08, 1.1, 1.13}) add("gated", 2, 40, {{"cells", 0}, {"reach", reach}});
+  for (const double epsilon : {0.06, 0.08, 0.1, 0.13}) add("quantised", 2, 40, {{"nprobe", 0}, {"epsilon", epsilon}});
   return settings;
 }
 
@@ -102,7 +102,7 @@ class Lineup {
     }
     Json build = {{"promote", ShareOf(request_.shape, plan->structure.n1)},
                   {"bits", plan->structure.bits},
-                  {"assign", plan->structure.assign},
+                  {"replicas", plan->structure.replicas},
                   {"seed", contest_.seed},
                   {"fast", plan->fast_tier},
                   {"slow", plan->l0_tier}};
@@ -164,7 +164,7 @@ absl::Status PlanContest::Validate() const {
 absl::StatusOr<PlanLineup> LineUpPlans(const PlanContest& contest, const ContestantJob& job) {
   HMANN_RETURN_IF_ERROR(contest.Validate());
   HMANN_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(contest, job));
-  const PlanStructure plain{static_cast<NodeId>(request.shape.n / job.m), 0, 1, CodePlace::kHub};
+  const PlanStructure plain{static_cast<NodeId>(request.shape.n / job.m), 0, 1, CodePlace::kNode};
   HMANN_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, PlannedFileBytes(request.shape, plain));
   Lineup lineup(contest, std::move(request));
   for (const double share : contest.shares) HMANN_RETURN_IF_ERROR(lineup.Add(share, file_bytes));

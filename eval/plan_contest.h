@@ -10,17 +10,17 @@
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
 #include "eval/sweep.h"
-#include "index/tune/profile.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 
 struct PlanContest {
-  std::vector<double> shares = {0.05, 0.1, 0.2, 0.4};  ///< fast memory, of the bytes of an index file without sketches
+  std::vector<double> shares = {0.05, 0.1, 0.2, 0.4};  ///< fast memory, of the bytes of an index file without codes
   std::string emulated = "lat=300ns";                  ///< the slow tier's settings (index/tiers/emulation.h)
   std::optional<DeviceProfile> profile;                ///< that knows this tier; absent: measured first, a few seconds
   std::uint64_t seed = 1;                              ///< of the builds
-  /// Of every curve's ladder, ascending: ef of HNSW, ef_l0 of the gated walk, every third as ef_l1 of beams. The pool is ended by its
-  /// reach, the gated walk in turn, in steps of their own; under inner product the pool by these widths.
+  /// Of every curve's ladder, ascending: ef of HNSW, ef_l0 of the quantised walk, every third as ef_l1 of beams. Best-first is ended by
+  /// epsilon, the quantised walk in turn, in steps of their own; under inner product best-first by these widths.
   std::vector<int> widths = {12, 20, 30, 40, 60, 80, 120, 200};
 
   /// Errors: INVALID_ARGUMENT for no share or width, one that cannot be, or settings that the tier does not know.

@@ -69,7 +69,7 @@ TEST(PlanLineup, EachShareHasThreeCurvesHeldAgainstThePlan) {
     EXPECT_GT(*curve.predicted_us, 0);
   }
   EXPECT_GE(*lineup.curves[1].predicted_us, 0.99 * *lineup.curves[0].predicted_us) << "the planner's own opinion of the rule";
-  EXPECT_EQ(lineup.programs[1].build["bits"], 0) << "upper layers first has no sketches";
+  EXPECT_EQ(lineup.programs[1].build["bits"], 0) << "upper layers first has no codes";
 }
 
 TEST(PlanLineup, EachSideIsSearchedByReachWhereDistancesHaveMultiples) {
@@ -83,18 +83,18 @@ TEST(PlanLineup, EachSideIsSearchedByReachWhereDistancesHaveMultiples) {
     for (const ContestantSpec& spec : lineup->programs) {
       if (spec.name == "HNSW") continue;
       SCOPED_TRACE(testing::Message() << Name(metric) << ", " << spec.name);
-      std::map<std::string, int> reaching, walks;
+      std::map<std::string, int> by_epsilon, walks;
       for (const Json& setting : spec.settings) {
         ++walks[setting["walk"].get<std::string>()];
-        reaching[setting["walk"].get<std::string>()] += setting.contains("reach") ? 1 : 0;
+        by_epsilon[setting["walk"].get<std::string>()] += setting.contains("epsilon") ? 1 : 0;
       }
-      const bool reaches = metric != Metric::kInnerProduct, sketches = spec.build["bits"] > 0;
-      EXPECT_EQ(reaching["pool"], reaches ? walks["pool"] : 0);
-      EXPECT_GE(walks["pool"], 8);
-      EXPECT_EQ(reaching["gated"] > 0, reaches && sketches);
-      EXPECT_EQ(walks["gated"] > 0, sketches);
-      EXPECT_EQ(walks["beams"], 3);
-      EXPECT_LE(spec.settings.size(), sketches ? 30u : 12u) << "a round has to end some day";
+      const bool reaches = metric != Metric::kInnerProduct, codes = spec.build["bits"] > 0;
+      EXPECT_EQ(by_epsilon["best-first"], reaches ? walks["best-first"] : 0);
+      EXPECT_GE(walks["best-first"], 8);
+      EXPECT_EQ(by_epsilon["quantised"] > 0, reaches && codes);
+      EXPECT_EQ(walks["quantised"] > 0, codes);
+      EXPECT_EQ(walks["multi-start"], 3);
+      EXPECT_LE(spec.settings.size(), codes ? 30u : 12u) << "a round has to end some day";
     }
   }
 }

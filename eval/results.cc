@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "eval/columns.h"
-#include "index/base/file.h"
-#include "index/base/status_macros.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -96,12 +92,16 @@ Json ToJson(const SweepResult& result) {
   return figures;
 }
 
-void PrintSweepTable(const Json& figures, std::ostream& out) {
+std::string DataLine(const Json& figures) {
   const Json& data = figures["data"];
-  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
+  return absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
                          data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
                          data["dtype"].get<std::string>(), data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
                          data["k"].get<int>(), figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+}
+
+void PrintSweepTable(const Json& figures, std::ostream& out) {
+  out << DataLine(figures);
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
@@ -124,7 +124,8 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   PrintColumns(rows, 2, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";
   if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {
-    out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the waiting out\n";
+    out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the "
+           "waiting out\n";
   }
   if (figures.contains("noise")) {
     for (const Json& at : figures["noise"]) {
@@ -132,72 +133,6 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
                              at["ratio"].get<double>(), at["ratio_mad"].get<double>());
     }
   }
-}
-
-Json ComparePromotion(const SweepResult& result) {
-  std::vector<ContestantRuns> runs;
-  Json rows = Json::array();
-  for (const ContestantRuns& contestant : result.runs) {
-    std::set<std::string> walks;
-    for (const SettingRuns& setting : contestant.settings) walks.insert(setting.setting.value("walk", "default"));
-    for (const std::string& walk : walks) {
-      runs.push_back(Filter(contestant, contestant.name, [&](const Json& setting) { return setting.value("walk", "default") == walk; }));
-      rows.push_back({{"contestant", contestant.name},
-                      {"promotion", contestant.build.value("promotion", "degree")},
-                      {"promote", contestant.build.value("promote", 0.0)},
-                      {"walk", walk},
-                      {"targets", Json::array()}});
-    }
-  }
-  const std::vector<ContestantFigures> figures = Read(runs, result.reading);
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    for (const TargetFigures& at : figures[i].targets) {
-      rows[i]["targets"].push_back({{"recall", at.target},
-                                    {"slow_reads", OrNull(CounterAtRecall(figures[i], "slow_reads", at.target, result.reading))},
-                                    {"qps", OrNull(at.qps)},
-                                    {"qps_mad", OrNull(at.qps_mad)}});
-    }
-  }
-  return rows;
-}
-
-void PrintPromotionTable(const Json& rows, std::ostream& out) {
-  std::vector<std::vector<std::string>> cells(1);
-  cells[0] = {"walk", "N_1/N", "promotion"};
-  if (rows.empty()) return;
-  for (const Json& at : rows[0]["targets"]) {
-    cells[0].push_back(absl::StrFormat("slow reads at %g", at["recall"].get<double>()));
-    cells[0].push_back(absl::StrFormat("QPS at %g", at["recall"].get<double>()));
-  }
-  std::vector<Json> ordered(rows.begin(), rows.end());
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Json& a, const Json& b) {
-    return std::pair(a["walk"].get<std::string>(), a["promote"].get<double>()) <
-           std::pair(b["walk"].get<std::string>(), b["promote"].get<double>());
-  });
-  for (const Json& row : ordered) {
-    cells.push_back(
-        {row["walk"].get<std::string>(), absl::StrFormat("%.2f", row["promote"].get<double>()), row["promotion"].get<std::string>()});
-    for (const Json& at : row["targets"]) {
-      cells.back().push_back(at["slow_reads"].is_null() ? "-" : absl::StrFormat("%.1f", at["slow_reads"].get<double>()));
-      cells.back().push_back(at["qps"].is_null() ? "-"
-                                                 : absl::StrFormat("%.0f +-%.0f", at["qps"].get<double>(), at["qps_mad"].get<double>()));
-    }
-  }
-  PrintColumns(cells, 3, out);
-}
-
-absl::Status WriteReport(const Json& figures, const std::string& path, std::string_view page) {
-  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is left.
-  const std::string json = absl::StrReplaceAll(figures.dump(-1, ' ', false, Json::error_handler_t::replace), {{"<", "\\u003c"}});
-  const std::size_t place = page.find(kReportDataMark);
-  if (place == std::string::npos)
-    return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
-  HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));
-  const std::size_t rest = place + kReportDataMark.size();
-  HMANN_RETURN_IF_ERROR(file.Append(page.data() + rest, page.size() - rest));
-  return file.Commit();
 }
 
 }  // namespace hmann

@@ -3,12 +3,8 @@
 
 #include <ostream>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "eval/figures.h"
-#include "eval/report_template.h"
 #include "eval/sweep.h"
 
 namespace hmann {
@@ -19,16 +15,10 @@ namespace hmann {
 /// hmann ran twice, `noise` (`recall` and the `ratio` of the two, median and MAD over rounds).
 Json ToJson(const SweepResult& result);
 
+/// What was searched and how it was timed, of the figures of a sweep: a line.
+std::string DataLine(const Json& figures);
+
 /// The same figures as a table.
 void PrintSweepTable(const Json& figures, std::ostream& out);
-
-/// High-degree against other promotion orders: per contestant, which is one (order, share), and walk: `contestant` `promotion` `promote`
-/// `walk`, and for each target `recall` `slow_reads` (per query, read along the front) `qps` `qps_mad`.
-Json ComparePromotion(const SweepResult& result);
-
-void PrintPromotionTable(const Json& rows, std::ostream& out);
-
-/// Writes the page: one file, all of it inside. Errors: as AtomicFile.
-absl::Status WriteReport(const Json& figures, const std::string& path, std::string_view page = ReportTemplate());
 
 }  // namespace hmann

@@ -26,10 +26,10 @@ struct AtRecall {
   double recall = 0;  ///< the target, or the lowest recall of the curve if the target lies below it
 };
 
-/// log(value) over -log(1 - recall), straight between neighbouring points: the scale on which such curves are nearly straight.
-/// `recalls` ascending, `values` positive, of equal length. A target below the curve gives its first point: that setting does reach the
-/// target, and nothing faster was measured. nullopt when the curve ends below the target or is empty. `resolution`: the smallest share of
-/// misses that the run could have shown, 1 / (queries * k); recall 1 is taken as half of it missed.
+/// log(value) over -log(1 - recall), straight between neighbouring points: the scale on which such curves are nearly straight. `recalls`
+/// ascending, `values` positive, of equal length. A target below the curve gives its first point: that setting does reach the target, and
+/// nothing faster was measured. nullopt when the curve ends below the target or is empty. `resolution`: the smallest share of misses that
+/// the run could have shown, 1 / (queries * k); recall 1 is taken as half of it missed.
 std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls, std::span<const double> values, double target,
                                             double resolution);
 

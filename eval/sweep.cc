@@ -13,7 +13,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
-#include "eval/environment.h"
+#include "eval/report/environment.h"
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -106,9 +106,9 @@ Json Describe(const ContestantRuns& contestant) {
 }
 
 /// The part of a sweep that runs: contestants, their runs so far, and what is written of them.
-class Arena {
+class InterleavedRuns {
  public:
-  Arena(const SweepOptions& options, const GroundTruth& truth, Progress& progress, const Say& say)
+  InterleavedRuns(const SweepOptions& options, const GroundTruth& truth, Progress& progress, const Say& say)
       : options_(options), truth_(truth), progress_(progress), say_(say) {}
 
   absl::Status Start(const Json& head) {
@@ -292,7 +292,7 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
                  {"query_count", queries.n()}};
   result.build = {{"m", job.m}, {"ef_construction", job.ef_construction}, {"threads", job.threads}};
   result.environment = DescribeEnvironment();
-  Arena arena(options, truth, progress, say);
+  InterleavedRuns arena(options, truth, progress, say);
   HMANN_RETURN_IF_ERROR(arena.Start({{"kind", "sweep"},
                                      {"data", result.data},
                                      {"build", result.build},

@@ -20,7 +20,8 @@ struct SweepOptions {
   std::vector<double> targets = {0.9, 0.95, 0.99};
   std::string reference = "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
   RunClock clock = RunClock::kWall;
-  bool counters = true;  ///< of those that can count: one more run for all settings of equal dials, before the first round
+  bool counters = true;  ///< of those that can count: one more run for all settings of equal dials,
+                         ///< before the first round
   /// Queries that are answered untimed at a setting before each timed run of it, so that caches hold what that contestant's runs leave in
   /// them. 0: none, which programs that do not know the command need.
   std::uint64_t warm_up_queries = 0;
@@ -31,7 +32,7 @@ struct SweepOptions {
   absl::Status Validate() const;
 };
 
-// NOLINTNEXTLINE(bugprone-exception-escape): moving Json throws only in its own assertions.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SweepResult {
   Json data;         ///< base, queries, n, dim, dtype, metric, k, query_count
   Json build;        ///< m, ef_construction, threads
@@ -41,10 +42,11 @@ struct SweepResult {
   std::vector<ContestantRuns> runs;
 };
 
-/// Builds (or loads) every contestant, one after the other, then lets them run in turns: all are alive at once, one works at a time.
-/// Each run is a line of <folder>/results.jsonl, whose first line is the sweep and its environment, with a line for each contestant.
-/// `say` gets a line for the eye now and then.
-/// Errors: of files; a contestant that fails ends the sweep (the lines so far stay in results.jsonl.part); CANCELLED.
+/// Builds (or loads) every contestant, one after the other, then lets them run in turns: all are alive at once, one works at a time. Each
+/// run is a line of
+/// <folder>/results.jsonl, whose first line is the sweep and its environment, with a line
+/// for each contestant. `say` gets a line for the eye now and then. Errors: of files; a contestant that fails ends the sweep (the lines so
+/// far stay in results.jsonl.part); CANCELLED.
 absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, const std::function<void(const std::string&)>& say);
 
 }  // namespace hmann

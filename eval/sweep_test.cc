@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/own_contestants.h"
+#include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/file.h"
 
@@ -61,9 +62,9 @@ class Sweep : public testing::Test {
 };
 
 const Json kEfs = {{{"ef", 10}}, {{"ef", 40}}, {{"ef", 200}}};
-const Json kPools = {{{"walk", "pool"}, {"ef_l1", 8}, {"ef_l0", 10}},
-                     {{"walk", "pool"}, {"ef_l1", 8}, {"ef_l0", 200}},
-                     {{"walk", "beams"}, {"ef_l1", 40}, {"ef_l0", 1}}};
+const Json kPools = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                     {{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 200}},
+                     {{"walk", "multi-start"}, {"ef_l1", 40}, {"ef_l0", 1}}};
 
 TEST_F(Sweep, AllContestantsOnTheSample) {
   Add("hmann", kPools, {{"promote", 0.16}});
@@ -117,7 +118,7 @@ TEST_F(Sweep, TheReportHoldsTheFiguresAndNothingFromOutside) {
   Json figures = ToJson(*result);
   EXPECT_TRUE(figures["reference"].is_null()) << "hnswlib does not take part";
   figures["title"] = "</script><script>alert(1)</script>";
-  ASSERT_TRUE(WriteReport(figures, folder_ + "/report.html").ok());
+  ASSERT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
   const std::string page = *ReadTextFile(folder_ + "/report.html", 10'000'000);
   const std::string mark = "<script type=\"application/json\" id=\"results\">";
   const std::size_t begin = page.find(mark) + mark.size();
@@ -151,28 +152,6 @@ TEST_F(Sweep, GroundTruthIsComputedOnceAndIsTheSame) {
   ASSERT_EQ(first.size(), 1u);
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(kept(), first);
-}
-
-TEST_F(Sweep, PromotionIsComparedByWalk) {
-  Add("hmann", kPools, {{"promote", 0.16}, {"promotion", "degree"}});
-  Add("hmann", kPools, {{"promote", 0.16}, {"promotion", "random"}});
-  options_.contestants[0].name = "degree 0.16";
-  options_.contestants[1].name = "random 0.16";
-  options_.rounds = 1;
-  options_.targets = {0.5};
-  const absl::StatusOr<SweepResult> result = Run();
-  ASSERT_TRUE(result.ok()) << result.status();
-  const Json rows = ComparePromotion(*result);
-  ASSERT_EQ(rows.size(), 4u);
-  for (const Json& row : rows) {
-    EXPECT_TRUE(row["walk"] == "pool" || row["walk"] == "beams") << row;
-    EXPECT_EQ(row["promote"], 0.16);
-    EXPECT_GT(row["targets"][0]["slow_reads"].get<double>(), 0) << row;
-    EXPECT_GT(row["targets"][0]["qps"].get<double>(), 0) << row;
-  }
-  std::ostringstream table;
-  PrintPromotionTable(rows, table);
-  EXPECT_THAT(table.str(), HasSubstr("slow reads at 0.5"));
 }
 
 TEST_F(Sweep, ARivalThatDiesLeavesTheRunsSoFar) {

@@ -30,7 +30,7 @@ struct Way {
 std::vector<Way> WaysOfHmann(const std::vector<std::string>& prefetch) {
   std::vector<Way> ways;
   for (const std::string& mode : prefetch) {
-    for (const char* walk : {"gated", "pool", "beams"}) {
+    for (const char* walk : {"quantised", "best-first", "multi-start"}) {
       const std::string suffix = mode == "ahead" ? "" : mode == "off" ? ", no prefetch" : absl::StrCat(", prefetch ", mode);
       ways.push_back({absl::StrCat("hmann ", walk, suffix), {{"walk", walk}, {"prefetch", mode}}});
     }
@@ -71,9 +71,9 @@ Json Ladder(const std::vector<int>& widths, const std::vector<Json>& ways) {
     for (const Json& way : ways) {
       Json dials = {{"ef", width}};
       if (way.contains("walk")) {
-        dials = way["walk"] == "pool"    ? Json{{"ef_l1", 4}, {"ef_l0", width}}
-                : way["walk"] == "gated" ? Json{{"ef_l1", 16}, {"ef_l0", width}, {"cells", 0}}
-                                         : Json{{"ef_l1", width}, {"ef_l0", 1}};
+        dials = way["walk"] == "best-first"  ? Json{{"ef_l1", 4}, {"ef_l0", width}}
+                : way["walk"] == "quantised" ? Json{{"ef_l1", 16}, {"ef_l0", width}, {"nprobe", 0}}
+                                             : Json{{"ef_l1", width}, {"ef_l0", 1}};
       }
       settings.push_back(With(way, dials));
     }

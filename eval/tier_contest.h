@@ -13,12 +13,13 @@
 namespace hmann {
 
 struct TierContest {
-  std::string emulated = "lat=300ns";                              ///< the slow tier's settings (index/tiers/emulation.h)
-  double fast_share = 0.1;                                         ///< of HNSW's bytes that fit into the DRAM of the models
-  double promote = 0.16;                                           ///< hmann's N_1 / N
-  std::uint64_t seed = 1;                                          ///< of hmann's build
-  std::vector<std::string> prefetch = {"ahead", "off"};            ///< hmann's; "ahead" is what it does by default
-  std::vector<int> widths = {20, 40, 60, 80, 120, 160, 240, 320};  ///< the ladder of every curve: ef, ef_l0 of `pool`, ef_l1 of `beams`
+  std::string emulated = "lat=300ns";                    ///< the slow tier's settings (index/tiers/emulation.h)
+  double fast_share = 0.1;                               ///< of HNSW's bytes that fit into the DRAM of the models
+  double promote = 0.16;                                 ///< hmann's N_1 / N
+  std::uint64_t seed = 1;                                ///< of hmann's build
+  std::vector<std::string> prefetch = {"ahead", "off"};  ///< hmann's; "ahead" is what it does by default
+  /// The ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of multi-start.
+  std::vector<int> widths = {20, 40, 60, 80, 120, 160, 240, 320};
 
   /// Errors: INVALID_ARGUMENT for no width, one below 1, or settings that the tier does not know.
   absl::Status Validate() const;
@@ -26,7 +27,8 @@ struct TierContest {
 
 /// A curve of the table: those runs of one program whose settings say so. Several curves share a program, and so an index.
 struct TierRow {
-  std::string name;             ///< says what is emulated and what a model: "Memory Mode 10 %, model, emulated +300 ns"
+  std::string name;             ///< says what is emulated and what a model: "Memory Mode 10 %, model, emulated
+                                ///< +300 ns"
   std::string program;          ///< contestant of the sweep
   Json match = Json::object();  ///< keys and values of its settings
   std::string kind;             ///< "measured", "emulated", "model"

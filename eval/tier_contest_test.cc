@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "eval/report/pages.h"
 #include "eval/results.h"
 
 namespace hmann {
@@ -150,20 +151,20 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("first-touch 10 % in load order"));
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("Memory Mode 10 %, model"));
   EXPECT_LT(reads("HNSW, all DRAM"), 1e-6);
-  EXPECT_LT(reads("hmann pool, emulated"), reads("HNSW all slow, emulated"));
-  EXPECT_EQ(reads("hmann pool, emulated"), reads("hmann pool, no prefetch")) << "fetching ahead changes no answer";
+  EXPECT_LT(reads("hmann best-first, emulated"), reads("HNSW all slow, emulated"));
+  EXPECT_EQ(reads("hmann best-first, emulated"), reads("hmann best-first, no prefetch")) << "fetching ahead changes no answer";
   const Json& slow = RowOf(figures, "HNSW all slow, emulated");
   EXPECT_NEAR(slow["targets"][0]["ratio"].get<double>(), 1, 1e-9);
   EXPECT_LT(slow["targets"][0]["of_all_dram"].get<double>(), 0.5) << "2 us a touch show";
   EXPECT_GT(slow["targets"][0]["without_latency"].get<double>(), slow["targets"][0]["qps"].get<double>());
-  EXPECT_GT(RowOf(figures, "hmann pool, emulated")["fast_bytes"].get<double>(), 10000 * 0.16 * 128);
+  EXPECT_GT(RowOf(figures, "hmann best-first, emulated")["fast_bytes"].get<double>(), 10000 * 0.16 * 128);
   EXPECT_EQ(figures["noise"].size(), 1u);
 
   std::ostringstream table;
   PrintTierTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("at recall 0.9"));
   EXPECT_THAT(table.str(), HasSubstr("Memory Mode 10 %, fully associative, model, emulated +2000 ns"));
-  EXPECT_TRUE(WriteReport(figures, folder_ + "/report.html").ok());
+  EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Json Constant(const ContestantFigures& contestant, const char* counter) {
   return nullptr;
 }
 
-/// For the end of a curve: "hmann pool (emulated)". A model says so in its name.
+/// For the end of a curve: "hmann best-first (emulated)". A model says so in its name.
 std::string ShortName(const TierRow& row, const std::string& label) {
   std::string name = row.name;
   const std::size_t at = name.find(absl::StrCat(", ", label));
@@ -123,12 +123,8 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
 }
 
 void PrintTierTables(const Json& figures, std::ostream& out) {
-  const Json& data = figures["data"];
   const Json& tiers = figures["tiers"];
-  out << absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
-                         data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
-                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
-                         data["k"].get<int>(), figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+  out << DataLine(figures);
   out << "emulated: " << tiers["emulated"].get<std::string>() << ", on top of this machine's DRAM\n";
   out << "x: times " << tiers["reference"].get<std::string>() << "; of DRAM: of the same search with all in DRAM\n";
   for (std::size_t t = 0; t < figures["targets"].size(); ++t) {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
-#include "index/build/testing/build_samples.h"
+#include "index/construct/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -37,13 +37,13 @@ struct Answered {
 
 const std::vector<SearchOptions>& EveryWalk() {
   static const std::vector<SearchOptions> dials = {
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kPool},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kBeams},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kGated, .cells = 0, .width = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 30, .width = 2},
-      {.k = 10, .ef_l1 = 20, .ef_l0 = 0},
-      {.k = 400, .ef_l1 = 4, .ef_l0 = 0, .walk = WalkKind::kPool},  // more than L1 holds: the rest is walked
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kBestFirst},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 2},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 30, .beam_width = 2},
+      {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
+      {.k = 400, .ef_l1 = 4, .walk = WalkKind::kUpper},  // more than L1 holds: the rest is walked
   };
   return dials;
 }
@@ -136,7 +136,7 @@ TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
       const Answered cut = Search(*index, searcher, options, kNothing, in_flight);
       for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(cut.nearest[query], query, options.k);
       // On memory a walk of a few steps may be over before the clock is looked at.
-      if (options.ef_l0 != 0u) {
+      if (options.ef_l0 != 0u && options.walk != WalkKind::kUpper) {
         EXPECT_EQ(cut.cut_short, kQueries) << Name(*options.walk);
       }
       ExpectSame(Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight), before);
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Budget, ::testing::Values("dram", "mapped", "emu
 /// A device that answers no more: the budget ends what waits for it.
 TEST_F(StalledDevice, EndsWithTheBestSoFar) {
   for (const SearchOptions& options : EveryWalk()) {
-    if (options.ef_l0 == 0u) continue;
+    if (options.ef_l0 == 0u || options.walk == WalkKind::kUpper) continue;
     const auto index = Open("stall:after=10+nvme");
     Searcher searcher(index);
     const Answered answered = Search(*index, searcher, options, std::chrono::milliseconds(20), 1);

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "datasets/generate.h"
-#include "index/build/testing/build_samples.h"
+#include "index/construct/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -16,7 +16,7 @@ class Copies : public testing::Test {
  protected:
   static constexpr std::uint32_t kDim = 16;
 
-  void Make(std::uint32_t n, std::uint32_t (*value)(std::uint32_t), PromotionOrder order = PromotionOrder::kDegree) {
+  void Make(std::uint32_t n, std::uint32_t (*value)(std::uint32_t)) {
     value_ = value;
     n_ = n;
     const Generator generator = *Generator::Make({.n = n, .dim = kDim, .intrinsic_dim = 8, .clusters = 20}, DType::kU8);
@@ -29,7 +29,6 @@ class Copies : public testing::Test {
     options.m = 8;
     options.ef_construction = 60;
     options.threads = 2;
-    options.promotion = order;
     report_ = MustBuild(options);
     Progress quiet(Progress::Show::kNever);
     EXPECT_TRUE(Verify(options.out, quiet).ok()) << "all are reachable";
@@ -69,50 +68,42 @@ TEST_F(Copies, HalfOfAllRows) {
   Make(4000, [](std::uint32_t row) { return row % 2000; });
   EXPECT_EQ(report_.duplicates, 2000u);
   EXPECT_EQ(report_.self_recall_at_1, 1.0);
-  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = WalkKind::kPool});
+  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
 }
 
 TEST_F(Copies, AllRowsAreOne) {
   Make(1500, [](std::uint32_t) { return 7u; });
   EXPECT_EQ(report_.duplicates, 1499u);
-  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) ExpectAllCopies(3, {.walk = walk});
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) ExpectAllCopies(3, {.walk = walk});
 }
 
 TEST_F(Copies, TenVectorsAThousandTimesEach) {
-  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
-    SCOPED_TRACE(std::string(Name(order)));
-    Make(
-        10000, [](std::uint32_t row) { return row / 1000 * 97; }, order);
-    EXPECT_EQ(report_.duplicates, 9990u);
-    EXPECT_EQ(report_.self_recall_at_1, 1.0);
-    for (std::uint32_t row = 5; row < 10000; row += 1000) {
-      ExpectAllCopies(row, {.walk = WalkKind::kPool});
-      // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
-      ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = WalkKind::kBeams});
-      Answer answer;
-      ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = WalkKind::kBeams}, &answer).ok());
-      EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
-    }
+  Make(10000, [](std::uint32_t row) { return row / 1000 * 97; });
+  EXPECT_EQ(report_.duplicates, 9990u);
+  EXPECT_EQ(report_.self_recall_at_1, 1.0);
+  for (std::uint32_t row = 5; row < 10000; row += 1000) {
+    ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
+    // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
+    ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = WalkKind::kMultiStart});
+    Answer answer;
+    ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = WalkKind::kMultiStart}, &answer).ok());
+    EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
   }
 }
 
 TEST_F(Copies, AmongManyOthers) {
   // 3000 different vectors, and 10 of them 300 times more.
-  for (const PromotionOrder order : {PromotionOrder::kDegree, PromotionOrder::kRandom}) {
-    SCOPED_TRACE(std::string(Name(order)));
-    Make(
-        6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; }, order);
-    EXPECT_GE(report_.self_recall_at_1, 0.99);
-    for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = WalkKind::kPool});
-    Answer answer;
-    Searcher searcher(index_);
-    std::uint32_t found = 0;
-    for (std::uint32_t row = 1; row < 3000; row += 10) {
-      ASSERT_TRUE(searcher.Search(base_.Row(row), {.k = 1}, &answer).ok());
-      found += answer.nearest[0].label == row ? 1 : 0;
-    }
-    EXPECT_GE(found, 297u) << "of 300 rows without copies";
+  Make(6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; });
+  EXPECT_GE(report_.self_recall_at_1, 0.99);
+  for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = WalkKind::kBestFirst});
+  Answer answer;
+  Searcher searcher(index_);
+  std::uint32_t found = 0;
+  for (std::uint32_t row = 1; row < 3000; row += 10) {
+    ASSERT_TRUE(searcher.Search(base_.Row(row), {.k = 1}, &answer).ok());
+    found += answer.nearest[0].label == row ? 1 : 0;
   }
+  EXPECT_GE(found, 297u) << "of 300 rows without copies";
 }
 
 }  // namespace

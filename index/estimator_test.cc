@@ -1,4 +1,4 @@
-// What the sketches' estimates are worth on real vectors, through an index as people build it: for 1 to 4 bits a dimension, bias, spread
+// What the codes' estimates are worth on real vectors, through an index as people build it: for 1, 2 and 4 bits a dimension, bias, spread
 // and tails of the members of each query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and checks it for other
 // data.
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "datasets/vector_file.h"
+#include "index/codes/code_layout.h"
 #include "index/hmann.h"
 #include "index/index_impl.h"
 
@@ -21,7 +22,7 @@ namespace hmann {
 namespace {
 
 constexpr std::uint64_t kQueries = 300;
-constexpr std::uint32_t kHubs = 16, kMembers = 32;
+constexpr std::uint32_t kCentroids = 16, kMembers = 32;
 constexpr double kTailsAt[] = {1, 1.9, 3};
 
 struct Tally {
@@ -56,29 +57,29 @@ struct Tally {
 Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries) {
   Tally tally;
   std::vector<std::byte> query(index.kernels.row_bytes);
-  SketchQuery sketch_query;
-  std::vector<std::pair<float, NodeId>> hubs(index.n1());
+  CodeQuery code_query;
+  std::vector<std::pair<float, NodeId>> centroids(index.n1());
   for (std::uint64_t q = 0; q < std::min(kQueries, queries.n()); ++q) {
     EXPECT_TRUE(EncodeRow(index.kernels, queries.Row(q), query.data()).ok());
-    sketch_query.Prepare(*index.sketcher, query.data());
+    code_query.Prepare(*index.encoder, query.data());
     const auto distance_to = [&](const std::byte* row) {
       return index.kernels.ToDistance(index.kernels.one(query.data(), row, index.kernels.dim));
     };
-    for (NodeId hub = 0; hub < index.n1(); ++hub) hubs[hub] = {distance_to(index.FastRow(hub)), hub};
-    const std::size_t nearest = std::min<std::size_t>(kHubs, hubs.size());
-    std::partial_sort(hubs.begin(), hubs.begin() + static_cast<std::ptrdiff_t>(nearest), hubs.end());
+    for (NodeId centroid = 0; centroid < index.n1(); ++centroid) centroids[centroid] = {distance_to(index.FastRow(centroid)), centroid};
+    const std::size_t nearest = std::min<std::size_t>(kCentroids, centroids.size());
+    std::partial_sort(centroids.begin(), centroids.begin() + static_cast<std::ptrdiff_t>(nearest), centroids.end());
     tally.bias_of_query.push_back(0);
     const double before = tally.count;
     for (std::size_t h = 0; h < nearest; ++h) {
-      const auto [hub_distance, hub] = hubs[h];
-      const auto [begin, end] = index.cells->MembersOf(hub);
+      const auto [centroid_distance, centroid] = centroids[h];
+      const auto [begin, end] = index.cells->MembersOf(centroid);
       for (NodeId id = begin; id < std::min(end, begin + kMembers); ++id) {
         const float exact = distance_to(index.Record(id) + index.records.row_offset);
         if (exact <= 0) continue;
-        const std::byte* sketch = index.Sketch(id);
-        const float gap = sketch_query.SquaredGap(index.FastRow(hub), hub_distance);
+        const std::byte* code = index.Code(id);
+        const float gap = code_query.SquaredGap(index.FastRow(centroid), centroid_distance);
         float estimate, error;
-        sketch_query.Estimate(&sketch, &hub_distance, 1, &estimate, &error, &gap);
+        code_query.Estimate(&code, &centroid_distance, 1, &estimate, &error, &gap);
         tally.Add(estimate, exact, error);
       }
     }
@@ -95,9 +96,10 @@ TEST(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
   const absl::StatusOr<VectorFile> queries = VectorFile::Open(files.substr(comma + 1));
   ASSERT_TRUE(queries.ok()) << queries.status();
   const std::string built = absl::StrCat(testing::TempDir(), "estimator_", ::getpid(), ".hmann");
-  std::cout << "bits  bias % of the distance (standard error)  deviation %  beyond 1 / 1.9 / 3 errors above, below %\n";
+  std::cout << "bits  bias % of the distance (standard error)  deviation %  beyond 1 / 1.9 / 3 "
+               "errors above, below %\n";
   double last_deviation = 1e9;
-  for (std::uint32_t bits = 1; bits <= 4; ++bits) {
+  for (const unsigned bits : kCodeBits) {
     SCOPED_TRACE(absl::StrCat(bits, " bits"));
     BuildOptions build;
     if (bits == 1) {
@@ -113,7 +115,7 @@ TEST(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
     ASSERT_TRUE(report.ok()) << report.status();
     const auto index = Index::Open(built);
     ASSERT_TRUE(index.ok()) << index.status();
-    const Tally tally = EstimateAroundQueries((*index)->impl().placed(), *queries);
+    const Tally tally = EstimateAroundQueries(ImplOf(**index).placed(), *queries);
     const double deviation = std::sqrt(tally.squares / tally.count);
     const auto share = [&](const double(&beyond)[3]) {
       return absl::StrFormat("%.1f / %.2f / %.3f", 100 * beyond[0] / tally.count, 100 * beyond[1] / tally.count,

@@ -10,7 +10,7 @@
 
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
-#include "index/build/testing/build_samples.h"
+#include "index/construct/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -34,11 +34,11 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
   return {{"walk", std::string(Name(*options.walk))},
           {"k", options.k},
           {"ef_l1", *options.ef_l1},
-          {"ef_l0", *options.ef_l0},
+          {"ef_l0", options.ef_l0.value_or(0)},
           {"found", found},
           {"distances_fast", total.distances_fast},
           {"distances_slow", total.distances_slow},
-          {"sketches", total.sketches},
+          {"estimates", total.estimates},
           {"slow_reads", total.slow_reads},
           {"slow_touches", total.slow_touches},
           {"slow_bytes", total.slow_bytes},
@@ -79,20 +79,22 @@ TEST(Golden, SearchCounters) {
   const VectorFile queries = *VectorFile::Open("datasets/sample/query.u8bin");
   const GroundTruth truth = *ReadGroundTruth("datasets/sample/query.gt100");
 
-  Json golden = {{"what", "sums over the 200 queries of the sample, index built with the defaults; see index/golden_test.cc"},
+  Json golden = {{"what",
+                  "sums over the 200 queries of the sample, index built with the defaults; see "
+                  "index/golden_test.cc"},
                  {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
   for (const SearchOptions& dials :
-       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = WalkKind::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = WalkKind::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = WalkKind::kPool},
-        SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kPool},
-        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kPool},
-        SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = WalkKind::kBeams},
-        SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = WalkKind::kBeams},
-        SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = WalkKind::kBeams},
-        SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kGated, .cells = 0, .width = 8},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 20, .walk = WalkKind::kGated, .cells = 64, .width = 16, .stop = 1},
-        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 128, .width = 8, .stop = 1}}) {
+       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 10, .ef_l1 = 64, .walk = WalkKind::kUpper},
+        SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
+        SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
+        SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
+        SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8},
+        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 20, .walk = WalkKind::kQuantised, .nprobe = 64, .beam_width = 16, .error_bound = 1},
+        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 128, .beam_width = 8, .error_bound = 1}}) {
     golden["searches"].push_back(WorkOf(index, queries, truth, dials));
   }
   if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string(mode) == "overwrite") {

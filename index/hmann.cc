@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/build/pipeline.h"
+#include "index/construct/pipeline.h"
 #include "index/format/reader.h"
+#include "index/format/target.h"
 #include "index/format/verify.h"
 #include "index/index_impl.h"
 #include "index/search/driver.h"
-#include "index/tune_index.h"
 
 namespace hmann {
 
@@ -18,6 +18,8 @@ absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progres
 
 Index::Index(std::unique_ptr<IndexImpl> impl) : impl_(std::move(impl)) {}
 Index::~Index() = default;
+
+const IndexImpl& ImplOf(const Index& index) { return *index.impl_; }
 
 absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path, const OpenOptions& options, Progress* progress) {
   HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(path));
@@ -61,7 +63,7 @@ absl::Status Index::SetCachePolicy(CachePolicy policy) const {
   return absl::OkStatus();
 }
 
-Searcher::Searcher(std::shared_ptr<const Index> index) : index_(std::move(index)), driver_(MakeDriver(index_->impl().placed())) {}
+Searcher::Searcher(std::shared_ptr<const Index> index) : index_(std::move(index)), driver_(MakeDriver(ImplOf(*index_).placed())) {}
 Searcher::~Searcher() = default;
 Searcher::Searcher(Searcher&&) noexcept = default;
 
@@ -86,11 +88,6 @@ absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*
                                   std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
                                   Counters* counters, const SearchLimits& limits) {
   return driver_->Run({n, in_flight, query, dials, done, counters, limits});
-}
-
-absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress) {
-  HMANN_ASSIGN_OR_RETURN(TuningRun run, TuneIndex(options, {}, progress));
-  return std::move(run.report);
 }
 
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path) {

@@ -14,7 +14,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
-#include "index/build/testing/build_samples.h"
+#include "index/construct/testing/build_samples.h"
 #include "index/graph/testing/reference_search.h"
 
 namespace hmann {
@@ -97,7 +97,7 @@ class Sample : public testing::Test {
 
 TEST_F(Sample, IsFoundAgain) {
   EXPECT_EQ(report_->self_recall_at_1, 1.0);
-  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
     EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95)
         << "at the defaults, walk " << static_cast<int>(walk);
   }
@@ -106,18 +106,20 @@ TEST_F(Sample, IsFoundAgain) {
 
 TEST_F(Sample, RecallGrowsWithEachEf) {
   constexpr double kNoise = 0.004;  // 2,000 answers
-  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
     double before = 0;
-    for (const std::int64_t ef_l0 : {0, 1, 2, 4, 8, 16, 32, 64, 128}) {
+    for (const std::uint32_t ef_l0 : {1, 2, 4, 8, 16, 32, 64, 128}) {
       const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
       EXPECT_GE(recall, before - kNoise) << "ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
       before = std::max(before, recall);
     }
     EXPECT_GT(before, 0.97);
-    for (const std::int64_t ef_l0 : {0, 2, 16}) {
+    for (const std::uint32_t ef_l0 : {0, 2, 16}) {  // 0: of L1 alone
       before = 0;
       for (const std::uint32_t ef_l1 : {1, 2, 4, 8, 16, 32, 64, 128}) {
-        const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk}), 10);
+        SearchOptions options{.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
+        if (ef_l0 == 0) options = {.k = 10, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
+        const double recall = Recall(SearchAll(index_, *queries_, options), 10);
         EXPECT_GE(recall, before - kNoise) << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
         before = std::max(before, recall);
       }
@@ -126,9 +128,9 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 }
 
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
-  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = WalkKind::kPool},
-      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = WalkKind::kBeams};
-  const Answers by_pool = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
+  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = WalkKind::kBestFirst},
+      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
+  const Answers by_best_first = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
   for (const OpenOptions& options :
        {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
         OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
@@ -136,7 +138,7 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
     const auto index = Index::Open(*folder_ / "sample.hmann", options);
     ASSERT_TRUE(index.ok()) << index.status();
     (*index)->Warm();
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(SearchAll(*index, *queries_, pool), by_pool));
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(SearchAll(*index, *queries_, pool), by_best_first));
     const Answers found = SearchAll(*index, *queries_, beams);
     ASSERT_NO_FATAL_FAILURE(ExpectSame(found, by_beams));
     EXPECT_EQ(found.total.slow_reads, by_beams.total.slow_reads);
@@ -150,7 +152,7 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
 }
 
 TEST_F(Sample, SearchersDoNotDisturbEachOther) {
-  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2};
+  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2};
   const Answers expected = SearchAll(index_, *queries_, options);
   std::vector<Answers> found(3);
   std::vector<std::thread> threads;
@@ -173,7 +175,8 @@ TEST_F(Sample, WorkIsTheReferences) {
     for (std::uint64_t query = 0; query < 40; ++query) {
       Answer answer;
       Counters counters;
-      const SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? WalkKind::kPool : WalkKind::kBeams};
+      SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? WalkKind::kBestFirst : WalkKind::kMultiStart};
+      if (ef_l0 == 0) options = {.k = k, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
       ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &answer, &counters).ok());
       const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
       ASSERT_EQ(answer.nearest.size(), expected.nearest.size());
@@ -207,7 +210,7 @@ TEST(Open, TinyIndexesAnswer) {
       MustBuild(options);
       Searcher searcher(*Index::Open(options.out));
       const VectorFile base = *VectorFile::Open(options.base);
-      for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
+      for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
         Answer answer;
         ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &answer).ok());
         std::set<std::uint64_t> labels;

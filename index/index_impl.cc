@@ -6,7 +6,6 @@
 #include "index/base/status_macros.h"
 #include "index/search/cache_fill.h"
 #include "index/search/choose_helpers.h"
-#include "index/tune_index.h"
 
 namespace hmann {
 
@@ -40,26 +39,27 @@ absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
   return absl::OkStatus();
 }
 
-absl::Status IndexImpl::PlaceSketches(const Tier& fast, Progress& progress) {
+absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   const IndexInfo& info = file_.info();
   if (info.codes.bits == 0) return absl::OkStatus();
-  const std::span<const float> mean = file_.sketch_mean();
-  HMANN_ASSIGN_OR_RETURN(Sketcher sketcher, Sketcher::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
-  sketcher_.emplace(std::move(sketcher));
-  placed_.sketcher = &*sketcher_;
-  placed_.sketch_bytes = info.codes.sketch_bytes;
-  if (info.codes.place == CodePlace::kEdge) return absl::OkStatus();
+  const std::span<const float> mean = file_.code_mean();
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
+  encoder_.emplace(std::move(encoder));
+  placed_.encoder = &*encoder_;
+  placed_.code_bytes = info.codes.code_bytes;
+  if (info.codes.place == CodePlace::kLink) return absl::OkStatus();
   const NodeId n = file_.layers().n(), n1 = file_.layers().n1();
-  const std::span<const NodeId> seconds = file_.second_hubs();
-  if (CellFault(n, n1, file_.cells()) >= 0 || std::any_of(seconds.begin(), seconds.end(), [n1](NodeId hub) { return hub >= n1; })) {
+  const std::span<const NodeId> seconds = file_.second_centroids();
+  if (CellFault(n, n1, file_.cells()) >= 0 ||
+      std::any_of(seconds.begin(), seconds.end(), [n1](NodeId centroid) { return centroid >= n1; })) {
     return absl::DataLossError(
-        absl::StrCat(file_.file().path(), ": sections cells and second_hubs do not fit ", n, " nodes: see hmann verify"));
+        absl::StrCat(file_.file().path(), ": sections cells and second_centroids do not fit ", n, " nodes: see hmann verify"));
   }
   cells_ = Cells(n, n1, file_.cells(), seconds);
   for (const Section& section : file_.sections()) {
-    if (section.kind != SectionKind::kSketches) continue;
+    if (section.kind != SectionKind::kCodes) continue;
     HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, fast, progress));
-    placed_.sketches = region->data();
+    placed_.codes = region->data();
   }
   placed_.cells = &cells_;
   return absl::OkStatus();
@@ -103,7 +103,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   placed_.records = file_.records();
   placed_.label_bytes = placed_.records.label_bytes;
   HMANN_RETURN_IF_ERROR(PlaceUpperLayers(*fast, progress));
-  HMANN_RETURN_IF_ERROR(PlaceSketches(*fast, progress));
+  HMANN_RETURN_IF_ERROR(PlaceCodes(*fast, progress));
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
   // Copies of a helper are for memory that can be addressed; a device copies by itself.
@@ -121,7 +121,7 @@ std::vector<Placement> IndexImpl::Placements() const {
     if (!section->region.warning().empty()) absl::StrAppend(&where, "; ", section->region.warning());
     placements.push_back({section->structure, section->tier, std::move(where), section->region.size()});
   }
-  if (!cells_.empty()) placements.push_back({"cells", "dram", "computed at load from sections cells and second_hubs", cells_.bytes()});
+  if (!cells_.empty()) placements.push_back({"cells", "dram", "computed at load from sections cells and second_centroids", cells_.bytes()});
   if (cache_ != nullptr) {
     const BlockCache::Stats stats = cache_->stats();
     placements.push_back({"l0_cache", "dram",
@@ -135,6 +135,12 @@ std::vector<Placement> IndexImpl::Placements() const {
                           spaces * MigrationSpace::Bytes(placed_)});
   }
   return placements;
+}
+
+TunedPlacement PlacementOf(const OpenOptions& options) {
+  const bool cached = options.cache_bytes > 0;
+  const absl::string_view policy(Name(options.cache).data(), Name(options.cache).size());
+  return {TierWithoutPath(options.fast), TierWithoutPath(options.slow), cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
 }
 
 void IndexImpl::ReadTuned(const OpenOptions& options) {

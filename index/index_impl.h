@@ -8,15 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/progress.h"
+#include "index/codes/encoder.h"
 #include "index/format/reader.h"
+#include "index/format/tuned_table.h"
 #include "index/graph/cells.h"
 #include "index/hmann.h"
 #include "index/search/migration_helpers.h"
 #include "index/search/placed_index.h"
-#include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"
-#include "index/tune/tuned_table.h"
 
 namespace hmann {
 
@@ -49,19 +49,25 @@ class IndexImpl {
   /// Where the section's bytes are now; they stay there while this lives.
   absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier, Progress& progress);
   absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
-  absl::Status PlaceSketches(const Tier& fast, Progress& progress);
+  absl::Status PlaceCodes(const Tier& fast, Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
   absl::Status MakeCache(const OpenOptions& options, Progress& progress);
 
   IndexFile file_;  ///< kept open: tiers `mapped` and `nvme` serve from it
   PlacedIndex placed_;
   std::vector<std::unique_ptr<PlacedSection>> sections_;
-  std::optional<Sketcher> sketcher_;
+  std::optional<Encoder> encoder_;
   Cells cells_;
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
   absl::StatusOr<TunedTable> tuned_ = absl::NotFoundError("not read");
   TunedPlacement placement_;
 };
+
+/// What is behind `index`, for those who look inside: Searcher, index/tune, tests.
+const IndexImpl& ImplOf(const Index& index);
+
+/// Where an index lies that is opened so, as its tuned table names it.
+TunedPlacement PlacementOf(const OpenOptions& options);
 
 }  // namespace hmann

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "index/base/checksum.h"
-#include "index/build/testing/build_samples.h"
+#include "index/construct/testing/build_samples.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -85,42 +85,40 @@ struct Setting {
   bool has_defaults_of_tier = false;  ///< then each tier has answers of its own
 };
 
-const std::vector<Setting>& AllSettings() {
-  constexpr auto kBeams = WalkKind::kBeams, kPool = WalkKind::kPool, kGated = WalkKind::kGated;
-  static const std::vector<Setting> dials = {
-      {"beams", {.walk = kBeams}},
-      {"beams, ef_l0 0", {.ef_l1 = 40, .ef_l0 = 0, .walk = kBeams}},
-      {"beams, ef_l0 1", {.ef_l1 = 8, .ef_l0 = 1, .walk = kBeams}},
-      {"beams, ef_l0 2", {.ef_l1 = 40, .ef_l0 = 2, .walk = kBeams}},
-      {"beams, ef_l0 4", {.ef_l1 = 120, .ef_l0 = 4, .walk = kBeams}},
-      {"beams, ef_l0 1, query_threads 2", {.ef_l1 = 12, .ef_l0 = 1, .walk = kBeams, .query_threads = 2}},
-      {"beams, ef_l0 2, query_threads 2", {.ef_l1 = 24, .ef_l0 = 2, .walk = kBeams, .query_threads = 2}},
-      {"beams, ef_l0 4, query_threads 2", {.ef_l1 = 32, .ef_l0 = 4, .walk = kBeams, .query_threads = 2}},
-      {"pool", {.walk = kPool}},
-      {"pool, ef_l0 0", {.ef_l1 = 64, .ef_l0 = 0, .walk = kPool}},
-      {"pool, ef_l0 1", {.ef_l1 = 1, .ef_l0 = 1, .walk = kPool, .width = 1}},
-      {"pool, width 1, ef_l0 64", {.ef_l1 = 4, .ef_l0 = 64, .walk = kPool, .width = 1}},
-      {"pool, width 2, ef_l0 100", {.ef_l1 = 4, .ef_l0 = 100, .walk = kPool, .width = 2}},
-      {"pool, width 4, ef_l0 40", {.ef_l1 = 16, .ef_l0 = 40, .walk = kPool, .width = 4}},
-      {"pool, reach 1.2", {.walk = kPool, .reach = 1.2f}},
-      {"pool, reach 1.1, width 1, ef_l0 150", {.ef_l1 = 8, .ef_l0 = 150, .walk = kPool, .width = 1, .reach = 1.1f}},
-      {"pool, reach 1.3, width 4, ef_l0 50", {.ef_l1 = 2, .ef_l0 = 50, .walk = kPool, .width = 4, .reach = 1.3f}},
-      {"gated, ef_l0 12, width 1", {.ef_l1 = 4, .ef_l0 = 12, .walk = kGated, .cells = 0, .width = 1}},
-      {"gated, ef_l0 40, width 8", {.ef_l1 = 16, .ef_l0 = 40, .walk = kGated, .cells = 0, .width = 8}},
-      {"gated, reach 1.1, width 8", {.ef_l1 = 16, .walk = kGated, .cells = 0, .width = 8, .reach = 1.1f}},
-      {"gated, reach 1.2, ef_l0 100", {.ef_l1 = 16, .ef_l0 = 100, .walk = kGated, .cells = 0, .width = 16, .reach = 1.2f}},
-      {"gated, cells 0, ef_l0 30, stop 1", {.ef_l1 = 16, .ef_l0 = 30, .walk = kGated, .cells = 0, .width = 8, .stop = 1}},
-      {"gated, cells 64, ef_l0 20", {.ef_l1 = 32, .ef_l0 = 20, .walk = kGated, .cells = 64, .width = 16, .stop = 1}},
-      {"gated, cells 64, stop 2, reach 1.1", {.ef_l1 = 32, .ef_l0 = 60, .walk = kGated, .cells = 64, .width = 8, .stop = 2, .reach = 1.1f}},
-      {"gated, cells 128, ef_l0 0", {.ef_l1 = 64, .ef_l0 = 0, .walk = kGated, .cells = 128, .width = 8, .stop = 1}},
-      {"ef_l0 0", {.ef_l0 = 0}},
-      {"defaults", {}, true},
-      {"defaults, ef_l0 50", {.ef_l0 = 50}, true},
-      {"gated, defaults", {.walk = kGated}, true},
-      {"gated, width 4", {.walk = kGated, .width = 4}, true},
-  };
-  return dials;
-}
+using enum WalkKind;
+const Setting kSettings[] = {
+    {"beams", {.walk = kMultiStart}},
+    {"beams, ef_l0 0", {.ef_l1 = 40, .walk = kUpper}},
+    {"beams, ef_l0 1", {.ef_l1 = 8, .ef_l0 = 1, .walk = kMultiStart}},
+    {"beams, ef_l0 2", {.ef_l1 = 40, .ef_l0 = 2, .walk = kMultiStart}},
+    {"beams, ef_l0 4", {.ef_l1 = 120, .ef_l0 = 4, .walk = kMultiStart}},
+    {"beams, ef_l0 1, query_threads 2", {.ef_l1 = 12, .ef_l0 = 1, .walk = kMultiStart, .query_threads = 2}},
+    {"beams, ef_l0 2, query_threads 2", {.ef_l1 = 24, .ef_l0 = 2, .walk = kMultiStart, .query_threads = 2}},
+    {"beams, ef_l0 4, query_threads 2", {.ef_l1 = 32, .ef_l0 = 4, .walk = kMultiStart, .query_threads = 2}},
+    {"pool", {.walk = kBestFirst}},
+    {"pool, ef_l0 0", {.ef_l1 = 64, .walk = kUpper}},
+    {"pool, ef_l0 1", {.ef_l1 = 1, .ef_l0 = 1, .walk = kBestFirst, .beam_width = 1}},
+    {"pool, width 1, ef_l0 64", {.ef_l1 = 4, .ef_l0 = 64, .walk = kBestFirst, .beam_width = 1}},
+    {"pool, width 2, ef_l0 100", {.ef_l1 = 4, .ef_l0 = 100, .walk = kBestFirst, .beam_width = 2}},
+    {"pool, width 4, ef_l0 40", {.ef_l1 = 16, .ef_l0 = 40, .walk = kBestFirst, .beam_width = 4}},
+    {"pool, reach 1.2", {.walk = kBestFirst, .epsilon = 0.2f}},
+    {"pool, reach 1.1, width 1, ef_l0 150", {.ef_l1 = 8, .ef_l0 = 150, .walk = kBestFirst, .beam_width = 1, .epsilon = 0.1f}},
+    {"pool, reach 1.3, width 4, ef_l0 50", {.ef_l1 = 2, .ef_l0 = 50, .walk = kBestFirst, .beam_width = 4, .epsilon = 0.3f}},
+    {"gated, ef_l0 12, width 1", {.ef_l1 = 4, .ef_l0 = 12, .walk = kQuantised, .nprobe = 0, .beam_width = 1}},
+    {"gated, ef_l0 40, width 8", {.ef_l1 = 16, .ef_l0 = 40, .walk = kQuantised, .nprobe = 0, .beam_width = 8}},
+    {"gated, reach 1.1, width 8", {.ef_l1 = 16, .walk = kQuantised, .nprobe = 0, .beam_width = 8, .epsilon = 0.1f}},
+    {"gated, reach 1.2, ef_l0 100", {.ef_l1 = 16, .ef_l0 = 100, .walk = kQuantised, .nprobe = 0, .beam_width = 16, .epsilon = 0.2f}},
+    {"gated, cells 0, ef_l0 30, stop 1", {.ef_l1 = 16, .ef_l0 = 30, .walk = kQuantised, .nprobe = 0, .beam_width = 8, .error_bound = 1}},
+    {"gated, cells 64, ef_l0 20", {.ef_l1 = 32, .ef_l0 = 20, .walk = kQuantised, .nprobe = 64, .beam_width = 16, .error_bound = 1}},
+    {"gated, cells 64, stop 2, reach 1.1",
+     {.ef_l1 = 32, .ef_l0 = 60, .walk = kQuantised, .nprobe = 64, .beam_width = 8, .error_bound = 2, .epsilon = 0.1f}},
+    {"gated, cells 128, ef_l0 0", {.ef_l1 = 64, .ef_l0 = 0, .walk = kQuantised, .nprobe = 128, .beam_width = 8, .error_bound = 1}},
+    {"ef_l0 0", {.walk = kUpper}},
+    {"defaults", {}, true},
+    {"defaults, ef_l0 50", {.ef_l0 = 50}, true},
+    {"gated, defaults", {.walk = kQuantised}, true},
+    {"gated, width 4", {.walk = kQuantised, .beam_width = 4}, true},
+};
 
 // ---- Which indexes, and in which ways they are searched.
 
@@ -131,13 +129,13 @@ struct Kind {
   CodePlace codes;
 };
 
-constexpr Kind kKinds[] = {{"u8_l2_hub", DType::kU8, Metric::kL2, CodePlace::kHub},
-                           {"u8_ip_hub", DType::kU8, Metric::kInnerProduct, CodePlace::kHub},
-                           {"u8_cosine_hub", DType::kU8, Metric::kCosine, CodePlace::kHub},
-                           {"u8_l2_edge", DType::kU8, Metric::kL2, CodePlace::kEdge},
-                           {"u8_ip_edge", DType::kU8, Metric::kInnerProduct, CodePlace::kEdge},
-                           {"u8_cosine_edge", DType::kU8, Metric::kCosine, CodePlace::kEdge},
-                           {"f32_l2_hub", DType::kF32, Metric::kL2, CodePlace::kHub}};
+constexpr Kind kKinds[] = {{"u8_l2_hub", DType::kU8, Metric::kL2, CodePlace::kNode},
+                           {"u8_ip_hub", DType::kU8, Metric::kInnerProduct, CodePlace::kNode},
+                           {"u8_cosine_hub", DType::kU8, Metric::kCosine, CodePlace::kNode},
+                           {"u8_l2_edge", DType::kU8, Metric::kL2, CodePlace::kLink},
+                           {"u8_ip_edge", DType::kU8, Metric::kInnerProduct, CodePlace::kLink},
+                           {"u8_cosine_edge", DType::kU8, Metric::kCosine, CodePlace::kLink},
+                           {"f32_l2_hub", DType::kF32, Metric::kL2, CodePlace::kNode}};
 
 /// Sums of f32 depend on the instruction set: these kernels are the same on every machine.
 bool NeedsScalar(const Kind& kind) { return kind.dtype == DType::kF32; }
@@ -178,7 +176,7 @@ struct Sample {
     options.out = folder / "index.hmann";
     options.metric = kind.metric;
     options.codes = kind.codes;
-    options.assign = kind.codes == CodePlace::kHub ? 2 : 1;
+    options.replicas = kind.codes == CodePlace::kNode ? 2 : 1;
     options.threads = 2;
     base_floats = Floats(base, base.n());
     query_floats = Floats(queries, queries.n());
@@ -291,7 +289,7 @@ TEST_P(RecordedAnswers, AreFoundInEveryWay) {
     // Unless all are asked for, the three k take turns with what takes long: all queries, and those of a device.
     const bool takes_turns = !AsksAll() && !Overwrites();
     std::size_t turn = GetParam();
-    for (const Setting& dials : AllSettings()) {
+    for (const Setting& dials : kSettings) {
       ++turn;
       for (const std::uint32_t k : {1u, 10u, 100u}) {
         const bool has_turn = turn++ % 3 == 0 || !takes_turns;

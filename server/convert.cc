@@ -90,7 +90,7 @@ absl::Status CheckLimits(const v1::SearchOptions& wire, const RequestLimits& lim
   if (wire.k() > limits.max_k) return above("options.k", limits.max_k, wire.k());
   if (wire.ef_l1() > limits.max_ef) return above("options.ef_l1", limits.max_ef, wire.ef_l1());
   if (wire.ef_l0() > limits.max_ef) return above("options.ef_l0", limits.max_ef, wire.ef_l0());
-  if (wire.cells() > limits.max_ef) return above("options.cells", limits.max_ef, wire.cells());
+  if (wire.nprobe() > limits.max_ef) return above("options.nprobe", limits.max_ef, wire.nprobe());
   if (wire.query_threads() > limits.max_query_threads)
     return above("options.query_threads", limits.max_query_threads, wire.query_threads());
   return absl::OkStatus();
@@ -150,20 +150,6 @@ v1::Metric ToWire(Metric metric) {
   return v1::METRIC_UNSPECIFIED;
 }
 
-static v1::PromotionOrder ToWire(PromotionOrder order) {
-  switch (order) {
-    case PromotionOrder::kDegree:
-      return v1::PROMOTION_ORDER_DEGREE;
-    case PromotionOrder::kInDegree:
-      return v1::PROMOTION_ORDER_IN_DEGREE;
-    case PromotionOrder::kOutDegree:
-      return v1::PROMOTION_ORDER_OUT_DEGREE;
-    case PromotionOrder::kRandom:
-      return v1::PROMOTION_ORDER_RANDOM;
-  }
-  return v1::PROMOTION_ORDER_UNSPECIFIED;
-}
-
 void ToWire(const TunedSetting& predicted, v1::Prediction* wire) {
   wire->set_recall(predicted.recall);
   wire->set_mean_us(predicted.mean_us);
@@ -182,7 +168,6 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
     out->set_max_degree(layer.max_degree);
     out->set_mean_degree(layer.mean_degree);
   }
-  wire->set_promotion(ToWire(info.promotion));
   wire->set_promote(info.promote);
   for (const StructureBytes& structure : info.bytes) {
     v1::StructureBytes* out = wire->add_bytes();
@@ -196,11 +181,11 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_version(info.version);
   wire->set_file_bytes(info.file_bytes);
   wire->set_user_labels(info.user_labels);
-  if (info.alpha.has_value()) wire->set_alpha(*info.alpha);
+  wire->set_alpha(info.alpha);
   if (info.codes.bits == 0) return;
-  wire->set_codes(info.codes.place == CodePlace::kEdge ? v1::CODE_PLACE_EDGE : v1::CODE_PLACE_HUB);
+  wire->set_codes(info.codes.place == CodePlace::kLink ? v1::CODE_PLACE_LINK : v1::CODE_PLACE_NODE);
   wire->set_bits(info.codes.bits);
-  wire->set_assign(info.codes.assign);
+  wire->set_replicas(info.codes.replicas);
 }
 
 void ToWire(const Placement& placement, v1::Placement* wire) {

@@ -10,9 +10,9 @@
 
 namespace hmann {
 
-/// grpc.health.v1: what is registered is NOT_SERVING until it is set. (gRPC's own default service says SERVING before anything is
-/// loaded, so it is off.) Check of an unknown name: NOT_FOUND; Watch: SERVICE_UNKNOWN. A Watch sends each change, though of several quick
-/// ones perhaps only the last.
+/// grpc.health.v1: what is registered is NOT_SERVING until it is set. (gRPC's own default service says SERVING before anything is loaded,
+/// so it is off.) Check of an unknown name: NOT_FOUND; Watch: SERVICE_UNKNOWN. A Watch sends each change, though of several quick ones
+/// perhaps only the last.
 ///
 /// Thread safety: all from any thread.
 class HealthService : public grpc::health::v1::Health::CallbackService {

@@ -58,8 +58,9 @@ absl::Status ServerOptions::Validate() const {
   }
   HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
   if (!loopback && !insecure) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen ", listen, " is reached from other machines, unencrypted and without a password: give --insecure if that is meant"));
+    return absl::InvalidArgumentError(absl::StrCat("--listen ", listen,
+                                                   " is reached from other machines, unencrypted and without a password: give "
+                                                   "--insecure if that is meant"));
   }
   if (threads < 0 || threads > 4096) return absl::InvalidArgumentError(absl::StrCat("--threads: expected 0 to 4096, found ", threads));
   if (queue == 0) return absl::InvalidArgumentError("--queue: expected at least 1, found 0");

@@ -45,8 +45,8 @@ struct ServerOptions {
   absl::Status Validate() const;
 };
 
-/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0") can be reached from this machine only.
-/// Errors: INVALID_ARGUMENT when it is not HOST:PORT.
+/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0") can be reached from this machine only. Errors: INVALID_ARGUMENT when it
+/// is not HOST:PORT.
 absl::StatusOr<bool> IsLoopback(const std::string& listen);
 
 }  // namespace hmann

@@ -73,14 +73,13 @@ class SearchPool {
 
   int threads() const { return threads_; }
 
-  /// Takes the job; its Complete will be called.
-  /// Errors: RESOURCE_EXHAUSTED with QUEUE_FULL or MEMORY_FULL and a delay, estimated from the work that waits; Complete is not called
-  /// then.
+  /// Takes the job; its Complete will be called. Errors: RESOURCE_EXHAUSTED with QUEUE_FULL or MEMORY_FULL and a delay, estimated from the
+  /// work that waits; Complete is not called then.
   absl::Status Submit(SearchJob* job);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when nothing waits and one of the pool's threads is
-  /// idle; that thread stays idle meanwhile. At most one at a time, because the callers are the few threads that poll the sockets.
-  /// False: nothing was done.
+  /// idle; that thread stays idle meanwhile. At most one at a time, because the callers are the few threads that poll the sockets. False:
+  /// nothing was done.
   bool TryRunHere(SearchJob* job);
 
  private:

@@ -69,9 +69,10 @@ void ExpectBadField(const absl::Status& status, const std::string& field, const 
 }
 
 TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
-  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
-    for (const std::uint32_t ef_l0 : {0u, 3u, 64u}) {
-      const SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
+  for (const WalkKind walk : {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
+    for (const std::uint32_t ef_l0 : {1u, 3u, 64u}) {
+      SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
+      if (walk == WalkKind::kUpper) wire.ef_l0.reset();
       const auto expected = InProcess(wire, 20);
       for (std::size_t i = 0; i < 20; ++i) {
         const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), wire);
@@ -106,9 +107,16 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
 TEST_F(SearchTest, DialsAndCountersComeBack) {
   const auto index = *Index::Open(SampleIndex());
   for (const SearchOptions& asked :
-       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = WalkKind::kBeams, .query_threads = 2},
-        SearchOptions{.k = 5, .walk = WalkKind::kPool, .width = 3, .reach = 1.3f, .prefetch = Prefetch::kOff},
-        SearchOptions{.k = 5, .ef_l1 = 7, .ef_l0 = 9, .walk = WalkKind::kGated, .cells = 11, .width = 13, .stop = 1.25f, .reach = 1.1f}}) {
+       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = WalkKind::kMultiStart, .query_threads = 2},
+        SearchOptions{.k = 5, .walk = WalkKind::kBestFirst, .beam_width = 3, .epsilon = 0.3f, .prefetch = Prefetch::kOff},
+        SearchOptions{.k = 5,
+        .ef_l1 = 7,
+        .ef_l0 = 9,
+        .walk = WalkKind::kQuantised,
+        .nprobe = 11,
+        .beam_width = 13,
+        .error_bound = 1.25f,
+        .epsilon = 0.1f}}) {
     const auto reply = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), asked);
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->dials, index->Resolve(asked)->dials) << "to the bit";
@@ -137,11 +145,11 @@ TEST_F(SearchTest, BadDialsAreNamed) {
   ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
   ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
   ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kGated, .cells = 20001}), "options.cells", "20000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kGated, .stop = -1}), "options.stop", "found -1");
-  ExpectBadField(Error(row, {.reach = -1}), "options.reach", "found -1");
-  ExpectBadField(Error(row, {.reach = 0.5f}), "options.reach", "0, or 1 to");
-  ExpectBadField(Error(row, {.walk = WalkKind::kPool, .cells = 3}), "options.cells", "only gated");
+  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .nprobe = 20001}), "options.nprobe", "20000");
+  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .error_bound = -1}), "options.error_bound", "found -1");
+  ExpectBadField(Error(row, {.epsilon = -2}), "options.epsilon", "found -2");
+  ExpectBadField(Error(row, {.epsilon = -0.5f}), "options.epsilon", "-1, or 0 to");
+  ExpectBadField(Error(row, {.walk = WalkKind::kBestFirst, .nprobe = 3}), "options.nprobe", "only quantised");
   ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
   ExpectBadField(Error(row, {.walk = static_cast<WalkKind>(7)}), "options.walk", "number 8");
   ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch", "number 10");
@@ -204,17 +212,15 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->metric, client::Metric::kL2);
   EXPECT_EQ(described->m, info.m);
   EXPECT_EQ(described->ef_construction, info.ef_construction);
-  EXPECT_EQ(described->promotion, client::Promotion::kDegree);
   EXPECT_EQ(described->promote, info.promote);
   EXPECT_EQ(described->content_hash, info.content_hash);
   EXPECT_EQ(described->seed, info.seed);
   EXPECT_EQ(described->version, info.version);
   EXPECT_EQ(described->file_bytes, info.file_bytes);
   EXPECT_EQ(described->alpha, info.alpha);
-  EXPECT_TRUE(described->alpha.has_value());
-  EXPECT_EQ(described->codes, client::CodePlace::kHub);
+  EXPECT_EQ(described->codes, client::CodePlace::kNode);
   EXPECT_EQ(described->bits, info.codes.bits);
-  EXPECT_EQ(described->assign, info.codes.assign);
+  EXPECT_EQ(described->replicas, info.codes.replicas);
   ASSERT_EQ(described->layers.size(), info.layers.size());
   for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
   ASSERT_EQ(described->bytes.size(), info.bytes.size());

@@ -240,7 +240,9 @@ absl::Status Ask(const std::string& setting, SearchOptions* options) {
 }  // namespace hmann
 
 int main(int argc, char** argv) {
-  CLI::App app("What serving costs: latency of one search over gRPC, and queries per second by clients and batch size");
+  CLI::App app(
+      "What serving costs: latency of one search over gRPC, and queries per second by clients and "
+      "batch size");
   hmann::Flags flags;
   app.add_option("--index", flags.index, "index file")->required();
   app.add_option("--queries", flags.queries, "vector file")->required();

@@ -105,7 +105,8 @@ absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(false);
   if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // else a second server on the port would quietly take half of the calls
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // else a second server on the port would quietly take half of the calls
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(service_.get());

@@ -39,8 +39,7 @@ class Server {
   /// "127.0.0.1:50051", with the port that was picked.
   std::string address() const;
 
-  /// Blocks until every index serves or has failed.
-  /// Errors: FAILED_PRECONDITION when none serves, with the reasons.
+  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION when none serves, with the reasons.
   absl::Status WaitLoaded();
 
   /// Health says NOT_SERVING, for good; searches are still answered, so that balancers can go elsewhere first.

@@ -35,7 +35,7 @@ struct ParsedQuery {
   /// Small enough for the thread that read it from the socket, which must not wait.
   bool IsNarrow() const {
     if (index->on_block_tier()) return false;
-    const std::uint64_t beams = dials.walk == WalkKind::kBeams ? dials.ef_l1 : 1;
+    const std::uint64_t beams = dials.walk == WalkKind::kMultiStart ? dials.ef_l1 : 1;
     return vectors.count == 1 && dials.query_threads == 1 && dials.ef_l1 <= kNarrow && dials.ef_l0 * beams <= kNarrow;
   }
 };

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
-#include "index/tune/tuned_table.h"
+#include "index/format/tuned_table.h"
 #include "server/testing/fixture.h"
 
 namespace hmann {
@@ -58,12 +58,12 @@ TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
   const auto answer = Search({.recall = 0.98});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->dials.ef_l0, 80u);
-  EXPECT_EQ(answer->dials.walk, WalkKind::kPool);
+  EXPECT_EQ(answer->dials.walk, WalkKind::kBestFirst);
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.9875);
   EXPECT_DOUBLE_EQ(answer->predicted->mean_us, 80);
   EXPECT_FALSE(answer->cut_short);
-  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = WalkKind::kPool});
+  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = WalkKind::kBestFirst});
   EXPECT_EQ(answer->ids, by_hand->ids);
   EXPECT_FALSE(by_hand->predicted.has_value());
 }
@@ -90,7 +90,7 @@ TEST_F(TargetTest, WhatCannotBeIsNamed) {
   expect({.recall = 1.5}, "options.recall", "(0, 1]");
   expect({.latency = 0us}, "options.latency_us", "at least 1");
   expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both: ef_l1");
-  expect({.reach = 1.2f, .recall = 0.9}, "options.recall", "a target or dials, found both: reach");
+  expect({.epsilon = 0.2f, .recall = 0.9}, "options.recall", "a target or dials, found both: epsilon");
   expect({.budget = 2h}, "options.budget_us", "at most");
 }
 

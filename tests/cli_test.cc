@@ -1,4 +1,4 @@
-// The program as a user meets it: usage, reports, and the errors of files. Everything runs the real binary on the sample.
+// The program as a user meets it: reports, and the errors of files. Everything runs the real binary on the sample.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +7,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -21,7 +19,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 const char kBase[] = "datasets/sample/base.u8bin";
 const char kQueries[] = "datasets/sample/query.u8bin";
@@ -51,12 +48,6 @@ void FailsNaming(const Outcome& ran, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_THAT(ran.err, HasSubstr(word));
 }
 
-void IsWrongUsage(const Outcome& ran, const std::string& word) {
-  EXPECT_EQ(ran.exit_code, 2) << ran.err;
-  EXPECT_THAT(ran.out, IsEmpty());
-  EXPECT_THAT(ran.err, HasSubstr(word));
-}
-
 /// A .?bin file: u32 n, u32 dim, then `bytes`.
 std::string BinFile(std::uint32_t n, std::uint32_t dim, const std::string& bytes) {
   std::string file(8, '\0');
@@ -67,100 +58,6 @@ std::string BinFile(std::uint32_t n, std::uint32_t dim, const std::string& bytes
 
 std::string Floats(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
-std::vector<std::string> Commands() {
-  std::vector<std::string> commands;
-  const Outcome help = Hmann({"--help"});
-  bool listed = false;
-  for (const auto line : absl::StrSplit(help.out, '\n')) {
-    if (listed && absl::StartsWith(line, "  ") && line[2] != ' ') commands.emplace_back(*absl::StrSplit(line.substr(2), ' ').begin());
-    listed = listed || line == "Subcommands:";
-  }
-  return commands;
-}
-
-TEST(Usage, HelpOfEveryCommandHasAnExample) {
-  const std::vector<std::string> commands = Commands();
-  EXPECT_THAT(commands, testing::IsSupersetOf({"build", "info", "verify", "search", "completion", "man"}));
-  for (const std::string& command : commands) {
-    const Outcome help = Hmann({command, "--help"});
-    EXPECT_EQ(help.exit_code, 0) << command;
-    EXPECT_THAT(help.out, AllOf(HasSubstr("Example:"), HasSubstr(absl::StrCat("hmann ", command)))) << command;
-  }
-}
-
-TEST(Usage, VersionIsOnStdout) {
-  for (const char* flag : {"-V", "--version"}) {
-    const Outcome ran = Hmann({flag});
-    EXPECT_EQ(ran.exit_code, 0);
-    EXPECT_THAT(ran.out, testing::MatchesRegex("hmann [0-9]+\\.[0-9]+\\.[0-9]+\n"));
-  }
-}
-
-TEST(Usage, WrongUsageIsExitCodeTwo) {
-  IsWrongUsage(Hmann({}), "Subcommands");
-  IsWrongUsage(Hmann({"serach"}), "did you mean 'search'?");
-  IsWrongUsage(Hmann({"xylophone"}), "no command 'xylophone'");
-  IsWrongUsage(Hmann({"--colour"}), "--colour");
-  IsWrongUsage(Hmann({"info"}), "INDEX");
-  IsWrongUsage(Hmann({"verify"}), "INDEX");
-  IsWrongUsage(Hmann({"build", "--base", kBase}), "--out");
-  const std::vector<std::pair<std::vector<std::string>, std::string>> build = {
-      {{"--m", "1"}, "--m"},
-      {{"--promote", "1"}, "--promote"},
-      {{"--promote", "0"}, "--promote"},
-      {{"--metric", "l7"}, "l7"},
-      {{"--fast-memory", "1.5GiB"}, "1.5GiB"},
-      {{"--promotion", "luck"}, "luck"},
-      {{"--threads", "-1"}, "--threads"},
-      {{"--promote", "0.1", "--fast-memory", "1GiB"}, "--fast-memory"},
-      {{"extra"}, "extra"}};
-  for (const auto& [more, word] : build) {
-    std::vector<std::string> arguments = {"build", "--base", kBase, "--out", "never.hmann"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    IsWrongUsage(Hmann(arguments), word);
-  }
-  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {{{"--k", "0"}, "--k"},
-                                                                                {{"--k", "ten"}, "--k"},
-                                                                                {{"--walk", "moon"}, "moon"},
-                                                                                {{"--threads", "0"}, "--threads"},
-                                                                                {{"--ef-l1", "0"}, "--ef-l1"},
-                                                                                {{"--out", "a.csv"}, ".csv"},
-                                                                                {{"--query-threads", "65"}, "--query-threads"}};
-  for (const auto& [more, word] : search) {
-    std::vector<std::string> arguments = {"search", "never.hmann", "--queries", kQueries};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    IsWrongUsage(Hmann(arguments), word);
-  }
-  EXPECT_FALSE(std::filesystem::exists("never.hmann"));
-}
-
-TEST(Usage, CompletionIsBashThatCompletes) {
-  const TestFolder folder("completion");
-  const Outcome script = Hmann({"completion", "bash"});
-  Succeeds(script);
-  WriteFile(folder / "hmann.bash", script.out);
-  const auto complete = [&](const std::string& words, int at) {
-    return RunProgram(
-        {"/bin/bash", "-ec",
-         absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")});
-  };
-  EXPECT_EQ(complete("hmann bui", 1).out, "build\n");
-  EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");
-  EXPECT_THAT(complete("hmann completion ''", 2).out, Not(HasSubstr("build")));
-  Succeeds(Hmann({"completion", "zsh"}));
-  EXPECT_EQ(Hmann({"completion", "fish"}).exit_code, 2);
-}
-
-TEST(Usage, EveryCommandHasAManualPage) {
-  const TestFolder folder("man");
-  Succeeds(Hmann({"man", "--out", folder / "man1"}));
-  for (const std::string& command : Commands()) {
-    const std::string page = ReadFile(folder / absl::StrCat("man1/hmann-", command, ".1"));
-    EXPECT_THAT(page, AllOf(HasSubstr(".SH NAME"), HasSubstr(".SH EXAMPLE"))) << command;
-  }
-  EXPECT_THAT(ReadFile(folder / "man1/hmann-search.1"), HasSubstr("\\-\\-ef\\-l1"));
 }
 
 TEST(Reports, BuildInfoAndVerifyAgree) {
@@ -212,12 +109,12 @@ TEST(Reports, SearchFindsAndCounts) {
   const std::string index = folder / "sample.hmann";
   Succeeds(Hmann({"build", "--base", kBase, "--out", index}));
   const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k", "10", "--ef-l1", "100", "--ef-l0",
-                             "50", "--walk", "pool", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
+                             "50", "--walk", "best-first", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
   Succeeds(ran);
   const json report = json::parse(ran.out);
   EXPECT_GE(report["recall"], 0.95);
   EXPECT_EQ(report["k"], 10);
-  EXPECT_EQ(report["walk"], "pool");
+  EXPECT_EQ(report["walk"], "best-first");
   EXPECT_EQ(report["threads"], 2);
   EXPECT_EQ(report["ef_l1"], 100);
   EXPECT_GT(report["distances_fast"], 0);
@@ -228,8 +125,8 @@ TEST(Reports, SearchFindsAndCounts) {
   const std::string ids = folder / "a.ibin";
   const std::string truth = folder / "a.gt";
   for (const std::string& out : {ids, truth}) {
-    Succeeds(
-        Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool", "--out", out}));
+    Succeeds(Hmann(
+        {"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "best-first", "--out", out}));
   }
   const std::size_t queries = report["queries"];
   EXPECT_EQ(ReadFile(ids).size(), 8 + queries * 10 * 4);
@@ -242,8 +139,8 @@ TEST(Reports, SearchFindsAndCounts) {
   EXPECT_EQ(first["ids"][0], id);
 
   // Measured against its own answers, a search finds all of them.
-  const Outcome again = Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "pool",
-                               "--groundtruth", truth, "--rows", "100", "--json"});
+  const Outcome again = Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk",
+                               "best-first", "--groundtruth", truth, "--rows", "100", "--json"});
   Succeeds(again);
   EXPECT_EQ(json::parse(again.out)["recall"], 1.0);
   EXPECT_EQ(json::parse(again.out)["queries"], 100);

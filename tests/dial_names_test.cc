@@ -41,7 +41,7 @@ TEST(DialNames, TheWireHasAFieldForEachAndNoOther) {
       ASSERT_EQ(field->cpp_type(), FieldDescriptor::CPPTYPE_ENUM);
       ASSERT_EQ(field->enum_type()->value_count(), static_cast<int>(dial.words.size()) + 1);
       for (std::size_t i = 0; i < dial.words.size(); ++i) {
-        const std::string name = absl::StrCat(std::string(dial.name), "_", std::string(dial.words[i]));
+        const std::string name = absl::StrReplaceAll(absl::StrCat(std::string(dial.name), "_", std::string(dial.words[i])), {{"-", "_"}});
         EXPECT_EQ(absl::AsciiStrToLower(field->enum_type()->FindValueByNumber(static_cast<int>(i) + 1)->name()), name);
       }
     } else {
@@ -86,12 +86,12 @@ TEST(DialNames, FormatDescribesTheTunedTableWithEach) {
 TEST(DialNames, JsonTunedTableAndPageHaveThem) {
   const std::string index = absl::StrCat(::testing::TempDir(), "/dial_names.hmann"), page = absl::StrCat(index, ".html");
   ASSERT_EQ(Hmann({"build", "--base", "datasets/sample/base.u8bin", "--rows", "3000", "--out", index, "--promote", "0.1"}).exit_code, 0);
-  const auto searched = Hmann({"search", index, "--queries", "datasets/sample/query.u8bin", "--limit", "5", "--walk", "gated", "--cells",
-                               "8", "--reach", "1.2", "--json"});
+  const auto searched = Hmann({"search", index, "--queries", "datasets/sample/query.u8bin", "--rows", "5", "--walk", "quantised",
+                               "--nprobe", "8", "--epsilon", "0.2", "--json"});
   ASSERT_EQ(searched.exit_code, 0) << searched.err;
   const json figures = json::parse(searched.out);
   for (const Dial& dial : DialTable()) {
-    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(WalkKind::kGated)) << dial.name;
+    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(WalkKind::kQuantised)) << dial.name;
   }
   for (const CounterName& counter : CounterNames()) EXPECT_TRUE(figures.contains(std::string(counter.name))) << counter.name;
 
@@ -104,8 +104,8 @@ TEST(DialNames, JsonTunedTableAndPageHaveThem) {
     for (const auto& [key, value] : setting.items()) stored.insert(key);
   }
   for (const Dial& dial : DialTable()) {
-    const bool of_every_walk =
-        dial.walks.Contains(WalkKind::kBeams) && dial.walks.Contains(WalkKind::kPool) && dial.walks.Contains(WalkKind::kGated);
+    const bool of_every_walk = dial.walks.Contains(WalkKind::kMultiStart) && dial.walks.Contains(WalkKind::kBestFirst) &&
+                               dial.walks.Contains(WalkKind::kQuantised);
     EXPECT_TRUE(!of_every_walk || stored.contains(std::string(dial.name))) << dial.name;
   }
   const json listed = json::parse(tuned.out)["dials"];

@@ -20,11 +20,10 @@ const std::set<std::string> kForeignFolders = {"build", "data", "node_modules", 
 const std::set<std::string> kTextSuffixes = {".cc", ".h",    ".def", ".proto", ".cmake", ".txt", ".md", ".json", ".js",  ".mjs",
                                              ".ts", ".html", ".css", ".py",    ".jsonl", ".cfg", ".in", ".sh",   ".yml", ".yaml"};
 
-bool OursToEnter(const fs::directory_entry& entry, const fs::path& root) {
+bool OursToEnter(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   if (name == ".ci") return true;
   if (name.starts_with('.')) return false;
-  if ((name == "build" || name == "data") && entry.path().parent_path() != root) return true;  // index/build/ is a room
   return !kForeignFolders.contains(name);
 }
 
@@ -75,7 +74,7 @@ std::vector<SourceFile> ReadTree(const fs::path& root) {
   for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
     if (it->is_symlink()) continue;
     if (it->is_directory()) {
-      if (!OursToEnter(*it, root)) it.disable_recursion_pending();
+      if (!OursToEnter(*it)) it.disable_recursion_pending();
       continue;
     }
     if (!it->is_regular_file() || !IsText(it->path())) continue;

@@ -1,9 +1,28 @@
-# cmake -DBUILD=build/release -DSOURCE=. -P install_test.cmake: installs the library, builds tests/consumer against it with find_package,
-# and runs it. The same source is compiled once more with the flags that pkg-config gives.
+# cmake -DBUILD=build/release -DSOURCE=. -P install_test.cmake: installs the library, compares its headers with what the public ones include,
+# builds tests/consumer against it with find_package, and runs it. The same source is compiled once more with the flags that pkg-config gives.
+# Then the programs, where they are built: the installed hmann finds its hmann-eval.
 set(folder ${BUILD}/install_test)
 set(run COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE_RECURSE ${folder})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component library --prefix ${folder}/prefix OUTPUT_QUIET ${run})
+
+file(GLOB_RECURSE installed RELATIVE ${folder}/prefix/include/hmann ${folder}/prefix/include/hmann/*)
+set(public index/hmann.h index/tune/tune.h)
+set(unread ${public})
+while(unread)
+  list(POP_FRONT unread header)
+  file(STRINGS ${SOURCE}/${header} lines REGEX "^#include \"(index|datasets)/")
+  list(TRANSFORM lines REPLACE "^#include \"([^\"]+)\".*" "\\1")
+  list(REMOVE_ITEM lines ${public})
+  list(APPEND public ${lines})
+  list(APPEND unread ${lines})
+endwhile()
+list(SORT public)
+list(SORT installed)
+if(NOT installed STREQUAL public)
+  message(FATAL_ERROR "install.cmake installs the headers ${installed}\nbut public are ${public}")
+endif()
+
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${folder}/consumer -G Ninja -DCMAKE_PREFIX_PATH=${folder}/prefix
   OUTPUT_QUIET ${run})
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/consumer ${run})
@@ -22,4 +41,12 @@ execute_process(COMMAND c++ -std=c++20 ${SOURCE}/tests/consumer/main.cc ${flags}
 execute_process(COMMAND ${folder}/by_pkg_config ${SOURCE}/datasets/sample/base.u8bin ${folder}/b.hmann OUTPUT_VARIABLE again ${run})
 if(NOT again STREQUAL out)
   message(FATAL_ERROR "found by pkg-config, it printed: ${again}instead of: ${out}")
+endif()
+
+if(EXISTS ${BUILD}/bin/hmann)
+  execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${folder}/whole OUTPUT_QUIET ${run})
+  execute_process(COMMAND ${folder}/whole/bin/hmann eval memory-mode OUTPUT_QUIET ${run})
+  if(NOT EXISTS ${folder}/whole/share/man/man1/hmann-eval-sweep.1)
+    message(FATAL_ERROR "no manual page of hmann eval sweep in ${folder}/whole")
+  endif()
 endif()

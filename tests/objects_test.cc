@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/house.h"
@@ -23,7 +26,7 @@ std::vector<fs::path> Objects() {
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(build) / "cmake")) {
     const std::string path = entry.path().string();
     if (entry.path().extension() != ".o") continue;
-    if (std::regex_search(path, std::regex("/CMakeFiles/hmann[a-z_]*\\.dir/")) && path.find("adapters") == std::string::npos) {
+    if (std::regex_search(path, std::regex("/CMakeFiles/hmann[a-z_-]*\\.dir/")) && path.find("adapters") == std::string::npos) {
       objects.push_back(entry.path());
     }
   }
@@ -70,6 +73,43 @@ TEST_F(ReleaseObjects, PrefetchesAreStillThere) {
     for (std::size_t at = code.find("\tprefetch"); at != std::string::npos; at = code.find("\tprefetch", at + 1)) ++prefetches;
   }
   EXPECT_GE(prefetches, 4u) << "g++ deletes prefetch helpers that it does not inline: see index/base/prefetch.h";
+}
+
+/// Functions that `nm` finds in a program or library: those that it defines for all, or with `used` all that it knows of.
+std::set<std::string> Functions(const fs::path& file, bool used) {
+  std::set<std::string> functions;
+  std::istringstream lines(OutputOf({"nm", "-C", file.string()}));
+  const std::regex function(used ? "^[0-9a-f ]{16} [TtUWw] (hmann::.*)$" : "^[0-9a-f]{16} T (hmann::.*)$");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, function)) functions.insert(match[1]);
+  }
+  return functions;
+}
+
+std::vector<std::string> InBoth(const std::set<std::string>& a, const std::set<std::string>& b) {
+  std::vector<std::string> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+TEST_F(ReleaseObjects, TheProductHasNoLaboratory) {
+  const fs::path build = std::getenv("HMANN_BINARY_DIR");
+  if (!fs::exists(build / "bin/hmann")) GTEST_SKIP() << "an engine-only build";
+  std::vector<fs::path> product = {build / "bin/hmann"};
+  for (const auto& entry : fs::recursive_directory_iterator(build / "cmake")) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() == ".a" && path.find("/cmake/eval/") == std::string::npos) product.push_back(entry.path());
+  }
+  EXPECT_GT(product.size(), 15u);
+  const std::set<std::string> in_eval = Functions(build / "libexec/hmann/hmann-eval", true);
+  for (const char* library : {"libhmann_eval.a", "models/libhmann_eval_models.a", "adapters/libhmann_eval_adapters.a"}) {
+    const std::set<std::string> laboratory = Functions(build / "cmake/eval" / library, false);
+    EXPECT_THAT(InBoth(laboratory, in_eval), testing::Not(testing::IsEmpty())) << library << ": this test sees nothing";
+    for (const fs::path& file : product) {
+      EXPECT_THAT(InBoth(laboratory, Functions(file, true)), testing::IsEmpty()) << file << " has functions of " << library;
+    }
+  }
 }
 
 }  // namespace

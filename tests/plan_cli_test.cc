@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
-#include "index/build/fast_memory.h"
-#include "index/hmann.h"
+#include "index/construct/fast_memory.h"
+#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -61,14 +61,14 @@ TEST(Plan, BuildMakesWhatThePlanSays) {
   const json built = MustPrint({"build", "--base", kBase, "--out", index, "--fast-memory", "3MiB", "--json"});
   EXPECT_EQ(built["layers"][1]["nodes"], plan["promoted"]);
   EXPECT_NEAR(plan["file_bytes"].get<double>() / static_cast<double>(std::filesystem::file_size(index)), 1, 0.01);
-  EXPECT_EQ(built["bytes"].contains("sketches"), plan["bits"] > 0);
+  EXPECT_EQ(built["bytes"].contains("codes"), plan["bits"] > 0);
 
   const json as_is = MustPrint({"plan", index, "--as-is", "--fast-memory", "3MiB", "--json"});
   EXPECT_EQ(as_is["promoted"], plan["promoted"]);
   EXPECT_EQ(as_is["bits"], plan["bits"]);
 
   const std::string promoted = folder / "b.hmann";
-  const Outcome ran = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--assign", "1"});
+  const Outcome ran = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--replicas", "1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("planned for 3.0 MiB"));
   const Outcome pinned = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--bits", "1"});
@@ -98,15 +98,15 @@ TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
   for (const auto& [flags, options] :
        {std::pair(std::vector<std::string>(), PlanOptions{.fast_memory_bytes = fast}),
         std::pair(std::vector<std::string>{"--bits", "1"}, PlanOptions{.fast_memory_bytes = fast, .bits = 1}),
-        std::pair(std::vector<std::string>{"--codes", "edge"}, PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kEdge})}) {
+        std::pair(std::vector<std::string>{"--codes", "link"}, PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kLink})}) {
     ASSERT_EQ(Hmann(With(built, flags)).exit_code, 0);
     EXPECT_EQ(ReadInfo(theirs)->content_hash, hash(wish, options)) << testing::PrintToString(flags);
   }
-  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "hub"}).exit_code, 0);
+  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "node"}).exit_code, 0);
   BuildOptions again;
   again.from_index = theirs;
   again.out = wish.out;
-  EXPECT_EQ(ReadInfo(promoted)->content_hash, hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kHub}));
+  EXPECT_EQ(ReadInfo(promoted)->content_hash, hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kNode}));
 }
 
 TEST(Plan, AnIndexTellsItsWork) {

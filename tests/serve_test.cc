@@ -86,8 +86,11 @@ std::vector<std::byte> FirstQuery() {
 TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   ServerProgram server(Index(), {});
   EXPECT_THAT(server.address(), testing::StartsWith("127.0.0.1:"));
-  for (const std::vector<std::string>& dials : std::vector<std::vector<std::string>>{
-           {}, {"--walk", "beams", "--ef-l1", "30", "--ef-l0", "4"}, {"--walk", "pool", "--ef-l0", "100", "--k", "20"}, {"--ef-l0", "0"}}) {
+  for (const std::vector<std::string>& dials :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--walk", "multi-start", "--ef-l1", "30", "--ef-l0", "4"},
+                                             {"--walk", "best-first", "--ef-l0", "100", "--k", "20"},
+                                             {"--walk", "upper"}}) {
     const auto run = [&](std::vector<std::string> command, const std::string& out) {
       command.insert(command.end(), {"--queries", kQueries, "--groundtruth", kTruth, "--out", *folder_ / out, "--json"});
       command.insert(command.end(), dials.begin(), dials.end());
@@ -101,7 +104,7 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
         run({"query", "--server", server.address(), "--index", "sample", "--concurrency", "3", "--batch", "7"}, "batched.jsonl");
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
-    const bool without_l0 = searched["ef_l0"] == 0;
+    const bool without_l0 = searched["walk"] == "upper";
     EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.95) << searched;
     for (const auto& [key, value] : searched.items()) {
       if (key == "open_seconds" || key == "first_answer_seconds") continue;  // the server's own affair
@@ -175,7 +178,7 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
   {
     // Slow: every query expands the whole index.
     const Program gone({HmannProgram(), "query", "--server", server.address(), "--index", "sample", "--queries", kQueries, "--batch", "200",
-                        "--walk", "pool", "--ef-l0", "10000", "--ef-l1", "1000"});
+                        "--walk", "best-first", "--ef-l0", "10000", "--ef-l1", "1000"});
     EXPECT_TRUE(gone.UntilBusyFor(0.01));
   }
   EXPECT_TRUE(client.Search("sample", client::Vectors::Raw(FirstQuery()), {}).ok());
@@ -183,8 +186,8 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
 }
 
 TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
-  const std::vector<std::string> dials = {"--walk", "gated",   "--ef-l1", "32",     "--ef-l0", "30",      "--cells",
-                                          "16",     "--width", "8",       "--stop", "2",       "--reach", "1.5"};
+  const std::vector<std::string> dials = {"--walk",       "quantised", "--ef-l1",       "32", "--ef-l0",   "30", "--nprobe", "16",
+                                          "--beam-width", "8",         "--error-bound", "2",  "--epsilon", "0.5"};
   const auto query = [&](const std::string& address, const std::string& out, const std::string& batch) {
     std::vector<std::string> command = {"query",  "--server", address,        "--index", "sample", "--queries",
                                         kQueries, "--out",    *folder_ / out, "--batch", batch,    "--json"};
@@ -202,9 +205,9 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_many.jsonl"));
   EXPECT_GT(one["io_reads"].get<double>(), 0);
   EXPECT_EQ(one["slow_reads"], many["slow_reads"]);
-  EXPECT_EQ(one["walk"], "gated");
-  EXPECT_EQ(one["cells"], 16);
-  EXPECT_EQ(one["reach"], 1.5);
+  EXPECT_EQ(one["walk"], "quantised");
+  EXPECT_EQ(one["nprobe"], 16);
+  EXPECT_EQ(one["epsilon"], 0.5);
   const Outcome live = Hmann({"info", "sample", "--live", "--server", device.address(), "--json"});
   EXPECT_EQ(live.exit_code, 0) << live.err;
   EXPECT_THAT(live.out, HasSubstr("O_DIRECT"));
@@ -235,7 +238,7 @@ TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
   int answered = 0, late = 0;
   for (int i = 0; i < 12 || late < 3; ++i) {
     const absl::Status status =
-        client.Search("sample", client::Vectors::Raw(query), {.walk = WalkKind::kPool}, {.deadline = 300ms}).status();
+        client.Search("sample", client::Vectors::Raw(query), {.walk = WalkKind::kBestFirst}, {.deadline = 300ms}).status();
     EXPECT_TRUE(status.ok() || absl::IsDeadlineExceeded(status)) << status;
     ++(status.ok() ? answered : late);
     ASSERT_LT(i, 200);
@@ -253,7 +256,7 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   std::vector<std::uint64_t> expected;
   int failed = 0;
   for (int i = 0; i < 100; ++i) {
-    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = WalkKind::kGated, .cells = 0}, {});
+    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = WalkKind::kQuantised, .nprobe = 0}, {});
     if (!answer.ok()) {
       ++failed;
       EXPECT_EQ(answer.status().code(), absl::StatusCode::kDataLoss) << answer.status();

@@ -66,7 +66,8 @@ TEST_F(TuneCommand, ReportsEverySettingAndWhatBecameOfIt) {
 }
 
 TEST_F(TuneCommand, WritesAPageOfAllSettingsAndOfFastMemory) {
-  const std::string page = *folder_ + "/tuned.html", other = *folder_ + "/other.hmann";  // the other tests need the table of the first
+  const std::string page = *folder_ + "/tuned.html",
+                    other = *folder_ + "/other.hmann";  // the other tests need the table of the first
   std::filesystem::copy_file(Index(), other);
   const Outcome ran = Hmann({"tune", other, "--queries", kQueries, "--recall", "0.9", "--learn", "50", "--check", "--check-most", "4",
                              "--report", page, "--json"});
@@ -113,12 +114,12 @@ TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
   EXPECT_NEAR(found["predicted_recall"].get<double>(), choice["recall"].get<double>(), 1e-4);
   // The same dials by hand: the same answers for the same work.
   std::vector<std::string> dials = {"--out", *folder_ + "/by_hand.jsonl", "--json"};
-  for (const char* name : {"walk", "ef_l1", "ef_l0", "cells", "width", "stop", "reach"}) {
+  for (const char* name : {"walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon"}) {
     if (!choice.contains(name)) continue;
     dials.push_back(absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}})));
     dials.push_back(choice[name].is_string() ? choice[name].get<std::string>() : choice[name].dump());
   }
-  if (choice["walk"] == "pool" && !choice.contains("width")) dials.insert(dials.end(), {"--width", "1"});
+  if (choice["walk"] == "best-first" && !choice.contains("beam_width")) dials.insert(dials.end(), {"--beam-width", "1"});
   const Outcome by_hand = Search(dials);
   ASSERT_EQ(by_hand.exit_code, 0) << by_hand.err;
   EXPECT_TRUE(ReadFile(*folder_ + "/tuned.jsonl") == ReadFile(*folder_ + "/by_hand.jsonl"));
@@ -129,7 +130,7 @@ TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
 }
 
 TEST_F(TuneCommand, ABudgetIsCounted) {
-  const Outcome ran = Search({"--walk", "pool", "--ef-l0", "3000", "--budget", "1us", "--json"});
+  const Outcome ran = Search({"--walk", "best-first", "--ef-l0", "3000", "--budget", "1us", "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(json::parse(ran.out)["cut_short"], 200);
 }

@@ -27,7 +27,7 @@ absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   if (app.count("--fast-memory") == 0) return absl::OkStatus();
   if (app.count("--bits") > 0) flags.plan.bits = build.bits;
   if (app.count("--codes") > 0) flags.plan.codes = build.codes;
-  if (app.count("--assign") > 0) flags.plan.assign = build.assign;
+  if (app.count("--replicas") > 0) flags.plan.replicas = build.replicas;
   HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   return absl::OkStatus();
 }
@@ -66,6 +66,21 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
             << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n", report.self_recall_sample, report.self_recall_at_1);
 }
 
+void AddCodeOptions(CLI::App& app, BuildOptions* build) {
+  app.add_option_function<std::string>(
+         "--codes",
+         [build](const std::string& place) {
+           if (place == "none") build->bits = 0;
+           if (place == "link") build->codes = CodePlace::kLink;
+         },
+         "codes, for the quantised walk: node (default: in fast memory, centred on each node's "
+         "nearest promoted one), link (of each link, "
+         "in the records of L0: no fast memory, several times the slow), none")
+      ->check(CLI::IsMember({"node", "link", "none"}));
+  app.add_option("--bits", build->bits, "bits per dimension of a code")->check(CLI::IsMember({1, 2, 4}))->capture_default_str();
+  app.add_option("--replicas", build->replicas, "cells that a node is listed in")->check(CLI::Range(1, 2))->capture_default_str();
+}
+
 void AddOptions(CLI::App& app, Flags* flags) {
   BuildOptions* build = &flags->build;
   app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")->required();
@@ -80,7 +95,8 @@ void AddOptions(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--alpha", build->alpha,
-                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of up to this factor, and L0's are chosen a "
+                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of "
+                 "up to this factor, and L0's are chosen a "
                  "second time; 1: HNSW's, built faster, searched slower")
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();
@@ -90,20 +106,7 @@ void AddOptions(CLI::App& app, Flags* flags) {
     return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1 ? std::string() : "expected a share between 0 and 1";
   });
   AddPlanOptions(app, &flags->plan)->excludes(promote);
-  AddParsed<PromotionOrder>(
-      app, "--promotion", ParsePromotionOrder, [build](PromotionOrder order) { build->promotion = order; },
-      "who is promoted first, by: degree (default), in, out, random");
-  app.add_option_function<std::string>(
-         "--codes",
-         [build](const std::string& place) {
-           if (place == "none") build->bits = 0;
-           if (place == "edge") build->codes = CodePlace::kEdge;
-         },
-         "sketches, for the gated walk: hub (default: in fast memory, centred on each node's nearest promoted one), edge (of each link, "
-         "in the records of L0: no fast memory, several times the slow), none")
-      ->check(CLI::IsMember({"hub", "edge", "none"}));
-  app.add_option("--bits", build->bits, "bits per dimension of a sketch")->check(CLI::Range(1, 4))->capture_default_str();
-  app.add_option("--assign", build->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2))->capture_default_str();
+  AddCodeOptions(app, build);
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
   app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");

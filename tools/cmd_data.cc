@@ -218,7 +218,7 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   flags->generate.n = 10'000;
   AddParsed<Shape>(
       app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
-      "clustered (default), uniform, hubs, duplicates or lattice");
+      "clustered (default), uniform, centroids, duplicates or lattice");
   AddParsed<std::uint64_t>(
       app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; }, "vectors: 10000 (default), 250K, 1M");
   AddParsed<std::uint64_t>(
@@ -277,7 +277,8 @@ CommandAction SetupData(CLI::App& app) {
       {"generate", "make up vectors from a seed", "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin",
        DeclareGenerate, RunGenerate},
       {"groundtruth", "exact nearest neighbours",
-       "hmann data groundtruth --base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out /tmp/sample.gt",
+       "hmann data groundtruth --base datasets/sample/base.u8bin --queries "
+       "datasets/sample/query.u8bin --out /tmp/sample.gt",
        DeclareGroundTruth, RunGroundTruth},
       {"convert", "change the format of vectors or of a ground truth", "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs",
        DeclareConvert, RunConvert},

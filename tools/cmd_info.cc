@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cpp/client.h"
 #include "index/base/cpu.h"
@@ -38,9 +37,8 @@ void PrintForTheEye(const IndexInfo& info, const std::string& path) {
   std::cerr << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
             << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim, std::string(Name(info.dtype)),
                                std::string(Name(info.metric)), info.user_labels ? "labels of its own" : "labels are row numbers")
-            << absl::StrFormat("  M %d, efConstruction %d, alpha %s, seed %d, promoted by %s: %.2f %%\n", info.m, info.ef_construction,
-                               info.alpha.has_value() ? absl::StrCat(*info.alpha) : "not recorded", info.seed,
-                               std::string(Name(info.promotion)), 100 * info.promote)
+            << absl::StrFormat("  M %d, efConstruction %d, alpha %g, seed %d, promoted %.2f %%\n", info.m, info.ef_construction, info.alpha,
+                               info.seed, 100 * info.promote)
             << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n", info.content_hash);
   for (std::size_t level = info.layers.size(); level-- > 0;) {
     const LayerInfo& layer = info.layers[level];
@@ -68,7 +66,7 @@ absl::Status DescribeCpu(bool json) {
   return absl::OkStatus();
 }
 
-/// Bytes that are placed right now beside those that the formulas of section 7 ask for.
+/// Bytes that are placed right now beside those that the formulas of doc/paper.md, section 7, ask for.
 struct LiveBytes {
   std::uint64_t fast = 0, slow = 0, fast_formula = 0, slow_formula = 0;
 };
@@ -77,7 +75,7 @@ LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements, 
   LiveBytes bytes;
   for (const auto& p : placements) {
     if (p.structure == "l0") bytes.slow += p.bytes;
-    if (p.structure.starts_with("upper_links") || p.structure == "fast_rows" || p.structure == "sketches") bytes.fast += p.bytes;
+    if (p.structure.starts_with("upper_links") || p.structure == "fast_rows" || p.structure == "codes") bytes.fast += p.bytes;
   }
   for (const StructureBytes& structure : info.bytes) {
     if (structure.tier == "fast") bytes.fast_formula += structure.formula;
@@ -113,7 +111,7 @@ absl::Status DescribeLive(const Flags& flags) {
   std::cerr << "  structure        tier                      bytes  where\n";
   for (const auto& p : placements) std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
   if (bytes.has_value()) {
-    std::cerr << absl::StrFormat("\n  upper links, promoted vectors and sketches: %d bytes, formula %d\n", bytes->fast, bytes->fast_formula)
+    std::cerr << absl::StrFormat("\n  upper links, promoted vectors and codes: %d bytes, formula %d\n", bytes->fast, bytes->fast_formula)
               << absl::StrFormat("  l0: %d bytes with labels and padding, formula without them %d\n", bytes->slow, bytes->slow_formula);
   }
   return absl::OkStatus();

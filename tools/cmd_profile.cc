@@ -8,7 +8,7 @@
 #include "index/base/units.h"
 #include "index/distance/distance.h"
 #include "index/tune/probes.h"
-#include "index/tune/profile.h"
+#include "index/tune/tune.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -51,22 +51,21 @@ void PrintForTheEye(const DeviceProfile& profile) {
   for (const DistanceProfile& one : profile.distances) {
     std::cerr << absl::StrFormat("  %4d-d %-4s %s ns\n", one.dim, std::string(Name(one.dtype)), Show(one.ns_per_distance));
   }
-  std::cerr << "estimates from sketches in cache: of a cell, gathered; and once a query\n";
-  for (const SketchProfile& one : profile.sketches) {
+  std::cerr << "estimates from codes in cache: of a cell, gathered; and once a query\n";
+  for (const CodeProfile& one : profile.codes) {
     std::cerr << absl::StrFormat("  %4d-d %d bit  %s ns, %s ns; %s ns\n", one.dim, one.bits, Show(one.ns_per_estimate_cell),
                                  Show(one.ns_per_estimate_gathered), Show(one.ns_per_query));
   }
   std::cerr << "waking a thread   " << Show(profile.thread_wake_us) << " us\n";
   const MeasurementNoise& noise = profile.noise;
   std::cerr << absl::StrFormat(
-      "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f %% of the CPU time stolen by other "
+      "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f "
+      "%% of the CPU time stolen by other "
       "virtual "
       "machines, %.0f %% used by other programs\n",
       noise.repeats, FormatDuration(profile.seconds), 100 * noise.median_spread, 100 * noise.worst_spread, 100 * noise.steal_share,
       100 * noise.busy_share);
-  if (noise.steal_share > 0.02 || noise.busy_share > 0.1 || noise.median_spread > 0.1) {
-    std::cerr << "This machine was not quiet: measure again, and compare figures of one file only.\n";
-  }
+  if (!noise.quiet()) std::cerr << "This machine was not quiet: measure again, and compare figures of one file only.\n";
 }
 
 absl::StatusOr<ProfileOptions::Shape> ParseShape(std::string_view text) {
@@ -97,7 +96,8 @@ CommandAction SetupProfile(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
   app.add_option("--slow", flags->options.tiers,
-                 "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, nvme, nvme:PATH, mapped, dax:PATH")
+                 "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
+                 "nvme, nvme:PATH, mapped, dax:PATH")
       ->delimiter(' ');
   app.add_option("--index", flags->options.index, "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
   app.add_option("--shapes", flags->shapes, "dimension and type of vectors to time kernels for, as 128xu8")->delimiter(',');

@@ -8,7 +8,6 @@
 #include "index/base/units.h"
 #include "index/hmann.h"
 #include "tools/commands.h"
-#include "tools/flags.h"
 #include "tools/info_json.h"
 #include "tools/interrupt.h"
 #include "tools/plan_choice.h"
@@ -20,9 +19,7 @@ namespace {
 /// What is not given stays as the index has it.
 struct Flags {
   BuildOptions build;
-  std::optional<PromotionOrder> promotion;
-  std::optional<std::uint32_t> bits, assign;
-  std::optional<float> alpha;
+  std::optional<std::uint32_t> bits, replicas;
   std::string codes;
   PlanOptions plan;
   bool json = false;
@@ -33,21 +30,15 @@ absl::Status Promote(Flags& flags, bool planned) {
   BuildOptions& build = flags.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
   if (build.out.empty()) build.out = build.from_index;
-  if (flags.alpha.has_value() && before.alpha.has_value()) {
-    return absl::InvalidArgumentError(absl::StrFormat("--alpha: the links of %s were chosen with %g, and promoted nodes are linked with it",
-                                                      build.from_index, *before.alpha));
-  }
-  build.alpha = flags.alpha.value_or(before.alpha.value_or(build.alpha));
   if (!build.promote.has_value() && !planned) build.promote = before.promote;
-  build.promotion = flags.promotion.value_or(before.promotion);
   build.bits = flags.bits.value_or(before.codes.bits > 0 || flags.codes.empty() ? before.codes.bits : build.bits);
   build.codes = before.codes.place;
   if (flags.codes == "none") build.bits = 0;
-  if (!flags.codes.empty()) build.codes = flags.codes == "edge" ? CodePlace::kEdge : CodePlace::kHub;
-  build.assign = flags.assign.value_or(build.codes == CodePlace::kEdge ? 1 : std::max(before.codes.assign, 1u));
+  if (!flags.codes.empty()) build.codes = flags.codes == "link" ? CodePlace::kLink : CodePlace::kNode;
+  build.replicas = flags.replicas.value_or(build.codes == CodePlace::kLink ? 1 : std::max(before.codes.replicas, 1u));
   if (planned) {
-    flags.plan.assign = flags.assign;
-    if (flags.bits.has_value() || !flags.codes.empty() || build.codes == CodePlace::kEdge) flags.plan.codes = build.codes;
+    flags.plan.replicas = flags.replicas;
+    if (flags.bits.has_value() || !flags.codes.empty() || build.codes == CodePlace::kLink) flags.plan.codes = build.codes;
     HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   }
   build.cancelled = CancelOnInterrupt();
@@ -71,14 +62,9 @@ CommandAction SetupPromote(CLI::App& app) {
   CLI::Option* promote =
       app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")->check(CLI::Range(0.0, 1.0));
   CLI::Option* fast_memory = AddPlanOptions(app, &flags->plan)->excludes(promote);
-  AddParsed<PromotionOrder>(
-      app, "--promotion", ParsePromotionOrder, [flags](PromotionOrder order) { flags->promotion = order; },
-      "who is promoted first, by: degree, in, out, random");
-  app.add_option("--codes", flags->codes, "sketches: hub, edge, none, as of `build`")->check(CLI::IsMember({"hub", "edge", "none"}));
-  app.add_option("--bits", flags->bits, "bits per dimension of a sketch; 0: none")->check(CLI::Range(0, 4));
-  app.add_option("--assign", flags->assign, "hubs that a node is listed with")->check(CLI::Range(1, 2));
-  app.add_option("--alpha", flags->alpha, "links of L1, where INDEX has no alpha recorded, being an import; else they have its own")
-      ->check(CLI::Range(1.0, 2.0));
+  app.add_option("--codes", flags->codes, "codes: node, link, none, as of `build`")->check(CLI::IsMember({"node", "link", "none"}));
+  app.add_option("--bits", flags->bits, "bits per dimension of a code; 0: none")->check(CLI::IsMember({0, 1, 2, 4}));
+  app.add_option("--replicas", flags->replicas, "cells that a node is listed in")->check(CLI::Range(1, 2));
   app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
   app.add_flag("--json", flags->json, "what `info --json` says of the new index, as one JSON object on stdout");
   return [flags, fast_memory] { return Promote(*flags, fast_memory->count() > 0); };

@@ -121,7 +121,7 @@ absl::Status Query(const Flags& flags) {
   for (const Connection& connection : connections) {
     *run.counters += connection.counters;
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
-    if (connection.predicted.has_value()) run.promise = {connection.predicted->recall, connection.predicted->mean_us};
+    if (connection.predicted.has_value()) run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
     if (!connection.rows.empty()) run.dials = connection.dials;
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);

@@ -39,7 +39,7 @@ absl::Status ChooseDials(const Index& index, const SearchOptions& options, Query
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
   run->asked = options;
   run->dials = search.dials;
-  if (search.tuned.has_value()) run->promise = {search.tuned->recall, search.tuned->mean_us};
+  if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
   return absl::OkStatus();
 }
 

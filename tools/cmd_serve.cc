@@ -142,7 +142,8 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")->capture_default_str();
   AddOpenFlags(app, &flags->server.open);
   app.add_option("--threads", flags->server.threads,
-                 "searches side by side (0: one per core; eight per core where L0 is on nvme, since they wait for it)")
+                 "searches side by side (0: one per core; eight per core where L0 is on nvme, "
+                 "since they wait for it)")
       ->check(CLI::Range(0, 4096));
   app.add_option("--queue", flags->server.queue, "requests that may wait for a thread; more are refused")->capture_default_str();
   app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/tune_index.h"
+#include "index/tune/tune_index.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/open_flags.h"
@@ -26,7 +26,7 @@ struct Flags {
   std::vector<std::string> slow;
   std::vector<double> recalls = {0.9, 0.95, 0.99};
   std::vector<std::string> latencies;
-  TuningCheckWish check;
+  TuningCheckRequest check;
   std::string report;
   bool settings = false;
   bool json = false;
@@ -42,8 +42,10 @@ void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
     std::cerr << absl::StrFormat("    %-38s %5.1f %% (median) %5.1f %% (95 of 100) %5.1f %% (worst)\n", what, 100 * error.median,
                                  100 * error.p95, 100 * error.worst);
   };
-  std::cerr << absl::StrFormat("  check: %.1f %% of the grid was never run; mean times of these %d settings, predicted, are off by\n",
-                               100 * check.pruned, check.held_out);
+  std::cerr << absl::StrFormat(
+      "  check: %.1f %% of the grid was never run; mean times of these %d settings, predicted, are "
+      "off by\n",
+      100 * check.pruned, check.held_out);
   line("the model", check.work_model);
   line("the model, less the machine's drift", check.work_model_less_drift);
   line("the paper's Eq 3.1", check.paper_model);
@@ -51,7 +53,8 @@ void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
   if (check.held_out > 0) {
     const TriedSetting& worst = tuned.settings[check.worst];
     std::cerr << absl::StrFormat(
-        "    drift of the machine since tuning %+.1f %%; the worst is %s: predicted %.1f us, rounds of %.1f to %.1f us\n",
+        "    drift of the machine since tuning %+.1f %%; the worst is %s: predicted %.1f us, "
+        "rounds of %.1f to %.1f us\n",
         100 * check.drift, DescribeDials(worst.dials), worst.predicted.mean_us, check.worst_low_us, check.worst_high_us);
   }
   for (const ChoiceCheck& choice : check.choices) {
@@ -66,17 +69,18 @@ void PrintCheck(const TuningCheck& check, const Tuned& tuned) {
   }
 }
 
-void Print(const TuningRun::OfK& of_k, const TunedEntry& entry) {
+void Print(const TuningRun::ForK& of_k, const TunedEntry& entry) {
   const Tuned& tuned = of_k.tuned;
   std::cerr << absl::StrFormat("k %d, fast %s, slow %s, cache %s: %d settings, %d on the front, %s\n", of_k.k, entry.placement.fast,
                                entry.placement.slow, entry.placement.cache, tuned.settings.size(), tuned.front.size(),
                                FormatDuration(of_k.seconds));
   for (const Choice& choice : tuned.choices) {
     const TriedSetting& tried = tuned.settings[choice.setting];
-    std::cerr << absl::StrFormat("  %-18s %s%s: recall %.4f (at least %.4f), %.1f us (predicted %.1f), 95 of 100 within %.1f us\n",
-                                 Describe(choice.target), choice.met ? "" : "CANNOT BE MET; the best: ", DescribeDials(tried.dials),
-                                 tried.measured.recall, tried.recall_low, tried.measured.mean_us, tried.predicted.mean_us,
-                                 tried.measured.p95_us);
+    std::cerr << absl::StrFormat(
+        "  %-18s %s%s: recall %.4f (at least %.4f), %.1f us (predicted %.1f), 95 of 100 within "
+        "%.1f us\n",
+        Describe(choice.target), choice.met ? "" : "CANNOT BE MET; the best: ", DescribeDials(tried.dials), tried.measured.recall,
+        tried.recall_low, tried.measured.mean_us, tried.predicted.mean_us, tried.measured.p95_us);
   }
   if (of_k.check.has_value()) PrintCheck(*of_k.check, tuned);
 }
@@ -118,7 +122,8 @@ std::string CheckDuration(const std::string& text) { return std::string(ParseDur
 
 void AddCheckFlags(CLI::App& app, Flags* flags) {
   CLI::Option* check = app.add_flag("--check", flags->check.wanted,
-                                    "afterwards run the whole grid on queries that were not learned from: errors of the models, regret");
+                                    "afterwards run the whole grid on queries that were not "
+                                    "learned from: errors of the models, regret");
   CLI::Option* queries =
       app.add_option("--check-queries", flags->check.queries, "those queries (default: others of --queries)")->needs(check);
   app.add_option("--check-groundtruth", flags->check.groundtruth, "exact neighbours of --check-queries")->needs(queries);
@@ -151,12 +156,14 @@ CommandAction SetupTune(CLI::App& app) {
   AddOpenFlags(app, &tune->open);
   app.remove_option(app.get_option("--slow"));
   flags->slow = {tune->open.slow};
-  app.add_option("--slow", flags->slow, "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, emulated:lat=300ns")
+  app.add_option("--slow", flags->slow,
+                 "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, "
+                 "emulated:lat=300ns")
       ->capture_default_str();
   AddCheckFlags(app, flags.get());
-  app.add_option(
-      "--report", flags->report,
-      "write a page: all settings, those that the model keeps, those chosen; predicted against measured; time against fast memory");
+  app.add_option("--report", flags->report,
+                 "write a page: all settings, those that the model keeps, those chosen; predicted "
+                 "against measured; time against fast memory");
   app.add_flag("--settings", flags->settings, "list every setting of the grid in the JSON: predicted, measured, what became of it");
   app.add_flag("--json", flags->json, "report as one JSON object on stdout");
   return [flags] { return Tune(*flags); };

@@ -1,25 +1,21 @@
-/// Walks over the command line as CLI11 knows it, from which completion scripts and manual pages are made.
+/// What is made of the command line as CLI11 knows it: manual pages and completion. Commands of the group "" are nobody's business.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "CLI/App.hpp"
+#include "absl/status/status.h"
 
 namespace hmann {
 
-/// Calls visit(command, path) for `root` and every command below it, parents first; path is {"hmann", "data", "fetch"}.
-inline void VisitCommands(CLI::App* root, const std::function<void(CLI::App*, const std::vector<std::string>&)>& visit,
-                          std::vector<std::string> path = {}) {
-  path.push_back(root->get_name());
-  visit(root, path);
-  for (CLI::App* sub : root->get_subcommands([](CLI::App*) { return true; })) VisitCommands(sub, visit, path);
-}
+CLI::App* Root(CLI::App* app);
 
-inline CLI::App* Root(CLI::App* app) {
-  while (app->get_parent() != nullptr) app = app->get_parent();
-  return app;
-}
+/// Writes hmann-data.1, hmann-data-fetch.1, ... into `folder` (made if it is not there) for `command` and those below it; `above` is what
+/// stands before it on the command line. Errors: those of the file system.
+absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& above, const std::string& folder);
+
+/// Lines of a `case` of bash over the commands on the line ("data fetch"): `words` of what may follow. Likewise for `command` and below.
+std::string CompletionCases(CLI::App* command, const std::vector<std::string>& above);
 
 }  // namespace hmann

@@ -12,8 +12,8 @@ namespace hmann {
 /// 2).
 using CommandAction = std::function<absl::Status()>;
 
-/// Declares a command's options on `app` (a subcommand made by hmann.cc, description included) and returns what it does. Options live in a
-/// struct that the action shares.
+/// Declares a command's options on `app` (a subcommand, description included) and returns what it does. Options live in a struct that the
+/// action shares.
 struct Command {
   const char* name;
   const char* summary;

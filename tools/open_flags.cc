@@ -7,10 +7,10 @@ namespace hmann {
 
 void AddOpenFlags(CLI::App& app, OpenOptions* open) {
   app.add_option("--fast", open->fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
-  app.add_option(
-         "--slow", open->slow,
-         "tier of L0: mapped (the file in place), mapped:PATH, dram, numa:N, dax:PATH, nvme (the file in place, O_DIRECT), nvme:PATH, "
-         "emulated:lat=300ns")
+  app.add_option("--slow", open->slow,
+                 "tier of L0: mapped (the file in place), mapped:PATH, dram, numa:N, dax:PATH, "
+                 "nvme (the file in place, O_DIRECT), nvme:PATH, "
+                 "emulated:lat=300ns")
       ->capture_default_str();
   AddParsed<CachePolicy>(
       app, "--cache", ParseCachePolicy, [open](CachePolicy policy) { open->cache = policy; },

@@ -1,23 +1,19 @@
 #include "tools/plan_choice.h"
 
 #include <iostream>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/tune/placement_choices.h"
 #include "tools/flags.h"
 
 namespace hmann {
 
-namespace {
-
 void Warn(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) std::cerr << "warning: " << warning << '\n';
 }
-
-}  // namespace
 
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
   std::vector<std::string> warnings;
@@ -29,8 +25,8 @@ absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
   if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
-  if (structure.codes == CodePlace::kEdge) return absl::StrCat(promote, " --codes edge --bits ", structure.bits);
-  return absl::StrCat(promote, " --bits ", structure.bits, " --assign ", structure.assign);
+  if (structure.codes == CodePlace::kLink) return absl::StrCat(promote, " --codes link --bits ", structure.bits);
+  return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
 }
 
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
@@ -38,7 +34,8 @@ CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
   app.add_option("--profile", plan->profile, "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
   return AddParsed<std::uint64_t>(
       app, "--fast-memory", ParseSize, [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
-      "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted nodes, and bits and hubs of sketches; with "
+      "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted "
+      "nodes, and bits and centroids of codes; with "
       "--bits or --codes, as many promoted as fit");
 }
 

@@ -25,7 +25,8 @@ void AddDials(CLI::App& app, SearchOptions* search) {
       ->check(CLI::Range(0.0, 1.0));
   AddParsed<std::chrono::nanoseconds>(
       app, "--latency", ParseDuration, [search](std::chrono::nanoseconds latency) { search->latency = latency; },
-      "mean time of a query to keep, as 800us, with the best recall that it allows: dials likewise");
+      "mean time of a query to keep, as 800us, with the best recall that it allows: dials "
+      "likewise");
   AddParsed<std::chrono::nanoseconds>(
       app, "--budget", ParseDuration, [search](std::chrono::nanoseconds budget) { search->budget = budget; },
       "time after which a query ends with the best that it has found");
@@ -49,7 +50,7 @@ void AddDials(CLI::App& app, SearchOptions* search) {
 void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   SearchOptions* search = &flags->search;
   app.add_option("--queries", flags->queries, "vector file of the index's type and dimension")->required();
-  app.add_option("--rows,--limit", flags->rows, "first queries only (0: all)");
+  app.add_option("--rows", flags->rows, "first queries only (0: all)");
   app.add_option("--k", search->k, "neighbours per query")->check(CLI::Range(std::int64_t{1}, kMostNeighbours))->capture_default_str();
   AddDials(app, search);
   app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();

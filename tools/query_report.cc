@@ -64,13 +64,13 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nloh
 
 void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
   if (run.cut_short.has_value()) (*figures)["cut_short"] = *run.cut_short;
-  if (!run.promise.has_value()) return;
+  if (!run.predicted.has_value()) return;
   if (run.asked.recall.has_value()) (*figures)["target_recall"] = *run.asked.recall;
   if (run.asked.latency.has_value()) {
     (*figures)["target_latency_us"] = std::chrono::duration<double, std::micro>(*run.asked.latency).count();
   }
-  (*figures)["predicted_recall"] = run.promise->recall;
-  (*figures)["predicted_us"] = Rounded(run.promise->mean_us);
+  (*figures)["predicted_recall"] = run.predicted->recall;
+  (*figures)["predicted_us"] = Rounded(run.predicted->mean_us);
 }
 
 }  // namespace

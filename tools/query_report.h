@@ -35,8 +35,8 @@ struct QueryFlags {
 /// suffix of --out while parsing, so that no work is done for an answer that cannot be written.
 void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 
-/// What the tuned table promised for a target.
-struct Promise {
+/// What the tuned table predicts for a target.
+struct Predicted {
   double recall = 0;   ///< mean over the learning queries
   double mean_us = 0;  ///< one query at a time, in the engine
 };
@@ -45,7 +45,7 @@ struct Promise {
 struct QueryRun {
   Dials dials;                             ///< what really ran
   SearchOptions asked;                     ///< what was said of it: a target
-  std::optional<Promise> promise;          ///< absent: the dials were the user's own
+  std::optional<Predicted> predicted;      ///< absent: the dials were the user's own
   std::optional<std::uint64_t> cut_short;  ///< answers that a budget ended; absent: there was none
   std::string simd;                        ///< "avx512": who computed the distances (the server's, for `query`)
   int threads = 1;
@@ -64,12 +64,12 @@ absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries);
 /// Answers query `i` on worker `thread`, in [0, threads): fills `answer`.
 using AnswerOne = std::function<absl::Status(int thread, std::uint64_t i, std::vector<Neighbour>* answer)>;
 
-/// Runs `count` queries on `run->threads` threads, each taking the next query not yet taken, and fills answers, latency_ns and
-/// seconds. The first error stops all threads and is returned, with the query's number in front.
+/// Runs `count` queries on `run->threads` threads, each taking the next query not yet taken, and fills answers, latency_ns and seconds. The
+/// first error stops all threads and is returned, with the query's number in front.
 absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryRun* run);
 
-/// The figures under the names of surface.md ("What `search --json` prints"), in its order. Recall is there only with a ground truth.
-/// Errors: of the ground-truth file; INVALID_ARGUMENT when it holds fewer queries than were run, or fewer than k neighbours.
+/// The figures, in the order in which they are printed. Recall is there only with a ground truth. Errors: of the ground-truth file;
+/// INVALID_ARGUMENT when it holds fewer queries than were run, or fewer than k neighbours.
 absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std::string& groundtruth);
 
 /// The same figures as a table for the eye.

@@ -26,7 +26,7 @@ QueryRun HundredQueries() {
   run.dials.k = 2;
   run.dials.ef_l1 = 16;
   run.dials.ef_l0 = 8;
-  run.dials.walk = WalkKind::kPool;
+  run.dials.walk = WalkKind::kBestFirst;
   run.simd = "scalar";
   run.seconds = 0.5;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -44,16 +44,16 @@ TEST(Summarise, NamesAndOrderAreTheSurface) {
   std::vector<std::string> names;
   for (const auto& [name, value] : figures->items()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us", "threads", "walk", "ef_l1", "ef_l0",
-                                 "width", "prefetch", "simd", "distances_fast", "distances_slow", "sketches", "slow_reads", "slow_touches",
-                                 "slow_bytes", "rounds", "migrated", "migrated_used", "migrated_late", "io_reads", "io_bytes", "cache_hits",
-                                 "expanded_l1", "expanded_l0"));
+                                 "beam_width", "prefetch", "simd", "distances_fast", "distances_slow", "estimates", "slow_reads",
+                                 "slow_touches", "slow_bytes", "rounds", "migrated", "migrated_used", "migrated_late", "io_reads",
+                                 "io_bytes", "cache_hits", "expanded_l1", "expanded_l0"));
   EXPECT_EQ((*figures)["queries"], 100);
   EXPECT_EQ((*figures)["qps"], 200.0);
   EXPECT_EQ((*figures)["mean_us"], 50.5);
   EXPECT_EQ((*figures)["p50_us"], 50.0);
   EXPECT_EQ((*figures)["p95_us"], 95.0);
   EXPECT_EQ((*figures)["p99_us"], 99.0);
-  EXPECT_EQ((*figures)["walk"], "pool");
+  EXPECT_EQ((*figures)["walk"], "best-first");
   EXPECT_EQ((*figures)["distances_fast"], 0.5);
   EXPECT_EQ((*figures)["expanded_l0"], 7.0);
 }
@@ -126,7 +126,7 @@ TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
   PrintFigures(*Summarise(HundredQueries(), ""), out);
   EXPECT_THAT(out.str(), HasSubstr("  qps                  200.0\n"));
-  EXPECT_THAT(out.str(), HasSubstr("  walk                 pool\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  walk                 best-first\n"));
 }
 
 }  // namespace

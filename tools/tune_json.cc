@@ -74,7 +74,7 @@ Json ToJson(const TuningCheck& check, const Tuned& tuned) {
 
 }  // namespace
 
-Json TuningJson(const TuningRun::OfK& of_k, const TunedEntry& entry, bool settings) {
+Json TuningJson(const TuningRun::ForK& of_k, const TunedEntry& entry, bool settings) {
   const Tuned& tuned = of_k.tuned;
   std::size_t run = 0;
   for (const TriedSetting& tried : tuned.settings) run += tried.measured.queries > 0 ? 1 : 0;

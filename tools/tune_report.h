@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/hmann.h"
+#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

@@ -1,8 +1,10 @@
 /// The C++ client of an hmann server. No gRPC or protobuf type shows here, so that a user's program needs neither's headers.
 ///
-///     HMANN_ASSIGN_OR_RETURN(auto client, hmann::client::Client::Connect("127.0.0.1:50051"));
+///     using hmann::client::Client, hmann::client::Vectors;
+///     HMANN_ASSIGN_OR_RETURN(auto client, Client::Connect("127.0.0.1:50051"));
 ///     HMANN_RETURN_IF_ERROR(client.WaitReady("sift"));
-///     HMANN_ASSIGN_OR_RETURN(auto answer, client.Search("sift", hmann::client::Vectors::Floats(query), {.k = 10}));
+///     const Vectors queries = Vectors::Floats(query);
+///     HMANN_ASSIGN_OR_RETURN(auto answer, client.Search("sift", queries, {.k = 10}));
 #pragma once
 
 #include <chrono>
@@ -31,8 +33,7 @@ using hmann::WalkKind;
 
 enum class DType { kUnknown, kF32, kU8, kI8 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
-enum class Promotion { kUnknown, kDegree, kInDegree, kOutDegree, kRandom };
-enum class CodePlace { kNone, kHub, kEdge };
+enum class CodePlace { kNone, kNode, kLink };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
 /// One or more query vectors, row-major; views the caller's memory.
@@ -103,16 +104,16 @@ struct IndexDescription {
   Metric metric = Metric::kUnknown;
   std::uint32_t m = 0, ef_construction = 0;
   std::vector<Layer> layers;  ///< [0] is L0
-  Promotion promotion = Promotion::kUnknown;
-  double promote = 0;  ///< N_1 / N
+  double promote = 0;         ///< N_1 / N
   std::vector<Structure> bytes;
   std::uint64_t content_hash = 0, seed = 0;
   std::string version;  ///< of the file format
   std::uint64_t file_bytes = 0;
   bool user_labels = false;
-  std::optional<float> alpha;  ///< that links were chosen with; absent: not recorded
+  float alpha = 1;  ///< that links were chosen with
   CodePlace codes = CodePlace::kNone;
-  std::uint32_t bits = 0, assign = 0;  ///< of a code, per dimension; hubs that a node is listed with
+  std::uint32_t bits = 0,
+                replicas = 0;  ///< of a code, per dimension; cells that a node is listed in
   std::vector<Placement> placements;
   std::string simd;           ///< level that computes the server's distances
   std::uint32_t threads = 0;  ///< searches that the server runs side by side

@@ -39,21 +39,6 @@ Metric FromWire(v1::Metric metric) {
   }
 }
 
-Promotion FromWire(v1::PromotionOrder order) {
-  switch (order) {
-    case v1::PROMOTION_ORDER_DEGREE:
-      return Promotion::kDegree;
-    case v1::PROMOTION_ORDER_IN_DEGREE:
-      return Promotion::kInDegree;
-    case v1::PROMOTION_ORDER_OUT_DEGREE:
-      return Promotion::kOutDegree;
-    case v1::PROMOTION_ORDER_RANDOM:
-      return Promotion::kRandom;
-    default:
-      return Promotion::kUnknown;
-  }
-}
-
 IndexState FromWire(v1::IndexState state) {
   switch (state) {
     case v1::INDEX_STATE_LOADING:
@@ -104,7 +89,6 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.m = info.m();
   out.ef_construction = info.ef_construction();
   for (const v1::LayerInfo& layer : info.layers()) out.layers.push_back({layer.nodes(), layer.max_degree(), layer.mean_degree()});
-  out.promotion = FromWire(info.promotion());
   out.promote = info.promote();
   for (const v1::StructureBytes& structure : info.bytes()) {
     out.bytes.push_back({structure.name(), structure.tier(), structure.bytes(), structure.formula()});
@@ -114,12 +98,12 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.version = info.version();
   out.file_bytes = info.file_bytes();
   out.user_labels = info.user_labels();
-  if (info.has_alpha()) out.alpha = info.alpha();
-  out.codes = info.codes() == v1::CODE_PLACE_HUB    ? CodePlace::kHub
-              : info.codes() == v1::CODE_PLACE_EDGE ? CodePlace::kEdge
+  out.alpha = info.alpha();
+  out.codes = info.codes() == v1::CODE_PLACE_NODE   ? CodePlace::kNode
+              : info.codes() == v1::CODE_PLACE_LINK ? CodePlace::kLink
                                                     : CodePlace::kNone;
   out.bits = info.bits();
-  out.assign = info.assign();
+  out.replicas = info.replicas();
   for (const v1::Placement& placement : wire.placements()) {
     out.placements.push_back({placement.structure(), placement.tier(), placement.where(), placement.bytes()});
   }

@@ -17,7 +17,7 @@
 namespace hmann {
 
 /// What the program was asked to build and answer.
-// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws only in its own assertions.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct AdapterJob {
   std::string base, queries;     ///< vector files
   std::uint64_t rows = 0;        ///< first vectors of base only; 0: all
@@ -50,7 +50,8 @@ struct RunShare {
   std::uint64_t begin = 0, end = 0;  ///< queries
   std::uint32_t k = 0;
   std::uint32_t* ids = nullptr;  ///< of the whole run, queries x k, nearest first; filled with kNoId beforehand
-  float* seconds = nullptr;      ///< of the whole run, one a query, from its start to its answer; nullptr: nobody asks
+  float* seconds = nullptr;      ///< of the whole run, one a query, from its start to its answer;
+                                 ///< nullptr: nobody asks
 };
 
 /// Stores into RunShare::seconds what one query takes from here to the end of its scope.
@@ -113,8 +114,8 @@ constexpr std::uint32_t kNoId = 0xffffffffu;
 /// main() of an adapter. 0 at the end of stdin or after {"quit"}, 1 after printing {"error": ...}, 2 for wrong usage.
 int RunAdapter(int argc, char** argv, Adapter& adapter);
 
-/// An unsigned number out of a setting, for Adapter::Set. Errors: INVALID_ARGUMENT naming the key when it is missing, no whole number,
-/// or outside [least, most].
+/// An unsigned number out of a setting, for Adapter::Set. Errors: INVALID_ARGUMENT naming the key when it is missing, no whole number, or
+/// outside [least, most].
 absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most);
 
 /// INVALID_ARGUMENT naming the first key of `object` that is not among `known`: a misspelt setting must not pass for a default.

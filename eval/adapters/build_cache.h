@@ -15,8 +15,8 @@ namespace hmann {
 /// them is not there.
 class BuildCache {
  public:
-  /// Makes job.work. With job.work empty nothing is kept: index_path() then lies in a temporary folder that the destructor removes.
-  /// Errors: as mkdir(2) and stat(2) of base.
+  /// Makes job.work. With job.work empty nothing is kept: index_path() then lies in a temporary folder that the destructor removes. Errors:
+  /// as mkdir(2) and stat(2) of base.
   static absl::StatusOr<BuildCache> Open(const AdapterJob& job, const VectorFile& base, const std::string& library);
   BuildCache(BuildCache&& other) noexcept;
   ~BuildCache();

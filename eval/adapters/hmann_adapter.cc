@@ -1,6 +1,6 @@
-// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "promotion": "degree", "seed": 1}, and how it is opened:
-// {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
-// Settings: dials, as `hmann search --json` names them: {"walk": "pool", "ef_l1": 16, "ef_l0": 64}; all optional.
+// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "seed": 1}, and how it is opened: {"fast": "dram",
+// "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional. Settings: dials, as
+// `hmann search --json` names them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -33,24 +33,24 @@ class HmannAdapter : public Adapter {
       settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
     };
     // One ladder a walk: points of equal recall and unequal speed would only put steps into the front.
-    for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("beams", ef_l1, 1);
+    for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("multi-start", ef_l1, 1);
     if (build_.metric == Metric::kInnerProduct) {
-      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("pool", 1, ef_l0);
-      for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("gated", 16, ef_l0);
+      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("best-first", 1, ef_l0);
+      for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("quantised", 16, ef_l0);
       return settings;
     }
-    const auto reaching = [&](const char* walk, int ef_l1, double reach) {
+    const auto ending = [&](const char* walk, int ef_l1, double epsilon) {
       add(walk, ef_l1, 400);
-      settings.back()["reach"] = reach;
+      settings.back()["epsilon"] = epsilon;
     };
-    for (const double reach : {1.03, 1.05, 1.07, 1.09, 1.11, 1.13, 1.16, 1.2, 1.24, 1.3, 1.4, 1.6}) reaching("pool", 1, reach);
-    for (const double reach : {1.04, 1.07, 1.1, 1.14, 1.2, 1.25, 1.3}) reaching("gated", 16, reach);
+    for (const double epsilon : {0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.24, 0.3, 0.4, 0.6}) ending("best-first", 1, epsilon);
+    for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3}) ending("quantised", 16, epsilon);
     return settings;
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "promotion", "seed", "bits", "codes", "assign", "fast",
-                                                "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "seed", "bits", "codes", "replicas", "fast", "slow",
+                                                "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -64,7 +64,7 @@ class HmannAdapter : public Adapter {
       build_.promote = promote->get<double>();
     }
     for (const auto& [name, field, least, most] : {std::tuple("bits", &build_.bits, 0, 4),
-                                                   {"assign", &build_.assign, 1, 4},
+                                                   {"replicas", &build_.replicas, 1, 4},
                                                    {"m", &build_.m, 2, 512},
                                                    {"ef_construction", &build_.ef_construction, 1, 100000}}) {
       if (!job.build.contains(name)) continue;
@@ -74,13 +74,11 @@ class HmannAdapter : public Adapter {
     if (job.build.contains("seed")) {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
     }
-    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(job.build, "codes", "hub"));
-    if (codes != "hub" && codes != "edge") {
-      return absl::InvalidArgumentError(absl::StrCat("setting codes: expected hub or edge, found ", codes));
+    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(job.build, "codes", "node"));
+    if (codes != "node" && codes != "link") {
+      return absl::InvalidArgumentError(absl::StrCat("setting codes: expected node or link, found ", codes));
     }
-    build_.codes = codes == "edge" ? CodePlace::kEdge : CodePlace::kHub;
-    HMANN_ASSIGN_OR_RETURN(const std::string promotion, TextIn(job.build, "promotion", "degree"));
-    HMANN_ASSIGN_OR_RETURN(build_.promotion, ParsePromotionOrder(promotion));
+    build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
     HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
     HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
     HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
@@ -210,8 +208,9 @@ class HmannAdapter : public Adapter {
   OpenOptions open_{.slow = "dram"};  ///< on 2 MiB pages, where nothing else is asked for
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
-  std::vector<Searcher> searchers_;          ///< one a thread
-  int usual_in_flight_ = 1, in_flight_ = 1;  ///< queries of a thread under way at once: where the setting does not say, and now
+  std::vector<Searcher> searchers_;  ///< one a thread
+  int usual_in_flight_ = 1,
+      in_flight_ = 1;  ///< queries of a thread under way at once: where the setting does not say, and now
   std::uint64_t n_ = 0, row_bytes_ = 0;
   std::vector<std::byte> queries_;
 };

@@ -19,9 +19,12 @@ namespace hmann {
 
 /// What is fetched ahead of its use.
 enum class Ahead : std::uint8_t {
-  kOwn = 0,         ///< as hnswlib does: one line of the next neighbour's vector, the visited mark, the best candidate's record
-  kVectors = 1,     ///< the same, but whole vectors, on the levels above too: what a CPU's own prefetchers may add
-  kNeighbours = 2,  ///< all vectors of a node that will be needed, before the first distance: more than hnswlib or a CPU does
+  kOwn = 0,         ///< as hnswlib does: one line of the next neighbour's vector, the visited mark, the
+                    ///< best candidate's record
+  kVectors = 1,     ///< the same, but whole vectors, on the levels above too: what a CPU's own
+                    ///< prefetchers may add
+  kNeighbours = 2,  ///< all vectors of a node that will be needed, before the first distance: more
+                    ///< than hnswlib or a CPU does
 };
 
 /// `Dist`: int for u8, float for f32, under L2; as hnswlib's own.
@@ -57,7 +60,8 @@ class HnswWalk {
       access.Use(Part::kLabel, id, label, sizeof(std::uint64_t));
       id = ReadU32(label);  // of a little-endian u64 that holds a row number
     }
-    std::sort(found_.begin(), found_.end());  // equal distances by label, as hnswlib's last queue does
+    std::sort(found_.begin(),
+              found_.end());  // equal distances by label, as hnswlib's last queue does
     for (const auto& [distance, label] : found_) *labels++ = label;
     return static_cast<std::uint32_t>(found_.size());
   }

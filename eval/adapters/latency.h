@@ -6,7 +6,8 @@ namespace hmann {
 
 /// What single queries (or reads) took, in microseconds.
 struct LatencyUs {
-  double mean = 0, p50 = 0, p99 = 0;  ///< of the values in order, the one that 50 % (99 %) do not exceed
+  double mean = 0, p50 = 0,
+         p99 = 0;  ///< of the values in order, the one that 50 % (99 %) do not exceed
 };
 
 /// Requires at least one value.

@@ -17,17 +17,17 @@ namespace hmann {
 namespace {
 
 /// One thread's part, from its start line on.
-struct Lane {
+struct ThreadRun {
   absl::Status status;
   double begin = 0, end = 0, cpu = 0;
 };
 
-void RunLane(const RunShare& share, const std::function<absl::Status(const RunShare&)>& search, Lane* lane) {
-  lane->begin = ClockSeconds(CLOCK_MONOTONIC);
+void RunThread(const RunShare& share, const std::function<absl::Status(const RunShare&)>& search, ThreadRun* run) {
+  run->begin = ClockSeconds(CLOCK_MONOTONIC);
   const double cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
-  lane->status = search(share);
-  lane->cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
-  lane->end = ClockSeconds(CLOCK_MONOTONIC);
+  run->status = search(share);
+  run->cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  run->end = ClockSeconds(CLOCK_MONOTONIC);
 }
 
 }  // namespace
@@ -53,9 +53,9 @@ absl::Status PinThisThread(int cpu) {
 absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole, const std::vector<int>& cpus,
                                    const std::function<absl::Status(const RunShare&)>& search) {
   const auto count = static_cast<std::size_t>(shape.threads);
-  std::vector<Lane> lanes(count);
+  std::vector<ThreadRun> runs(count);
   if (count == 1) {
-    RunLane(whole, search, lanes.data());
+    RunThread(whole, search, runs.data());
   } else {
     std::barrier<> start_line(shape.threads);
     std::vector<std::thread> threads;
@@ -70,20 +70,20 @@ absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole,
         const absl::Status pinned = PinThisThread(cpus[t % cpus.size()]);
         start_line.arrive_and_wait();
         if (pinned.ok())
-          RunLane(share, search, &lanes[t]);
+          RunThread(share, search, &runs[t]);
         else
-          lanes[t].status = pinned;
+          runs[t].status = pinned;
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
   RunTimes times;
-  double begin = lanes[0].begin, end = lanes[0].end;
-  for (const Lane& lane : lanes) {
-    HMANN_RETURN_IF_ERROR(lane.status);
-    begin = std::min(begin, lane.begin);
-    end = std::max(end, lane.end);
-    times.cpu_seconds += lane.cpu;
+  double begin = runs[0].begin, end = runs[0].end;
+  for (const ThreadRun& run : runs) {
+    HMANN_RETURN_IF_ERROR(run.status);
+    begin = std::min(begin, run.begin);
+    end = std::max(end, run.end);
+    times.cpu_seconds += run.cpu;
   }
   times.seconds = end - begin;
   return times;

@@ -108,7 +108,8 @@ class RecordingAccess {
 
   std::uint64_t lines() const { return lines_; }            ///< distinct ones a query, summed
   std::uint64_t slow_lines() const { return slow_lines_; }  ///< of these, from slow memory
-  std::uint64_t slow_reads() const { return slow_reads_; }  ///< nodes of which any byte came from slow memory, each once a query
+  /// Nodes of which any byte came from slow memory, each once a query.
+  std::uint64_t slow_reads() const { return slow_reads_; }
 
  private:
   void Touch(Part part, std::uint32_t node, const void* address, std::size_t bytes) {

@@ -1,6 +1,6 @@
-/// DRAM as the hardware's cache before slow memory ("Memory Mode"), as models that are fed a trace of line addresses.
-/// Source: Hildebrand, dissertation, ch. 2 (table 2.2): direct-mapped by physical address, lines of 64 bytes, tags beside the data, a line
-/// is inserted on every miss, reads and writes alike.
+/// DRAM as the hardware's cache before slow memory ("Memory Mode"), as models that are fed a trace of line addresses. Source: Hildebrand,
+/// dissertation, ch. 2 (table 2.2): direct-mapped by physical address, lines of 64 bytes, tags beside the data, a line is inserted on every
+/// miss, reads and writes alike.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,8 @@ double Loop(Kind kind, double share) {
 }
 
 struct Ends {
-  double first = 0, last = 0;  ///< accesses per request over the first and the last tenth of C of the pass
+  double first = 0,
+         last = 0;  ///< accesses per request over the first and the last tenth of C of the pass
 };
 
 /// A pass over 2.2 C of one kind after laps of the other.

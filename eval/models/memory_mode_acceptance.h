@@ -28,8 +28,7 @@ struct AcceptanceRow {
   bool Holds() const { return measured >= expected - tolerance && measured <= expected + tolerance; }
 };
 
-/// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all on the direct-mapped model.
-/// A second at most.
+/// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all on the direct-mapped model. A second at most.
 std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed);
 
 }  // namespace hmann

@@ -23,7 +23,8 @@ enum class Part : std::uint8_t {
 /// How an index is spread over fast and slow memory.
 struct PlacementRequest {
   std::string name;            ///< one of PlacementNames()
-  double fast_share = 0.1;     ///< of the footprint's bytes that fast memory holds; of the models of hardware and operating system alone
+  double fast_share = 0.1;     ///< of the footprint's bytes that fast memory holds; of the models of
+                               ///< hardware and operating system alone
   std::uint64_t lines = 0;     ///< footprint: 64-byte lines, numbered from 0 in the order in which loading writes them
   std::vector<bool> in_upper;  ///< by node: whether it lives above level 0
 };

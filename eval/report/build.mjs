@@ -1,15 +1,15 @@
 // Makes the report pages: inlines uPlot, our scripts and style into page.html.
 //   node build.mjs MODULES FOLDER
 // MODULES: the node_modules that npm ci has filled. FOLDER gets a page of each kind, which keeps the mark for the results, and
-// report_template.cc, which holds the same bytes for the program.
+// a .cc with a function that returns the same bytes.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const pages = {
-  ReportTemplate: { file: "report.html", main: "sweep.html", scripts: ["dom.js", "curves.js", "charts.js", "tiers.js", "disk.js", "page.js"] },
-  TuningTemplate: { file: "tuning_report.html", main: "tuning.html", scripts: ["dom.js", "curves.js", "charts.js", "tuning.js"] },
+  SweepPage: { file: "report.html", source: "sweep_page.cc", main: "sweep.html", scripts: ["dom.js", "curves.js", "charts.js", "tiers.js", "disk.js", "page.js"] },
+  TuningPage: { file: "tuning_report.html", source: "tuning_page.cc", main: "tuning.html", scripts: ["dom.js", "curves.js", "charts.js", "tuning.js"] },
 };
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -53,15 +53,14 @@ ${pieces.join("\n")};
 `;
 }
 
-const functions = Object.entries(pages).map(([name, kind]) => {
+for (const [name, kind] of Object.entries(pages)) {
   const page = makePage(kind);
   writeFileSync(join(folder, kind.file), page);
-  return asFunction(name, page);
-});
-writeFileSync(join(folder, "report_template.cc"), `#include "eval/report_template.h"
+  writeFileSync(join(folder, kind.source), `#include "eval/report/pages.h"
 
 namespace hmann {
 
-${functions.join("\n")}
+${asFunction(name, page)}
 }  // namespace hmann
 `);
+}

@@ -51,7 +51,7 @@ function formatSeconds(seconds) {
   return Math.floor(seconds / 60) + " min " + Math.round(seconds % 60) + " s";
 }
 
-/** {"walk": "pool", "ef_l0": 40} in words: "pool, ef_l0 40". */
+/** {"walk": "best-first", "ef_l0": 40} in words: "best-first, ef_l0 40". */
 function settingText(setting) {
   return Object.entries(setting).map(([key, value]) => (key === "walk" ? value : `${key} ${value}`)).join(", ");
 }

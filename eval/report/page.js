@@ -144,24 +144,6 @@ function fillBuilds() {
   }
 }
 
-function fillPromotion() {
-  if (!results.promotion) return;
-  byId("promotion-section").hidden = false;
-  const body = headRow(byId("promotion"), [["walk", "text"], ["N₁/N", ""], ["promotion", "text"],
-    ...results.targets.flatMap((target) => [[`slow reads at ${target}`, ""], [`QPS at ${target}`, ""]])]);
-  const ordered = [...results.promotion].sort((a, b) => a.walk.localeCompare(b.walk) || a.promote - b.promote || a.promotion.localeCompare(b.promotion));
-  for (const line of ordered) {
-    const row = element("tr", "", body);
-    text(row, "td", line.walk, "text");
-    text(row, "td", line.promote.toFixed(2));
-    text(row, "td", line.promotion, "text");
-    for (const at of line.targets) {
-      text(row, "td", at.slow_reads === null ? "not reached" : formatFigure(at.slow_reads));
-      text(row, "td", at.qps === null ? "not reached" : `${formatFigure(at.qps)} ± ${formatFigure(at.qps_mad)}`);
-    }
-  }
-}
-
 function fillEnvironment() {
   const { environment: e, data, build } = results;
   const wallOverCpu = Math.max(...results.contestants.map((c) => c.wall_over_cpu));
@@ -199,7 +181,6 @@ fillHeader();
 fillControls();
 fillTargets();
 fillBuilds();
-fillPromotion();
 fillTiers();
 fillDisk();
 fillEnvironment();

@@ -16,8 +16,8 @@ function makeResults() {
   }));
   const recalls = [0.85, 0.92, 0.96, 0.985, 0.995];
   const efs = recalls.map((recall, i) => ({ setting: { ef: 10 * (i + 1) }, recall }));
-  const pools = recalls.map((recall, i) => ({ setting: { walk: "pool", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
-  const beams = recalls.map((recall, i) => ({ setting: { walk: "beams", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
+  const pools = recalls.map((recall, i) => ({ setting: { walk: "best-first", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
+  const beams = recalls.map((recall, i) => ({ setting: { walk: "multi-start", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
   const contestant = (name, library, speed, points, extra = {}) => ({
     name, library, build: {}, build_seconds: 100 / speed, build_cpu_seconds: 190 / speed, build_threads: 2, phases: {}, index_bytes: 5e8 / speed,
     wall_over_cpu: 1.004, points,
@@ -35,7 +35,6 @@ function makeResults() {
       contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } }),
       contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
     noise: [{ recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
-    promotion: [{ contestant: "degree 0.16", promotion: "degree", promote: 0.16, walk: "pool", targets: targets.map((recall) => ({ recall, slow_reads: 321, qps: 9876, qps_mad: 5 })) }],
   };
 }
 
@@ -101,7 +100,7 @@ test("a click on its name hides a contestant and brings it back", async () => {
 });
 
 test("the mouse over a point shows its setting and figures", async () => {
-  const text = await web.hoverUntil(page, "#curves", "pool, ef_l1 8, ef_l0 30");
+  const text = await web.hoverUntil(page, "#curves", "best-first, ef_l1 8, ef_l0 30");
   assert.ok(text, "no position of the mouse shows the third pool setting");
   const point = results.contestants[0].points[2];
   assert.match(text, /^hmann/);
@@ -114,16 +113,16 @@ test("the mouse over a point shows its setting and figures", async () => {
 
 test("the filter by walk leaves one walk, and rivals alone", async () => {
   const rows = (text) => page.locator("#points tbody tr", { hasText: text }).count();
-  assert.equal(await rows("beams"), 5);
-  await page.locator("#walks label", { hasText: "pool" }).click();
-  assert.equal(await rows("beams"), 0);
-  assert.equal(await rows("pool"), 5);
+  assert.equal(await rows("multi-start"), 5);
+  await page.locator("#walks label", { hasText: "best-first" }).click();
+  assert.equal(await rows("multi-start"), 0);
+  assert.equal(await rows("best-first"), 5);
   assert.equal(await rows("hnswlib"), 5);
-  await page.locator("#walks label", { hasText: "beams" }).click();
-  assert.equal(await rows("pool"), 0);
-  assert.equal(await page.locator("#points tbody tr", { hasText: "beams" }).locator("td", { hasText: /^yes$/ }).count(), 5, "the front is drawn anew");
+  await page.locator("#walks label", { hasText: "multi-start" }).click();
+  assert.equal(await rows("best-first"), 0);
+  assert.equal(await page.locator("#points tbody tr", { hasText: "multi-start" }).locator("td", { hasText: /^yes$/ }).count(), 5, "the front is drawn anew");
   await page.locator("#walks label", { hasText: "all" }).click();
-  assert.equal(await rows("beams"), 5);
+  assert.equal(await rows("multi-start"), 5);
 });
 
 test("the Pareto switch hides what another setting beats", async () => {
@@ -143,7 +142,7 @@ test("the axis can show time instead of speed", async () => {
 test("arrow keys walk along the curves and speak", async () => {
   await page.focus("#curves");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.textContent("#spoken"), /hmann, pool, ef_l1 8, ef_l0 10/);
+  assert.match(await page.textContent("#spoken"), /hmann, best-first, ef_l1 8, ef_l0 10/);
   await page.keyboard.press("ArrowRight");
   assert.match(await page.textContent("#spoken"), /ef_l0 20/);
   await page.keyboard.press("ArrowDown");
@@ -169,13 +168,12 @@ test("the numbers in the table are those of the data", async () => {
   assert.equal(cells.length, results.contestants.length);
 });
 
-test("builds, environment and promotion are told", async () => {
+test("builds and environment are told", async () => {
   const builds = await page.textContent("#builds");
   assert.match(builds, /50\.0 s/);
   assert.match(builds, /insert 40\.0 s, promote 5\.00 s/);
   assert.ok(builds.includes("Slowpoke <b>1</b>"), "names are text, not markup");
   assert.match(await page.textContent("#environment"), /Test CPU.*avx512.*performance.*madvise/s);
-  assert.match(await page.textContent("#promotion"), /pool0\.16degree3219,876/);
 });
 
 test("dark readers get a dark page with the same curves", async () => {
@@ -190,7 +188,7 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
   const row = (name, kind, qps, more = {}) => ({ name, kind, fast_bytes: 2 ** 25, targets: results.targets.map((recall) => ({
     recall, qps, qps_mad: 3, ratio: qps === null ? null : qps / 1000, ratio_mad: 0.01, of_all_dram: 0.8125, of_all_dram_mad: 0.01, without_latency: 5000, of_without_latency: 0.8, slow_reads: 77, slow_bytes: 9e4, ...more })) });
   const [hmann, hnsw, slow] = structuredClone(results.contestants);
-  Object.assign(hmann, { name: "hmann pool, emulated +300 ns", label: "hmann pool (emulated)", program: "hmann", kind: "emulated", aside: false });
+  Object.assign(hmann, { name: "hmann best-first, emulated +300 ns", label: "hmann best-first (emulated)", program: "hmann", kind: "emulated", aside: false });
   Object.assign(hnsw, { name: "HNSW all slow, emulated +300 ns", program: "HNSW", kind: "emulated", aside: false });
   Object.assign(slow, { name: "HNSW all slow, emulated +0 ns", program: "HNSW", kind: "emulated", aside: true });
   const tiers = { emulated: "lat=300ns,lines=12", reference: hnsw.name, own: hmann.name,
@@ -201,7 +199,7 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
   assert.equal(await page.locator("#tiers table").count(), results.targets.length);
   const cells = await page.locator("#tiers table").first().locator("tbody tr").allTextContents();
   assert.equal(cells.length, 3);
-  assert.match(cells[0], /hmann pool, emulated \+300 nsemulated4,000± 34\.00×81\.3 %5,000 \(80 %\)7732/);
+  assert.match(cells[0], /hmann best-first, emulated \+300 nsemulated4,000± 34\.00×81\.3 %5,000 \(80 %\)7732/);
   assert.match(cells[1], /Memory Mode 10 %, model, emulated \+300 nsmodel1,500/);
   assert.match(cells[2], /not reached/);
   const bars = await page.locator("#tiers table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
@@ -209,7 +207,7 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
   assert.equal(await page.locator("#legend button", { hasText: "+0 ns" }).getAttribute("aria-pressed"), "false");
   assert.equal(await page.locator("#points tbody tr", { hasText: "+0 ns" }).count(), 0);
   assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one program share its index");
-  assert.match(await page.textContent("#headline"), /hmann pool, emulated \+300 ns is 2\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
+  assert.match(await page.textContent("#headline"), /hmann best-first, emulated \+300 ns is 2\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
   assert.deepEqual(problems, []);
   await show(address);
 });

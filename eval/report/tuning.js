@@ -114,7 +114,7 @@ function drawKnee() {
   byId("knee-section").hidden = !knee;
   if (!knee) return;
   byId("knee-note").textContent = `Predicted by the planner: a query at recall@10 of about 0.95, L0 on ${knee.slow}, with the work that a sample of queries took on this index and times of ${knee.profile}. `
-    + "The plan may promote, sketch and cache as it likes; the rules of thumb may not. A guide to compare sizes by.";
+    + "The plan may promote, code and cache as it likes; the rules of thumb may not. A guide to compare sizes by.";
   const curves = KNEE.map(([key, name, colour]) => ({ name, colour: css(colour), others: [], front: knee.lines.filter((line) => line[key] !== null).map((line) => ({ ...line, us: line[key] })) }))
     .filter((curve) => curve.front.length > 0);
   const lines = (point, curve) => [{ text: curve.name }, { text: `${formatBytes(point.fast_memory_bytes)} of fast memory: ${formatUs(point.us)}` },

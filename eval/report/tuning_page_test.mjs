@@ -15,7 +15,7 @@ function makeTable(slow, withCheck) {
     const fate = FATES[i % 4], us = 20 * 1.12 ** i, recall = 1 - 0.4 * 0.9 ** i;
     const measured = fate === "dropped" ? {} : { mean_us: us, recall, ...(fate === "finalist" ? { recall_low: recall - 0.002 } : {}) };
     const checked = withCheck ? { test_mean_us: 1.02 * us, test_recall: recall } : {};
-    return { walk: "gated", ef_l1: 16, ef_l0: 10 + i, cells: 0, width: 8, reach: 1.2, prefetch: "ahead", fate, predicted_us: us * (i % 2 ? 1.1 : 0.95), predicted_recall: recall, ...measured,
+    return { walk: "quantised", ef_l1: 16, ef_l0: 10 + i, nprobe: 0, beam_width: 8, epsilon: 0.2, prefetch: "ahead", fate, predicted_us: us * (i % 2 ? 1.1 : 0.95), predicted_recall: recall, ...measured,
       paper_us: us * 1.6, ...checked, front: fate === "finalist" && i > 10, chosen: i === 23 ? [{ recall: 0.95 }] : i === 15 ? [{ latency_us: 120 }] : [] };
   });
   const choices = [23, 15].map((i) => ({ target: settings[i].chosen[0], met: true, ...settings[i] }));
@@ -27,8 +27,8 @@ function makeTable(slow, withCheck) {
 }
 
 const knee = { for: "nvme", slow: "nvme", profile: "device.json", lines: [1, 2, 4, 8].map((size, i) => ({ fast_memory_bytes: size * 2 ** 26, plan_us: i === 0 ? null : 900 / size,
-  plan: i === 0 ? null : `${10 * size} % promoted, 2 bits, assign 2`, as_is_us: i < 2 ? null : 500, upper_layers_first_us: i === 0 ? null : 1000 / size ** 0.5, first_touch_us: 2000 })) };
-const results = { title: "Tuned: a.hmann", table: "a.hmann.tuned", dials: ["walk", "ef_l1", "ef_l0", "cells", "width", "stop", "reach", "prefetch", "query_threads"],
+  plan: i === 0 ? null : `${10 * size} % promoted, 2 bits, replicas 2`, as_is_us: i < 2 ? null : 500, upper_layers_first_us: i === 0 ? null : 1000 / size ** 0.5, first_touch_us: 2000 })) };
+const results = { title: "Tuned: a.hmann", table: "a.hmann.tuned", dials: ["walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon", "prefetch", "query_threads"],
   tuned: [makeTable("nvme", true), makeTable("dram", false)], knees: [knee],
   index: { path: "/data/a.hmann", n: 1234567, dim: 128, dtype: "u8", metric: "l2", file_bytes: 2 ** 29 },
   environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64", system: "Debian", memory_bytes: 2 ** 34,
@@ -72,7 +72,7 @@ test("the mouse over a chosen setting says for what, and how it was predicted", 
   const tip = await web.hoverUntil(page, "#settings", "for recall 0.95");
   assert.ok(tip, "no position of the mouse shows the choice for recall 0.95");
   assert.match(tip, /^chosen/);
-  assert.match(tip, /gated, ef_l1 16, ef_l0 33, cells 0, width 8, reach 1\.2, prefetch ahead/);
+  assert.match(tip, /quantised, ef_l1 16, ef_l0 33, nprobe 0, beam_width 8, epsilon 0\.2, prefetch ahead/);
   assert.match(tip, /predicted 298 µs.*by Equation 3\.1 434 µs/s);
   await page.mouse.move(2, 2);
 });
@@ -98,12 +98,12 @@ test("Equation 3.1 can be drawn instead of the model", async () => {
 
 test("tables: choices with their regret, errors of the models beside the noise, the knee", async () => {
   const cells = (host, line) => page.locator(`${host} tbody tr`).nth(line).locator("th, td").allTextContents();
-  assert.deepEqual(await cells("#choices", 0), ["recall 0.95", "gated, ef_l1 16, ef_l0 33, cells 0, width 8, reach 1.2, prefetch ahead", "0.9645", "271", "298", "0.9610", "271", "gated, ef_l1 16, ef_l0 32, cells 0, width 8, reach 1.2, prefetch ahead", "4.2 %"]);
+  assert.deepEqual(await cells("#choices", 0), ["recall 0.95", "quantised, ef_l1 16, ef_l0 33, nprobe 0, beam_width 8, epsilon 0.2, prefetch ahead", "0.9645", "271", "298", "0.9610", "271", "quantised, ef_l1 16, ef_l0 32, nprobe 0, beam_width 8, epsilon 0.2, prefetch ahead", "4.2 %"]);
   assert.deepEqual((await cells("#choices", 1)).slice(-2), ["none meets it", ""]);
   assert.deepEqual(await cells("#errors", 2), ["Equation 3.1", "31.0 %", "62.0 %", "124.0 %"]);
   assert.match((await cells("#errors", 3)).join(), /against itself.*4\.0 %,8\.0 %,16\.0 %/);
   assert.deepEqual(await cells("#knee-table", 0), ["64.0 MiB", "too small", "too small", "too small", "2,000", ""]);
-  assert.deepEqual(await cells("#knee-table", 3), ["512.0 MiB", "113", "500", "354", "2,000", "80 % promoted, 2 bits, assign 2"]);
+  assert.deepEqual(await cells("#knee-table", 3), ["512.0 MiB", "113", "500", "354", "2,000", "80 % promoted, 2 bits, replicas 2"]);
   assert.equal(await page.locator("#all tbody tr").count(), 40);
 });
 

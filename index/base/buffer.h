@@ -8,8 +8,8 @@
 
 namespace hmann {
 
-/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB pages when it is that large.
-/// Move-only; unmapped by the destructor. Where memory lies is the tiers' business: see index/tiers.
+/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB pages when it is that large. Move-only; unmapped
+/// by the destructor. Where memory lies is the tiers' business: see index/tiers.
 class Buffer {
  public:
   Buffer() = default;

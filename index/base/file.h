@@ -16,8 +16,8 @@ namespace hmann {
 /// PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full disk or quota, ALREADY_EXISTS, else INTERNAL).
 absl::Status ErrnoError(int error, const char* operation, const std::string& path);
 
-/// A file mapped for reading. The mapping stays valid while the object lives; shrinking the file under it is the owner's
-/// fault (SIGBUS). Move-only.
+/// A file mapped for reading. The mapping stays valid while the object lives; shrinking the file under it is the owner's fault (SIGBUS).
+/// Move-only.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -47,8 +47,8 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`, then fsync, rename, fsync of the
-/// folder. Destroyed before Commit, it removes its temporary file and leaves an old file at `path` as it was.
+/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`, then fsync, rename, fsync of the folder. Destroyed
+/// before Commit, it removes its temporary file and leaves an old file at `path` as it was.
 class AtomicFile {
  public:
   AtomicFile() = default;

@@ -31,24 +31,25 @@ TEST(JsonReader, ReadsEveryKind) {
   std::uint32_t whole = 0;
   std::optional<double> there, absent;
   std::vector<int> items;
-  EXPECT_EQ(Complaint(R"({"t": "x", "n": 1.5, "s": 0.25, "big": 18446744073709551615, "least": -9223372036854775808, "whole": 16.0,
+  EXPECT_EQ(Complaint(
+                R"({"t": "x", "n": 1.5, "s": 0.25, "big": 18446744073709551615, "least": -9223372036854775808, "whole": 16.0,
                           "there": 3, "o": {"list": [{"i": 1}, {"i": 2}]}, "empty": []})",
-                      [&](Reader& in) {
-                        in.Text("t", &text);
-                        in.Number("n", 0, 2, &number);
-                        in.Number("s", 0, 1, &small);
-                        in.Whole("big", 0, ~std::uint64_t{0}, &big);
-                        in.Whole("least", std::numeric_limits<std::int64_t>::min(), 0, &least);
-                        in.Whole("whole", 1, 16, &whole);
-                        in.Number("there", 0, 9, &there);
-                        in.Number("absent", 0, 9, &absent);
-                        EXPECT_TRUE(in.Has("t"));
-                        EXPECT_FALSE(in.Has("absent"));
-                        in.Object("o", [&](Reader& inner) {
-                          inner.List("list", 1, 2, [&](Reader& item) { item.Whole("i", 0, 9, &items.emplace_back()); });
-                        });
-                        in.List("empty", 0, 0, [](Reader&) { FAIL(); });
-                      }),
+                [&](Reader& in) {
+                  in.Text("t", &text);
+                  in.Number("n", 0, 2, &number);
+                  in.Number("s", 0, 1, &small);
+                  in.Whole("big", 0, ~std::uint64_t{0}, &big);
+                  in.Whole("least", std::numeric_limits<std::int64_t>::min(), 0, &least);
+                  in.Whole("whole", 1, 16, &whole);
+                  in.Number("there", 0, 9, &there);
+                  in.Number("absent", 0, 9, &absent);
+                  EXPECT_TRUE(in.Has("t"));
+                  EXPECT_FALSE(in.Has("absent"));
+                  in.Object("o", [&](Reader& inner) {
+                    inner.List("list", 1, 2, [&](Reader& item) { item.Whole("i", 0, 9, &items.emplace_back()); });
+                  });
+                  in.List("empty", 0, 0, [](Reader&) { FAIL(); });
+                }),
             "");
   EXPECT_EQ(text, "x");
   EXPECT_EQ(number, 1.5);

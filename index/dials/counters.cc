@@ -6,7 +6,7 @@ std::span<const CounterName> CounterNames() {
   static constexpr CounterName kNames[] = {
       {"distances_fast", &Counters::distances_fast},
       {"distances_slow", &Counters::distances_slow},
-      {"sketches", &Counters::sketches},
+      {"estimates", &Counters::estimates},
       {"slow_reads", &Counters::slow_reads},
       {"slow_touches", &Counters::slow_touches},
       {"slow_bytes", &Counters::slow_bytes},

@@ -10,12 +10,14 @@ namespace hmann {
 struct Counters {
   std::uint64_t distances_fast = 0;
   std::uint64_t distances_slow = 0;
-  std::uint64_t sketches = 0;
+  std::uint64_t estimates = 0;
   std::uint64_t slow_reads = 0;     ///< distinct records of the slow tier
   std::uint64_t slow_touches = 0;   ///< with repeats
   std::uint64_t slow_bytes = 0;     ///< of the records that slow_reads counts
-  std::uint64_t rounds = 0;         ///< steps that had to wait for slow records, of all beams together; on a block tier, that did wait
-  std::uint64_t migrated = 0;       ///< parts of records (a read of a block tier) that were fetched ahead while L1 was searched
+  std::uint64_t rounds = 0;         ///< steps that had to wait for slow records, of all beams together; on
+                                    ///< a block tier, that did wait
+  std::uint64_t migrated = 0;       ///< parts of records (a read of a block tier) that were fetched
+                                    ///< ahead while L1 was searched
   std::uint64_t migrated_used = 0;  ///< of these: wanted afterwards
   std::uint64_t migrated_late = 0;  ///< of the used: not there yet when they were wanted, as far as can be told
   std::uint64_t io_reads = 0;       ///< reads from a block tier

@@ -13,7 +13,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::string_view kWalkNames[] = {"beams", "pool", "gated"};
+constexpr std::string_view kWalkNames[] = {"multi-start", "best-first", "quantised", "upper"};
 constexpr std::string_view kPrefetchNames[] = {"ahead", "off", "round", "helper"};
 
 template <typename T>
@@ -70,63 +70,68 @@ constexpr Dial Row(Dial dial) {
   return dial;
 }
 
-constexpr WalkSet kAll = {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated};
+constexpr WalkSet kAll = {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper};
+constexpr WalkSet kOfL0 = {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised};
 
-// `reach` on 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the pool reads 14 / 23 % less, the gated walk 13 / 27 %, and the
-// worst twentieth of the queries has better answers. With cells it gains nothing beside `stop`. `width` of the pool there, one query at a
-// time in DRAM: 2 takes 12 and 18 % less time than 1, as much where several are in flight.
+// `epsilon` on 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the pool reads 14 / 23 % less, the quantised walk 13 / 27 %, and
+// the worst twentieth of the queries has better answers. With cells it gains nothing beside `error_bound`. `beam_width` of the pool there,
+// one query at a time in DRAM: 2 takes 12 and 18 % less time than 1, as much where several are in flight.
 constexpr Dial kDials[] = {
-    Row<&SearchOptions::walk, &Dials::walk>(
-        {.name = "walk",
-         .help =
-             "walk in L0: beams, pool, gated (sketches decide what is read; the default where the index has them and L0 is far, or they "
-             "are of links)",
-         .walks = kAll,
-         .most = 2,
-         .words = kWalkNames}),
-    Row<&SearchOptions::ef_l1, &Dials::ef_l1>(
-        {.name = "ef_l1", .help = "width of the search in L1 (default: one that suits k)", .walks = kAll, .least = 1, .most = kMaxEf}),
-    Row<&SearchOptions::ef_l0, &Dials::ef_l0>({.name = "ef_l0",
-                                               .help = "width of the search in L0; 0 answers from L1 (default: one that suits k)",
+    Row<&SearchOptions::walk, &Dials::walk>({.name = "walk",
+                                             .help = "how L0 is searched: multi-start, best-first, quantised (codes decide what is "
+                                                     "read; the default where the index has them and "
+                                                     "L0 is far, or they are of links), or upper (not at all: L1's answer)",
+                                             .walks = kAll,
+                                             .most = kWalks - 1,
+                                             .words = kWalkNames}),
+    Row<&SearchOptions::ef_l1, &Dials::ef_l1>({.name = "ef_l1",
+                                               .help = "efSearchL1, width of the search in L1 (default: one that suits k)",
                                                .walks = kAll,
+                                               .least = 1,
                                                .most = kMaxEf}),
-    Row<&SearchOptions::cells, &Dials::cells>({.name = "cells",
-                                               .help = "gated: cells scored before the first read (default: one that suits the tier)",
-                                               .walks = {WalkKind::kGated},
+    Row<&SearchOptions::ef_l0, &Dials::ef_l0>({.name = "ef_l0",
+                                               .help = "efSearchL0, width of the search in L0; quantised: 0 follows no links and "
+                                                       "re-ranks what nprobe cells hold (default: one that suits k)",
+                                               .walks = kOfL0,
                                                .most = kMaxEf}),
-    Row<&SearchOptions::width, &Dials::width>(
-        {.name = "width",
-         .help =
-             "gated: records that a round reads (default 8); pool: candidates expanded together, at most 8 (default 2, with ef_l0 alone "
-             "1)",
-         .walks = {WalkKind::kPool, WalkKind::kGated},
-         .least = 1,
-         .most = kMaxWidth}),
-    Row<&SearchOptions::stop, &Dials::stop>({.name = "stop",
-                                             .help = "gated: read only while estimate - stop x error is under the kth distance",
-                                             .walks = {WalkKind::kGated},
-                                             .most = 1e6,
-                                             .whole = false}),
-    Row<&SearchOptions::reach, &Dials::reach>(
-        {.name = "reach",
-         .help =
-             "pool, gated: expand no candidate farther than reach x the kth best (L2: squared), so that each query takes the effort that "
-             "it needs; 0: all that ef_l0 holds (default: one that suits k where ef_l0 is not given, else 0)",
-         .walks = {WalkKind::kPool, WalkKind::kGated},
-         .least = 1,
+    Row<&SearchOptions::nprobe, &Dials::nprobe>({.name = "nprobe",
+                                                 .help = "quantised: cells scored before the first read (default: one that suits the tier)",
+                                                 .walks = {WalkKind::kQuantised},
+                                                 .most = kMaxEf}),
+    Row<&SearchOptions::beam_width, &Dials::beam_width>({.name = "beam_width",
+                                                         .help =
+                                                             "quantised: records that a round reads (default 8); best-first: candidates "
+                                                             "expanded together, at most 8 (default 2, with ef_l0 "
+                                                             "alone 1)",
+                                                         .walks = {WalkKind::kBestFirst, WalkKind::kQuantised},
+                                                         .least = 1,
+                                                         .most = kMaxBeamWidth}),
+    Row<&SearchOptions::error_bound, &Dials::error_bound>(
+        {.name = "error_bound",
+         .help = "quantised: read only while estimate - error_bound x error is under the kth distance",
+         .walks = {WalkKind::kQuantised},
          .most = 1e6,
-         .whole = false,
-         .zero_is_off = true}),
-    Row<&SearchOptions::prefetch, &Dials::prefetch>(
-        {.name = "prefetch",
-         .help = "how early slow records are asked for: round (default), ahead, off, helper; answers are the same",
-         .walks = kAll,
-         .most = 3,
-         .with_target = true,
-         .words = kPrefetchNames}),
+         .whole = false}),
+    Row<&SearchOptions::epsilon, &Dials::epsilon>({.name = "epsilon",
+                                                   .help =
+                                                       "best-first, quantised: expand no candidate farther than (1 + epsilon) x the kth "
+                                                       "best (L2: squared), so that each query takes "
+                                                       "the effort that it needs; -1: all that ef_l0 holds (default: one that suits k "
+                                                       "where ef_l0 is not given, else -1)",
+                                                   .walks = {WalkKind::kBestFirst, WalkKind::kQuantised},
+                                                   .most = 1e6,
+                                                   .whole = false,
+                                                   .off = -1}),
+    Row<&SearchOptions::prefetch, &Dials::prefetch>({.name = "prefetch",
+                                                     .help = "how early slow records are asked for: round (default), ahead, off, helper; "
+                                                             "answers are the same",
+                                                     .walks = kAll,
+                                                     .most = 3,
+                                                     .with_target = true,
+                                                     .words = kPrefetchNames}),
     Row<&SearchOptions::query_threads, &Dials::query_threads>({.name = "query_threads",
-                                                               .help = "beams: threads of one query in L0 (default 1)",
-                                                               .walks = {WalkKind::kBeams},
+                                                               .help = "multi-start: threads of one query in L0 (default 1)",
+                                                               .walks = {WalkKind::kMultiStart},
                                                                .least = 1,
                                                                .most = kMaxQueryThreads}),
 };
@@ -141,7 +146,8 @@ std::string Digits(double value) {
 }
 
 absl::Status Unexpected(const Dial& dial, const std::string& found) {
-  const std::string range = absl::StrCat(dial.zero_is_off ? "0, or " : "", Digits(dial.least), " to ", Digits(dial.most));
+  const std::string range =
+      absl::StrCat(dial.off.has_value() ? absl::StrCat(Digits(*dial.off), ", or ") : "", Digits(dial.least), " to ", Digits(dial.most));
   const std::string expected = dial.words.empty() ? range : Joined(dial.words);
   return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected ", expected, ", found ", found));
 }
@@ -149,7 +155,7 @@ absl::Status Unexpected(const Dial& dial, const std::string& found) {
 }  // namespace
 
 absl::Status Dial::Check(double value) const {
-  const bool in_range = (value >= least && value <= most) || (zero_is_off && value == 0);
+  const bool in_range = (value >= least && value <= most) || value == off;
   if (in_range && (!whole || value == std::floor(value))) return absl::OkStatus();
   return Unexpected(*this, Digits(value));
 }

@@ -36,9 +36,9 @@ struct Dial {
   std::string_view help;  ///< a line
   WalkSet walks;          ///< that take it
   double least = 0, most = 0;
-  bool whole = true;         ///< whole numbers only
-  bool zero_is_off = false;  ///< 0 may be said as well, and means that the dial is not in force
-  bool with_target = false;  ///< may be said beside a target (recall, latency), which stands for all the others
+  bool whole = true;               ///< whole numbers only
+  std::optional<double> off = {};  ///< may be said as well: the dial is then not in force
+  bool with_target = false;        ///< may be said beside a target (recall, latency), which stands for all the others
   std::span<const std::string_view> words = {};
 
   std::optional<double> (*asked)(const SearchOptions&) = nullptr;  ///< what the user has said of it
@@ -46,7 +46,7 @@ struct Dial {
   std::optional<double> (*running)(const Dials&) = nullptr;  ///< absent: not in force
   void (*set)(Dials&, double) = nullptr;
 
-  /// Errors: INVALID_ARGUMENT "width: expected 1 to 64, found 65".
+  /// Errors: INVALID_ARGUMENT "beam_width: expected 1 to 64, found 65".
   absl::Status Check(double value) const;
   /// A value as a user writes it, or a word. Errors: those of Check.
   absl::StatusOr<double> Parse(std::string_view text) const;
@@ -63,10 +63,10 @@ const Dial* FindDial(std::string_view name);
 /// What a dial of `dials` is set to; absent where the walk does not take it or it is not in force.
 std::optional<double> Running(const Dial& dial, const Dials& dials);
 
-std::string_view Name(WalkKind walk);      ///< "beams", "pool", "gated"
+std::string_view Name(WalkKind walk);      ///< "multi-start", "upper", ...
 std::string_view Name(Prefetch prefetch);  ///< "ahead", "off", "round", "helper"
 
-/// For the eye: "gated ef_l1 16 ef_l0 48 cells 128 width 8 stop 1.5".
+/// For the eye: "quantised ef_l1 16 ef_l0 48 nprobe 128 beam_width 8 error_bound 1.5".
 std::string DescribeDials(const Dials& dials);
 
 }  // namespace hmann

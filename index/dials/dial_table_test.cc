@@ -43,24 +43,25 @@ TEST(DialTable, RangesAreInclusiveAndNothingElseIsTaken) {
     SCOPED_TRACE(dial.name);
     EXPECT_TRUE(dial.Check(dial.least).ok());
     EXPECT_TRUE(dial.Check(dial.most).ok());
-    EXPECT_EQ(dial.Check(0).ok(), dial.zero_is_off || dial.least == 0);
+    EXPECT_EQ(dial.Check(0).ok(), dial.least == 0);
+    EXPECT_EQ(dial.Check(-1).ok(), dial.off == -1);
     EXPECT_EQ(dial.Check(dial.least + 0.5).ok(), !dial.whole);
-    for (const double wrong : {-1.0, dial.most + 1, std::nan(""), -std::nan("")}) {
+    for (const double wrong : {-2.0, dial.most + 1, std::nan(""), -std::nan("")}) {
       EXPECT_FALSE(dial.Check(wrong).ok()) << wrong;
       EXPECT_THAT(std::string(dial.Check(wrong).message()), StartsWith(std::string(dial.name) + ": expected "));
     }
     EXPECT_FALSE(dial.Parse("").ok());
     EXPECT_FALSE(dial.Parse("five").ok());
-    EXPECT_FALSE(dial.Parse("-1").ok());
+    EXPECT_FALSE(dial.Parse("-2").ok());
   }
-  EXPECT_FALSE(FindDial("reach")->Check(0.5).ok()) << "between off and on";
-  EXPECT_EQ(FindDial("width")->Check(65).message(), "width: expected 1 to 64, found 65");
+  EXPECT_FALSE(FindDial("epsilon")->Check(-0.5).ok()) << "between off and on";
+  EXPECT_EQ(FindDial("beam_width")->Check(65).message(), "beam_width: expected 1 to 64, found 65");
   EXPECT_EQ(FindDial("ef_l0")->Check(-1).message(), "ef_l0: expected 0 to 1048576, found -1");
-  EXPECT_EQ(FindDial("walk")->Parse("gate").status().message(), "walk: expected beams, pool, gated, found 'gate'");
+  EXPECT_EQ(FindDial("walk")->Parse("gate").status().message(), "walk: expected multi-start, best-first, quantised, upper, found 'gate'");
 }
 
 TEST(DialTable, WhatIsWrittenIsRead) {
-  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
+  for (const WalkKind walk : {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised}) {
     Dials dials;
     dials.k = 10;
     for (const Dial& dial : DialTable()) {
@@ -79,7 +80,7 @@ TEST(DialTable, WhatIsWrittenIsRead) {
         EXPECT_EQ(dial.Parse(dial.Text(*value)).value_or(-1), *value);
       }
     }
-    EXPECT_EQ(OptionsOf(dials).reach, options.reach);
+    EXPECT_EQ(OptionsOf(dials).epsilon, options.epsilon);
     EXPECT_THAT(DescribeDials(dials), StartsWith(std::string(Name(walk)) + " ef_l1 3 ef_l0 3 "));
   }
 }
@@ -88,11 +89,11 @@ TEST(DialTable, JsonOfAnotherTypeIsNamed) {
   SearchOptions options;
   const auto error = [&](const nlohmann::json& json) { return std::string(AskFromJson(json, &options).message()); };
   EXPECT_THAT(error({{"walk", 1}}), HasSubstr("walk: expected a text, found 1"));
-  EXPECT_THAT(error({{"width", "8"}}), HasSubstr("width: expected a number, found \"8\""));
-  EXPECT_THAT(error({{"width", 8.5}}), HasSubstr("width: expected 1 to 64, found 8.5"));
-  EXPECT_THAT(error({{"stop", -1}}), HasSubstr("stop: expected 0 to 1000000, found -1"));
-  EXPECT_EQ(error({{"stop", 1.5}, {"something", "else"}}), "");
-  EXPECT_EQ(options.stop, 1.5f);
+  EXPECT_THAT(error({{"beam_width", "8"}}), HasSubstr("beam_width: expected a number, found \"8\""));
+  EXPECT_THAT(error({{"beam_width", 8.5}}), HasSubstr("beam_width: expected 1 to 64, found 8.5"));
+  EXPECT_THAT(error({{"error_bound", -1}}), HasSubstr("error_bound: expected 0 to 1000000, found -1"));
+  EXPECT_EQ(error({{"error_bound", 1.5}, {"something", "else"}}), "");
+  EXPECT_EQ(options.error_bound, 1.5f);
 }
 
 }  // namespace

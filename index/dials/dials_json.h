@@ -12,7 +12,7 @@
 
 namespace hmann {
 
-/// A key for each dial in force: {"walk": "pool", "ef_l1": 4, "ef_l0": 64, ...}.
+/// A key for each dial in force: {"walk": "best-first", "ef_l1": 4, "ef_l0": 64, ...}.
 nlohmann::ordered_json ToJson(const Dials& dials);
 
 /// A key for each counter, divided by `queries`.

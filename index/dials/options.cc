@@ -12,25 +12,30 @@
 namespace hmann {
 namespace {
 
-/// Width in L0 of a walk that `reach` ends: what the hardest queries may take.
-constexpr std::uint32_t kMostOfReach = 200;
+/// Width in L0 of a walk that `epsilon` ends: what the hardest queries may take.
+constexpr std::uint32_t kMostOfEpsilon = 200;
 
 absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
   for (const Dial& dial : DialTable()) {
     const std::optional<double> asked = dial.asked(options);
     if (!asked.has_value() || dial.walks.Contains(walk)) continue;
     // What a walk does anyhow may be said.
-    if (asked == dial.running(Dials()) || (dial.zero_is_off && *asked == 0)) continue;
+    if (asked == dial.running(Dials()) || asked == dial.off) continue;
     std::vector<std::string> takers;
-    for (const WalkKind other : {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated}) {
+    for (const WalkKind other : {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
       if (dial.walks.Contains(other)) takers.emplace_back(Name(other));
     }
     return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": the walk ", std::string(Name(walk)),
                                                    " has no such dial, only ", absl::StrJoin(takers, " and "),
                                                    options.walk.has_value() ? "" : ": name a walk"));
   }
-  if (walk == WalkKind::kPool && options.width.value_or(1) > kMaxPoolWidth) {
-    return absl::InvalidArgumentError(absl::StrCat("width: expected 1 to ", kMaxPoolWidth, " for the pool walk, found ", *options.width));
+  if (walk != WalkKind::kQuantised && options.ef_l0 == 0u) {
+    return absl::InvalidArgumentError(absl::StrCat("ef_l0: expected 1 to ", kMaxEf, " for the walk ", std::string(Name(walk)),
+                                                   ", found 0: the walk upper answers from L1"));
+  }
+  if (walk == WalkKind::kBestFirst && options.beam_width.value_or(1) > kMaxBestFirstWidth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("beam_width: expected 1 to ", kMaxBestFirstWidth, " for the best-first walk, found ", *options.beam_width));
   }
   return absl::OkStatus();
 }
@@ -56,13 +61,26 @@ class Resolution {
   Resolution(const SearchOptions& options, const SearchContext& context) : options_(options), context_(context) {
     dials_.k = options.k;
     dials_.walk = options.walk.value_or(DefaultWalk());
-    dials_.stop = options.stop;
+    dials_.error_bound = options.error_bound;
     dials_.prefetch = options.prefetch.value_or(dials_.prefetch);
     dials_.query_threads = options.query_threads.value_or(1);
   }
 
   Dials Run() {
-    dials_.walk == WalkKind::kGated ? ResolveGated() : ResolveUngated();
+    switch (dials_.walk) {
+      case WalkKind::kMultiStart:
+        dials_.ef_l1 = options_.ef_l1.value_or(std::max(32u, 4 * dials_.k));
+        dials_.ef_l0 = options_.ef_l0.value_or(2);
+        break;
+      case WalkKind::kBestFirst:
+        ResolveBestFirst();
+        break;
+      case WalkKind::kQuantised:
+        ResolveQuantised();
+        break;
+      case WalkKind::kUpper:
+        ResolveUpper();
+    }
     dials_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l0, context_.n));
     if (context_.n1 > 0) dials_.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l1, context_.n1));
     return dials_;
@@ -71,55 +89,53 @@ class Resolution {
   WalkKind walk() const { return dials_.walk; }
 
  private:
-  /// Sketches of the nodes pay where a record is far; those of the links everywhere: a third more QPS than the pool on 96-d f32 in DRAM.
+  /// Codes of the nodes pay where a record is far; those of the links everywhere: a third more QPS than the pool on 96-d f32 in DRAM.
   WalkKind DefaultWalk() const {
-    const bool gates_pay = context_.block_tier || context_.far || !context_.has_cells;
-    return context_.has_sketches && gates_pay && options_.ef_l0 != 0u ? WalkKind::kGated : WalkKind::kPool;
+    const bool codes_pay = context_.block_tier || context_.far || !context_.has_cells;
+    return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
   }
 
   /// Where the user leaves open how long a walk goes on, and nothing else ends it. The more neighbours are asked for, the less far beyond
-  /// the last of them lies what leads to one: on 1M SIFT vectors 1.45, 1.18 and 1.07 give a recall of about 0.97 for k = 1, 10 and 100.
-  /// `width_without`: the width in L0 where `reach` does not end the walk.
+  /// the last of them lies what leads to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of about 0.97 for k = 1, 10 and 100.
+  /// `width_without`: the width in L0 where `epsilon` does not end the walk.
   void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
     const bool is_open = !options_.ef_l0.has_value();
-    if (options_.reach.has_value()) {
-      if (*options_.reach > 0) dials_.reach = options_.reach;
+    if (options_.epsilon.has_value()) {
+      if (*options_.epsilon >= 0) dials_.epsilon = options_.epsilon;
     } else if (is_open && !has_other_end && context_.has_ratios) {
-      dials_.reach = 1 + 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f);
+      dials_.epsilon = 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f);
     }
-    dials_.ef_l0 = options_.ef_l0.value_or(dials_.reach.has_value() ? std::max(kMostOfReach, 4 * dials_.k) : width_without);
+    dials_.ef_l0 = options_.ef_l0.value_or(dials_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * dials_.k) : width_without);
   }
 
-  void ResolveGated() {
+  void ResolveQuantised() {
     const std::uint32_t k = dials_.k;
     // A device answers a round as late as an instruction a thousand cells: there cells take the place of the way through the graph.
-    const std::uint32_t cells = options_.cells.value_or(context_.block_tier && context_.has_cells ? std::max(128u, 4 * k) : 0);
-    dials_.cells = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
-    dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.cells / 2}));
-    ResolveEnd(dials_.cells > 0, dials_.cells > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
+    const std::uint32_t cells = options_.nprobe.value_or(context_.block_tier && context_.has_cells ? std::max(128u, 4 * k) : 0);
+    dials_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
+    dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.nprobe / 2}));
+    ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
     if (dials_.ef_l0 > 0) dials_.ef_l0 = std::max(dials_.ef_l0, k);
-    dials_.width = options_.width.value_or(context_.block_tier ? 16 : 8);
+    dials_.beam_width = options_.beam_width.value_or(context_.block_tier ? 16 : 8);
     // With cells the pool is full of estimates from the start; and without a walk along links something must say when to stop reading.
-    if (!dials_.stop.has_value() && (dials_.cells > 0 || dials_.ef_l0 == 0)) dials_.stop = 1.5f;
+    if (!dials_.error_bound.has_value() && (dials_.nprobe > 0 || dials_.ef_l0 == 0)) dials_.error_bound = 1.5f;
   }
 
-  void ResolveUngated() {
+  void ResolveBestFirst() {
     const std::uint32_t k = dials_.k;
-    if (dials_.walk == WalkKind::kPool) {
-      ResolveEnd(false, std::max(64u, 2 * k));
-      // Ended by `reach`, a pool is searched for speed; by its width alone, as Algorithm 3 says. One candidate of a beam leads to the next.
-      dials_.width = options_.width.value_or(dials_.reach.has_value() ? 2 : 1);
-      dials_.ef_l1 = options_.ef_l1.value_or(4);
-      if (dials_.ef_l0 > 0) dials_.ef_l0 = std::max(dials_.ef_l0, k);
-    } else {
-      dials_.ef_l1 = options_.ef_l1.value_or(std::max(32u, 4 * k));
-      dials_.ef_l0 = options_.ef_l0.value_or(2);
-    }
-    if (dials_.ef_l0 > 0) return;
-    dials_.ef_l1 = std::max(dials_.ef_l1, static_cast<std::uint32_t>(std::min<std::uint64_t>(k, context_.n1)));
-    if (k <= context_.n1) return;
-    dials_.walk = WalkKind::kPool;
-    dials_.ef_l0 = k;
+    ResolveEnd(false, std::max(64u, 2 * k));
+    // Ended by `epsilon`, a pool is searched for speed; by its width alone, as Algorithm 3 says. One candidate of a beam leads to the next.
+    dials_.beam_width = options_.beam_width.value_or(dials_.epsilon.has_value() ? 2 : 1);
+    dials_.ef_l1 = options_.ef_l1.value_or(4);
+    dials_.ef_l0 = std::max(dials_.ef_l0, k);
+  }
+
+  /// Where L1 has fewer than k nodes, L0 is searched after all.
+  void ResolveUpper() {
+    dials_.ef_l1 = std::max(options_.ef_l1.value_or(4), static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1)));
+    if (dials_.k <= context_.n1) return;
+    dials_.walk = WalkKind::kBestFirst;
+    dials_.ef_l0 = dials_.k;
   }
 
   const SearchOptions& options_;
@@ -128,20 +144,26 @@ class Resolution {
 };
 
 absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
-  if (dials.reach.has_value() && !context.has_ratios) {
-    return absl::FailedPreconditionError("reach: expected 0, since inner products have either sign and no multiples of a distance");
+  if (dials.epsilon.has_value() && !context.has_ratios) {
+    return absl::FailedPreconditionError(
+        "epsilon: expected -1, since inner products have either sign and no multiples of a "
+        "distance");
   }
   if (dials.prefetch == Prefetch::kHelper && !context.has_helpers && !context.block_tier) {
-    return absl::FailedPreconditionError("prefetch: helper needs helper threads, and the index was opened without: give it --helpers 1");
-  }
-  if (dials.walk != WalkKind::kGated) return absl::OkStatus();
-  if (!context.has_sketches) {
     return absl::FailedPreconditionError(
-        "walk: gated needs an index with sketches, and this one has none: build it with --codes hub or --codes edge");
+        "prefetch: helper needs helper threads, and the index was opened without: give it "
+        "--helpers 1");
   }
-  if (context.has_cells || (dials.cells == 0 && !dials.stop.has_value() && dials.ef_l0 > 0)) return absl::OkStatus();
+  if (dials.walk != WalkKind::kQuantised) return absl::OkStatus();
+  if (!context.has_codes) {
+    return absl::FailedPreconditionError(
+        "walk: quantised needs an index with codes, and this one has none: build it with --codes "
+        "node or --codes link");
+  }
+  if (context.has_cells || (dials.nprobe == 0 && !dials.error_bound.has_value() && dials.ef_l0 > 0)) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "walk: cells, stop and ef_l0 = 0 need sketches by hub, and this index has those of links: build it with --codes hub");
+      "walk: nprobe, error_bound and ef_l0 = 0 need codes of nodes, and this index has those of "
+      "links: build it with --codes node");
 }
 
 }  // namespace

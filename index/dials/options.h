@@ -13,8 +13,8 @@ namespace hmann {
 /// What the defaults of a query depend on, and which dials an index can take.
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0;
-  bool has_sketches = false;
-  bool has_cells = false;   ///< sketches are by hub, not by link
+  bool has_codes = false;
+  bool has_cells = false;   ///< codes are of nodes, not of links
   bool block_tier = false;  ///< L0 is read from a device
   bool far = false;         ///< L0 is farther than DRAM
   bool has_ratios = true;   ///< no distance is negative: one may be a multiple of another
@@ -27,8 +27,8 @@ struct SearchOptions {
   std::uint32_t k = 10;
   std::optional<std::uint32_t> ef_l1 = {}, ef_l0 = {};
   std::optional<WalkKind> walk = {};
-  std::optional<std::uint32_t> cells = {}, width = {};
-  std::optional<float> stop = {}, reach = {};
+  std::optional<std::uint32_t> nprobe = {}, beam_width = {};
+  std::optional<float> error_bound = {}, epsilon = {};
   std::optional<Prefetch> prefetch = {};
   std::optional<std::uint32_t> query_threads = {};
   /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a query to keep, with the best recall that it
@@ -41,13 +41,13 @@ struct SearchOptions {
   bool has_target() const { return recall.has_value() || latency.has_value(); }
 
   /// What is wrong whatever the index: ranges, a target beside dials that exclude it, a dial that the walk named does not take. `n`:
-  /// vectors of the index. Errors: INVALID_ARGUMENT with the name of the field in front: "width: expected 1 to 64, found 65".
+  /// vectors of the index. Errors: INVALID_ARGUMENT with the name of the field in front: "beam_width: expected 1 to 64, found 65".
   absl::Status Validate(std::uint64_t n) const;
 
-  /// The dials that will run, defaults filled in and widths raised to hold k (section 11.f of the readings). A target is not looked at:
-  /// see Index::Resolve. Errors: those of Validate; INVALID_ARGUMENT for a dial that the default walk does not take; FAILED_PRECONDITION
-  /// for what the index cannot do: the gated walk without sketches, cells without sketches by hub, `reach` over inner products, helpers
-  /// that it was opened without.
+  /// The dials that will run, defaults filled in and widths raised to hold k (section 11.f of doc/paper.md). A target is not looked at: see
+  /// Index::Resolve. Errors: those of Validate; INVALID_ARGUMENT for a dial that the default walk does not take; FAILED_PRECONDITION for
+  /// what the index cannot do: the quantised walk without codes, cells without codes of nodes, `epsilon` over inner products, helpers that
+  /// it was opened without.
   absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
 };
 

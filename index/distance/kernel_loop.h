@@ -5,8 +5,8 @@
 
 #include "index/distance/kernel_table.h"
 
-/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included by kernels_<isa>.cc after them, and by
-/// nothing else; all of it is local to that file.
+/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included by kernels_<isa>.cc after them, and by nothing else;
+/// all of it is local to that file.
 ///
 /// An operation (F32L2, F32Dot, U8L2, U8Dot, I8L2, I8Dot) has
 ///   Value                          float or std::int32_t
@@ -17,9 +17,9 @@
 ///   kQueryStarts                   whether Query does anything
 ///   Load(q), LoadTail(q, n)        a whole block, or n < kStep components and zeros
 ///   Start(sum)                     an empty sum
-///   Query(sum, block)              what a sum starts with because of this block of the query
+///   Query(sum, block)              what a sum starts with, from this block of the query
 ///   Add(sum, block, row), AddTail(sum, block, row, n)
-///   Reduce(sums, values)           four sums to four values; each value depends on its own sum only
+///   Reduce(sums, values)           four sums to four values, each from its own sum only
 namespace hmann {
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include "index/distance/types.h"
 
-/// What a kernels_<isa>.cc exports. Nothing here may emit code: an inline function that a file compiled for AVX-512 emits is a
-/// weak symbol, and the linker may keep that copy for everyone.
+/// What a kernels_<isa>.cc exports. Nothing here may emit code: an inline function that a file compiled for AVX-512 emits is a weak symbol,
+/// and the linker may keep that copy for everyone.
 namespace hmann {
 
 struct KernelRow {

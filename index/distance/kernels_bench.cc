@@ -12,8 +12,8 @@
 #include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
-/// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long ones), again and again. Rows in memory:
-/// batches of 24 random rows of 128 MiB, as a graph search meets them; the caller prefetches a whole batch before it calls.
+/// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long ones), again and again. Rows in memory: batches of
+/// 24 random rows of 128 MiB, as a graph search meets them; the caller prefetches a whole batch before it calls.
 namespace hmann {
 namespace {
 

@@ -13,9 +13,9 @@ namespace hmann {
 /// What a distance between two stored rows should be, and how far a kernel may be from it.
 struct ReferenceDistance {
   double distance;
-  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32.
-  /// f32: (dim / 4 + 8) * 2^-24 * (the sum of the terms' absolute values). An f32 sum has at least 4 lanes, so a term passes
-  /// at most dim / 4 + 3 additions, and before them at most 3 roundings of its own. Cosine adds the rounding of 1 - dot.
+  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32: (dim / 4 + 8) * 2^-24 * (the sum of the terms'
+  /// absolute values). An f32 sum has at least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at most 3 roundings
+  /// of its own. Cosine adds the rounding of 1 - dot.
   double bound;
 };
 

@@ -25,7 +25,8 @@ X86 AskCpu() {
   if (!(c & bit_OSXSAVE)) return x86;
   std::uint32_t xcr0, xcr0_high;
   __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
-  constexpr std::uint32_t kYmm = 0x06, kZmm = 0xe6;  // xmm, ymm; and opmask, upper halves of zmm0-15, zmm16-31
+  constexpr std::uint32_t kYmm = 0x06,
+                          kZmm = 0xe6;  // xmm, ymm; and opmask, upper halves of zmm0-15, zmm16-31
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return x86;
   x86.avx2 = (xcr0 & kYmm) == kYmm && fma && (b & bit_AVX2);
   constexpr std::uint32_t kNeeded = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;

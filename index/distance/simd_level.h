@@ -9,7 +9,8 @@ namespace hmann {
 struct SimdLevel {
   const char* name;  ///< "scalar", "avx2", "avx512", "neon"
   KernelTable (*table)();
-  bool (*supported)();  ///< this CPU has the instructions and its operating system saves the registers
+  bool (*supported)();  ///< this CPU has the instructions and its operating system saves the
+                        ///< registers
 };
 
 struct SimdLevels {

@@ -1,4 +1,4 @@
-/// An index file from the writer through the reader: what goes in comes out, in these bytes, for ever.
+/// An index file from the writer through the reader: what goes in comes out, in these bytes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
@@ -24,11 +24,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kGolden[] = "index/format/golden/v1.hmann";
+constexpr char kGolden[] = "index/format/golden/v2.hmann";
 
-absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index, const std::atomic<bool>* cancelled = nullptr) {
+absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index) {
   Progress silent(Progress::Show::kNever);
-  return WriteIndex(path, index.contents, silent, cancelled);
+  return WriteIndex(path, index.contents, silent, nullptr);
 }
 absl::Status Verify(const std::string& path) {
   Progress silent(Progress::Show::kNever);
@@ -73,10 +73,10 @@ void ExpectHolds(const IndexFile& file, RingIndex& index) {
     ASSERT_EQ(0, std::memcmp(row.data(), index.Row(id), row.size())) << id;
     ASSERT_EQ(number, index.Label(id)) << id;
     ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)), Padded(index.Links(0, id), records.max_links));
-    if (records.code_bytes == 0) continue;
-    const std::size_t used = index.Links(0, id).size() * records.code_bytes;
+    if (records.link_code_bytes == 0) continue;
+    const std::size_t used = index.Links(0, id).size() * records.link_code_bytes;
     const auto codes = record.subspan(records.LinksEnd(id), records.CodesEnd(id) - records.LinksEnd(id));
-    ASSERT_EQ(0, std::memcmp(codes.data(), index.contents.edge_codes(id), used)) << id;
+    ASSERT_EQ(0, std::memcmp(codes.data(), index.contents.link_codes(id), used)) << id;
     ASSERT_TRUE(std::all_of(codes.begin() + static_cast<std::ptrdiff_t>(used), codes.end(), [](std::byte b) { return b == std::byte{0}; }));
   }
 }
@@ -90,8 +90,8 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 500, .n1 = 499, .m = 16, .dim = 128, .metric = Metric::kL2, .user_labels = true},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
-      {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kEdge},
-      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 3, .place = CodePlace::kEdge},
+      {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kLink},
+      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4, .place = CodePlace::kLink},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);
@@ -119,11 +119,10 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(info->metric, Metric::kCosine);
   EXPECT_EQ(info->m, 4u);
   EXPECT_EQ(info->ef_construction, 40u);
-  EXPECT_EQ(info->alpha, std::nullopt);
-  EXPECT_EQ(info->promotion, PromotionOrder::kDegree);
+  EXPECT_EQ(info->alpha, 1.25f);
   EXPECT_DOUBLE_EQ(info->promote, 0.16);
   EXPECT_EQ(info->seed, 7u);
-  EXPECT_EQ(info->version, "1.0");
+  EXPECT_EQ(info->version, "2.0");
   EXPECT_FALSE(info->user_labels);
   ASSERT_EQ(info->layers.size(), 4u);
   EXPECT_EQ(info->layers[1].nodes, 32u);
@@ -151,153 +150,101 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
     EXPECT_EQ(lines[name].bytes, lines[name].formula) << name;
 }
 
-TEST(Format, PromotionOrderNames) {
-  for (const PromotionOrder order :
-       {PromotionOrder::kDegree, PromotionOrder::kInDegree, PromotionOrder::kOutDegree, PromotionOrder::kRandom}) {
-    EXPECT_EQ(*ParsePromotionOrder(Name(order)), order);
-  }
-  EXPECT_EQ(ParsePromotionOrder("rank").status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-/// The tiny file of version 1.0 must open for ever; while 1.0 is what we write, today's writer makes the same bytes. After a deliberate
-/// change of the format add a file for the new version; HMANN_GOLDEN=overwrite rewrites this one (only before its version is released).
-TEST(Format, GoldenFileOfVersion1) {
-  RingIndex index;
-  const char* golden = std::getenv("HMANN_GOLDEN");
-  if (golden != nullptr && std::string_view(golden) == "overwrite") {
+/// The golden file: today's writer makes the same bytes, and today's reader reads them. Until hmann 1.0 a deliberate change of the format
+/// rewrites it: HMANN_GOLDEN=overwrite.
+TEST(Format, GoldenFile) {
+  RingIndex index({.bits = 2, .replicas = 2});
+  if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string_view(mode) == "overwrite") {
     ASSERT_TRUE(Write(kGolden, index).ok());
   }
   const auto file = IndexFile::Open(kGolden);
   ASSERT_TRUE(file.ok()) << file.status();
   ExpectHolds(*file, index);
   EXPECT_EQ(Verify(kGolden), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "1.0");
+  EXPECT_EQ(file->info().version, "2.0");
   EXPECT_LT(file->info().file_bytes, 100'000u);
+  std::set<SectionKind> kinds;
+  for (const Section& section : file->sections()) kinds.insert(section.kind);
+  EXPECT_EQ(kinds.size(), 8u) << "every kind of section is in it";
+  EXPECT_EQ(file->info().codes, index.contents.codes);
+  ASSERT_EQ(file->cells().size(), index.contents.cells.size());
+  for (std::size_t i = 0; i < file->cells().size(); ++i) {
+    EXPECT_EQ(file->cells()[i].centroid, index.contents.cells[i].centroid);
+    EXPECT_EQ(file->cells()[i].first, index.contents.cells[i].first);
+  }
+  EXPECT_TRUE(std::equal(file->second_centroids().begin(), file->second_centroids().end(), index.contents.second_centroids.begin()));
+  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(), index.contents.code_mean.begin()));
+  for (NodeId id = 32; id < 200; ++id) {
+    const std::byte* expected = index.contents.code(id);
+    EXPECT_TRUE(std::equal(expected, expected + CodeBytes(20, 2), file->codes().data() + (id - 32) * CodeBytes(20, 2)));
+  }
   TemporaryPath path(::testing::TempDir(), "golden");
   ASSERT_TRUE(Write(path, index).ok());
   EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGolden)) << "the writer's bytes changed";
 }
 
-/// The same of version 1.1, which added sketches and cells.
-TEST(Format, GoldenFileOfVersion1Point1) {
-  constexpr char kGoldenOfCodes[] = "index/format/golden/v1_1.hmann";
-  RingIndex index({.bits = 2, .assign = 2});
-  const char* golden = std::getenv("HMANN_GOLDEN");
-  if (golden != nullptr && std::string_view(golden) == "overwrite") {
-    ASSERT_TRUE(Write(kGoldenOfCodes, index).ok());
-  }
-  const auto file = IndexFile::Open(kGoldenOfCodes);
-  ASSERT_TRUE(file.ok()) << file.status();
-  ExpectHolds(*file, index);
-  EXPECT_EQ(Verify(kGoldenOfCodes), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "1.1");
-  EXPECT_EQ(file->info().codes, index.contents.codes);
-  ASSERT_EQ(file->cells().size(), index.contents.cells.size());
-  for (std::size_t i = 0; i < file->cells().size(); ++i) {
-    EXPECT_EQ(file->cells()[i].hub, index.contents.cells[i].hub);
-    EXPECT_EQ(file->cells()[i].first, index.contents.cells[i].first);
-  }
-  EXPECT_TRUE(std::equal(file->second_hubs().begin(), file->second_hubs().end(), index.contents.second_hubs.begin()));
-  EXPECT_TRUE(std::equal(file->sketch_mean().begin(), file->sketch_mean().end(), index.contents.sketch_mean.begin()));
-  for (NodeId id = 32; id < 200; ++id) {
-    const std::byte* expected = index.contents.sketch(id);
-    EXPECT_TRUE(std::equal(expected, expected + SketchBytes(20, 2), file->sketches().data() + (id - 32) * SketchBytes(20, 2)));
-  }
-  TemporaryPath path(::testing::TempDir(), "golden_codes");
+TEST(Format, CodesOfLinksLieInTheRecords) {
+  RingIndex index({.n = 100, .n1 = 20, .bits = 1, .place = CodePlace::kLink});
+  TemporaryPath path(::testing::TempDir(), "edges");
   ASSERT_TRUE(Write(path, index).ok());
-  EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGoldenOfCodes)) << "the writer's bytes changed";
-}
-
-/// The same of version 1.2, which added sketches of links; older readers must refuse it.
-TEST(Format, GoldenFileOfVersion1Point2) {
-  constexpr char kGoldenOfEdges[] = "index/format/golden/v1_2.hmann";
-  RingIndex index({.n = 100, .n1 = 20, .bits = 1, .place = CodePlace::kEdge});
-  const char* golden = std::getenv("HMANN_GOLDEN");
-  if (golden != nullptr && std::string_view(golden) == "overwrite") {
-    ASSERT_TRUE(Write(kGoldenOfEdges, index).ok());
-  }
-  const auto file = IndexFile::Open(kGoldenOfEdges);
+  const auto file = IndexFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
-  ExpectHolds(*file, index);
-  EXPECT_EQ(Verify(kGoldenOfEdges), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "1.2");
   EXPECT_EQ(file->info().codes, index.contents.codes);
-  EXPECT_TRUE(file->cells().empty() && file->sketches().empty() && file->second_hubs().empty());
-  EXPECT_TRUE(std::equal(file->sketch_mean().begin(), file->sketch_mean().end(), index.contents.sketch_mean.begin()));
+  EXPECT_TRUE(file->cells().empty() && file->codes().empty() && file->second_centroids().empty());
+  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(), index.contents.code_mean.begin()));
   const auto line =
-      std::find_if(file->info().bytes.begin(), file->info().bytes.end(), [](const auto& l) { return l.name == "edge_codes"; });
+      std::find_if(file->info().bytes.begin(), file->info().bytes.end(), [](const auto& l) { return l.name == "link_codes"; });
   ASSERT_NE(line, file->info().bytes.end());
   EXPECT_EQ(line->tier, "slow");
-  EXPECT_EQ(line->bytes, 100u * 8 * SketchBytes(20, 1));
-  const std::vector<std::byte> bytes = ReadBytes(kGoldenOfEdges);
-  EXPECT_EQ(As<std::uint16_t>(std::span(bytes).subspan(12, 2))[0], 2) << "min_reader_minor";
-  TemporaryPath path(::testing::TempDir(), "golden_edges");
-  ASSERT_TRUE(Write(path, index).ok());
-  EXPECT_TRUE(ReadBytes(path) == bytes) << "the writer's bytes changed";
-}
-
-/// The same of version 1.3, which added alpha; older readers may go on without knowing it.
-TEST(Format, GoldenFileOfVersion1Point3) {
-  constexpr char kGoldenOfAlpha[] = "index/format/golden/v1_3.hmann";
-  RingIndex index({.bits = 1, .alpha = 1.25f});
-  const char* golden = std::getenv("HMANN_GOLDEN");
-  if (golden != nullptr && std::string_view(golden) == "overwrite") {
-    ASSERT_TRUE(Write(kGoldenOfAlpha, index).ok());
-  }
-  const auto file = IndexFile::Open(kGoldenOfAlpha);
-  ASSERT_TRUE(file.ok()) << file.status();
-  ExpectHolds(*file, index);
-  EXPECT_EQ(Verify(kGoldenOfAlpha), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "1.3");
-  EXPECT_EQ(file->info().alpha, 1.25f);
-  const std::vector<std::byte> bytes = ReadBytes(kGoldenOfAlpha);
-  EXPECT_EQ(As<std::uint16_t>(std::span(bytes).subspan(12, 2))[0], 0) << "min_reader_minor";
-  TemporaryPath path(::testing::TempDir(), "golden_alpha");
-  ASSERT_TRUE(Write(path, index).ok());
-  EXPECT_TRUE(ReadBytes(path) == bytes) << "the writer's bytes changed";
+  EXPECT_EQ(line->bytes, 100u * 8 * CodeBytes(20, 1));
 }
 
 TEST(Format, AlphaIsTheOnlyDifferenceItMakes) {
   TemporaryPath path(::testing::TempDir(), "alpha");
-  RingIndex without({.bits = 1, .place = CodePlace::kEdge}), with({.bits = 1, .place = CodePlace::kEdge, .alpha = 1.0f});
-  const auto plain = Write(path, without);
-  ASSERT_TRUE(plain.ok()) << plain.status();
-  std::vector<std::byte> before = ReadBytes(path);
-  const auto recorded = Write(path, with);
-  ASSERT_TRUE(recorded.ok()) << recorded.status();
-  EXPECT_EQ(plain->alpha, std::nullopt);
-  EXPECT_EQ(recorded->alpha, 1.0f);
-  EXPECT_EQ(recorded->content_hash, plain->content_hash) << "a tuned table stays valid";
-  Poke(std::span(before), header_offset::kMinor, std::uint16_t{3});
-  Poke(std::span(before), header_offset::kAlpha, 1.0f);
-  ResealHeader(before);
-  EXPECT_TRUE(ReadBytes(path) == before);
-  with.contents.alpha = 0.9f;
-  EXPECT_EQ(Write(path, with).status().code(), absl::StatusCode::kInvalidArgument);
+  RingIndex one({.alpha = 1.0f}), other({.alpha = 1.5f});
+  const auto of_one = Write(path, one);
+  ASSERT_TRUE(of_one.ok()) << of_one.status();
+  std::vector<std::byte> changed = ReadBytes(path);
+  const auto of_other = Write(path, other);
+  ASSERT_TRUE(of_other.ok()) << of_other.status();
+  EXPECT_EQ(of_one->alpha, 1.0f);
+  EXPECT_EQ(of_other->alpha, 1.5f);
+  EXPECT_EQ(of_other->content_hash, of_one->content_hash) << "a tuned table stays valid";
+  Poke(std::span(changed), header_offset::kAlpha, 1.5f);
+  ResealHeader(changed);
+  EXPECT_TRUE(ReadBytes(path) == changed);
+  for (const float wrong : {0.0f, 0.9f, 2.1f}) {
+    other.contents.alpha = wrong;
+    EXPECT_EQ(Write(path, other).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
 }
 
 TEST(Format, CodesThatContradictThemselvesAreRefused) {
   TemporaryPath path(::testing::TempDir(), "wrong_codes");
-  const auto refused = [&](const std::function<void(IndexContents&)>& change, CodePlace place = CodePlace::kHub) {
-    RingIndex index({.bits = 3, .assign = 2, .place = place});
+  const auto refused = [&](const std::function<void(IndexContents&)>& change, CodePlace place = CodePlace::kNode) {
+    RingIndex index({.bits = 2, .replicas = 2, .place = place});
     change(index.contents);
     EXPECT_EQ(Write(path, index).status().code(), absl::StatusCode::kInvalidArgument);
   };
   refused([](IndexContents& c) { c.codes.bits = 5; });
-  refused([](IndexContents& c) { c.codes.assign = 3; });
-  refused([](IndexContents& c) { c.codes.sketch_bytes += 1; });
+  refused([](IndexContents& c) {
+    c.codes.bits = 3;
+    c.codes.code_bytes = CodeBytes(20, 3);
+  });
+  refused([](IndexContents& c) { c.codes.replicas = 3; });
+  refused([](IndexContents& c) { c.codes.code_bytes += 1; });
   refused([](IndexContents& c) { c.cells.clear(); });
   refused([](IndexContents& c) { c.cells[3].first = c.cells[2].first; });
-  refused([](IndexContents& c) { c.cells[3].hub = c.cells[2].hub; });
-  refused([](IndexContents& c) { c.second_hubs.pop_back(); });
-  refused([](IndexContents& c) { c.sketch_mean.pop_back(); });
-  refused([](IndexContents& c) { c.codes.place = CodePlace::kEdge; });
+  refused([](IndexContents& c) { c.cells[3].centroid = c.cells[2].centroid; });
+  refused([](IndexContents& c) { c.second_centroids.pop_back(); });
+  refused([](IndexContents& c) { c.code_mean.pop_back(); });
+  refused([](IndexContents& c) { c.codes.place = CodePlace::kLink; });
   refused([](IndexContents& c) { c.codes.place = static_cast<CodePlace>(2); });
-  refused([](IndexContents& c) { c.codes.assign = 1; }, CodePlace::kEdge);
-  refused([](IndexContents& c) { c.codes.sketch_bytes -= 1; }, CodePlace::kEdge);
-  refused([](IndexContents& c) { c.cells = {{0, 32}}; }, CodePlace::kEdge);
-  refused([](IndexContents& c) { c.edge_codes = nullptr; }, CodePlace::kEdge);
-  refused([](IndexContents& c) { c.sketch_mean.pop_back(); }, CodePlace::kEdge);
+  refused([](IndexContents& c) { c.codes.replicas = 1; }, CodePlace::kLink);
+  refused([](IndexContents& c) { c.codes.code_bytes -= 1; }, CodePlace::kLink);
+  refused([](IndexContents& c) { c.cells = {{0, 32}}; }, CodePlace::kLink);
+  refused([](IndexContents& c) { c.link_codes = nullptr; }, CodePlace::kLink);
+  refused([](IndexContents& c) { c.code_mean.pop_back(); }, CodePlace::kLink);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -349,51 +296,6 @@ TEST(Format, HolesAreTheSameBytesAndChecksumAsZeros) {
   ASSERT_TRUE(Write(path, index).ok());
   EXPECT_THAT(std::string(Verify(path).message()), ::testing::Not(HasSubstr("checksum"))) << "what is wrong is the links, not the checksum";
   EXPECT_THAT(std::string(Verify(path).message()), HasSubstr("no link twice"));
-}
-
-TEST(Writer, RefusesContentsThatContradictThemselves) {
-  TemporaryPath path(::testing::TempDir(), "refused");
-  const auto refusal = [&](auto change) {
-    RingIndex index;
-    change(index);
-    const absl::Status status = Write(path, index).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    struct stat ignored {};
-    EXPECT_NE(::stat(path.str().c_str(), &ignored), 0) << "nothing may be left behind";
-    return std::string(status.message());
-  };
-  const std::vector<NodeId> nine(9, 1);
-  EXPECT_THAT(refusal([&](RingIndex& i) { i.contents.links = [&](std::uint32_t, NodeId) { return std::span<const NodeId>(nine); }; }),
-              HasSubstr("expected at most 8 links in layer 1; found 9"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.label = [](NodeId) { return std::uint64_t{1} << 32; }; }), HasSubstr("32 bits"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row = [](NodeId) { return nullptr; }; }), HasSubstr("promoted node without a vector"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row_bytes = 20; }), HasSubstr("row_bytes: expected 24; found 20"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.nodes[2] = 9; }), HasSubstr("layers"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.m = 1; }), HasSubstr("m: expected 2"));
-}
-
-TEST(Writer, CancelledOrFullDiskKeepsTheOldIndex) {
-  TemporaryPath path(::testing::TempDir(), "kept");
-  RingIndex old;
-  ASSERT_TRUE(Write(path, old).ok());
-  const std::vector<std::byte> before = ReadBytes(path);
-
-  RingIndex larger({.n = 20'000, .n1 = 100});
-  const std::atomic<bool> cancelled = true;
-  EXPECT_EQ(Write(path, larger, &cancelled).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(ReadBytes(path) == before);
-
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
-  const rlimit small{.rlim_cur = 256 * 1024, .rlim_max = limit.rlim_max};
-  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const absl::Status full = Write(path, larger).status();
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  std::signal(SIGXFSZ, old_handler);
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
-  EXPECT_TRUE(ReadBytes(path) == before);
-  EXPECT_EQ(Verify(path), absl::OkStatus());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "index/base/check.h"
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
+#include "index/codes/code_layout.h"
 #include "index/graph/cells.h"
 
 namespace hmann {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr char kMagic[8] = {'\x89', 'h', 'm', 'a', 'n', 'n', '\r', '\n'};
 constexpr std::uint32_t kEndianTag = 0x0a0b0c0d;
-constexpr std::uint64_t kKnownFeatures = 0;
 
 struct LayerEntry {
   std::uint32_t nodes, max_degree;
@@ -28,29 +28,29 @@ struct LayerEntry {
 struct HeaderBytes {
   // The preamble: the same in every version.
   char magic[8];
-  std::uint16_t format_major, format_minor, min_reader_minor, reserved_0;
+  std::uint16_t format_major, format_minor;
+  std::uint32_t reserved_0;
   std::uint32_t endian_tag, header_bytes;
-  std::uint64_t features, reserved_1;
+  std::uint64_t reserved_1[2];
   std::uint64_t file_bytes, content_hash, header_checksum;
   // Metadata.
   std::uint64_t n, n1;
   std::uint32_t dim, row_bytes, m, ef_construction;
-  std::uint8_t dtype, metric, promotion, label_bytes;
+  std::uint8_t dtype, metric, label_bytes, code_place;
   std::uint32_t layer_count;
   std::uint64_t seed;
   std::uint32_t section_count;
-  std::uint8_t code_bits, code_assign;
-  std::uint16_t sketch_bytes;
+  std::uint8_t code_bits, code_replicas;
+  std::uint16_t code_bytes;
   std::uint32_t cell_count;
-  std::uint8_t code_place, reserved_3[3];
-  LayerEntry layers[kMaxLayers];
   float alpha;
-  std::byte reserved_4[252];
+  LayerEntry layers[kMaxLayers];
+  std::byte reserved_2[256];
   Section sections[kMaxSections];
 };
 static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 && sizeof(LayerEntry) == 16);
 static_assert(offsetof(HeaderBytes, header_checksum) == 56 && offsetof(HeaderBytes, n) == 64);
-static_assert(offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, alpha) == 768 && offsetof(HeaderBytes, sections) == 1024);
+static_assert(offsetof(HeaderBytes, alpha) == 124 && offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, sections) == 1024);
 
 std::uint64_t HeaderChecksum(HeaderBytes bytes) {
   bytes.header_checksum = 0;
@@ -80,21 +80,16 @@ absl::Status CheckMagic(const std::string& path, std::span<const std::byte> byte
                                                  shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\"")));
 }
 
-/// Everything that holds for any version: whole, intact, and a version that this build reads.
+/// What can be said before the version is known, and the version.
 absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw, std::uint64_t file_bytes) {
   if (raw.endian_tag == __builtin_bswap32(kEndianTag)) return absl::UnimplementedError(absl::StrCat(path, ": a big-endian hmann index"));
   if (const std::uint64_t found = HeaderChecksum(raw); found != raw.header_checksum) {
     return Corrupt(path, "offset 0: expected checksum ", absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
                    absl::Hex(found, absl::kZeroPad16));
   }
-  if (raw.format_major != kFormatMajor || raw.min_reader_minor > kFormatMinor) {
-    return absl::UnimplementedError(absl::StrCat(path, ": header: offset 8: index format ", raw.format_major, ".", raw.format_minor,
-                                                 " needs a reader of ", raw.format_major, ".", raw.min_reader_minor,
-                                                 "; this build reads up to ", kFormatMajor, ".", kFormatMinor));
-  }
-  if ((raw.features & ~kKnownFeatures) != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(path, ": header: offset 24: features ", absl::Hex(raw.features & ~kKnownFeatures), " are unknown to this build"));
+  if (raw.format_major != kFormatMajor || raw.format_minor != kFormatMinor) {
+    return absl::UnimplementedError(absl::StrCat(path, ": is format ", raw.format_major, ".", raw.format_minor, "; this program reads ",
+                                                 kFormatMajor, ".", kFormatMinor, ": build it again"));
   }
   if (raw.endian_tag != kEndianTag) return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
   if (raw.header_bytes != kHeaderBytes) return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
@@ -111,13 +106,11 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.dim = raw.dim;
   header.row_bytes = raw.row_bytes;
   header.ef_construction = raw.ef_construction;
-  if (raw.alpha != 0) header.alpha = raw.alpha;
-  header.promotion = static_cast<PromotionOrder>(raw.promotion);
+  header.alpha = raw.alpha;
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
-  header.codes = {raw.code_bits, raw.code_assign, raw.sketch_bytes, static_cast<CodePlace>(raw.code_place)};
+  header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes, static_cast<CodePlace>(raw.code_place)};
   header.cell_count = raw.cell_count;
-  header.minor = raw.format_minor;
   header.file_bytes = raw.file_bytes;
   header.content_hash = raw.content_hash;
   if (raw.n == 0 || raw.n > kMaxNodes) return Corrupt(path, "offset 64: n: expected 1 to ", kMaxNodes, "; found ", raw.n);
@@ -158,20 +151,17 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
                      " and ", section.bytes, " bytes");
     }
     end = section.offset + section.bytes;
-    const bool known = section.kind >= SectionKind::kUpperLinks && section.kind <= SectionKind::kSketches;
-    if (!known && header.minor > kFormatMinor) continue;  // a newer minor version may add sections that older readers do without
-    const std::size_t at = header.sections.size();
-    if (!known || at == plan.size() || section.kind != plan[at].kind || section.layer != plan[at].layer) {
-      return Corrupt(path, place, ": expected ", at == plan.size() ? "no more sections" : Name(plan[at]));
+    if (i == plan.size() || section.kind != plan[i].kind || section.layer != plan[i].layer) {
+      return Corrupt(path, place, ": expected ", i == plan.size() ? "no more sections" : Name(plan[i]));
     }
-    if (section.bytes != plan[at].bytes) return Corrupt(path, place, ": expected ", plan[at].bytes, " bytes; found ", section.bytes);
+    if (section.bytes != plan[i].bytes) return Corrupt(path, place, ": expected ", plan[i].bytes, " bytes; found ", section.bytes);
     header.sections.push_back(section);
   }
   if (header.sections.size() != plan.size()) {
     return Corrupt(path, "offset 112: expected section ", Name(plan[header.sections.size()]), "; found the end of the table");
   }
   const std::uint64_t hash = ContentHash(header.sections);
-  if (header.minor <= kFormatMinor && hash != header.content_hash) {
+  if (hash != header.content_hash) {
     return Corrupt(path, "offset 48: expected content hash ", absl::Hex(hash, absl::kZeroPad16), "; found ",
                    absl::Hex(header.content_hash, absl::kZeroPad16));
   }
@@ -192,19 +182,19 @@ std::string Name(const Section& section) {
       return "l0";
     case SectionKind::kCells:
       return "cells";
-    case SectionKind::kSecondHubs:
-      return "second_hubs";
-    case SectionKind::kSketchMean:
-      return "sketch_mean";
-    case SectionKind::kSketches:
-      return "sketches";
+    case SectionKind::kSecondCentroids:
+      return "second_centroids";
+    case SectionKind::kCodeMean:
+      return "code_mean";
+    case SectionKind::kCodes:
+      return "codes";
   }
   return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
 }
 
 RecordLayout Header::Records() const {
-  const std::uint32_t code_bytes = codes.place == CodePlace::kEdge ? codes.sketch_bytes : 0;
-  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes, code_bytes);
+  const std::uint32_t link_code_bytes = codes.place == CodePlace::kLink ? codes.code_bytes : 0;
+  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes, link_code_bytes);
 }
 
 absl::Status CheckMetadata(const Header& header) {
@@ -213,20 +203,19 @@ absl::Status CheckMetadata(const Header& header) {
   };
   if (header.dtype > DType::kI8) return wrong("dtype", "at most 2", static_cast<int>(header.dtype));
   if (header.metric > Metric::kCosine) return wrong("metric", "at most 2", static_cast<int>(header.metric));
-  if (header.promotion > PromotionOrder::kRandom) return wrong("promotion", "at most 3", static_cast<int>(header.promotion));
   if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
   if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
-  if (header.alpha.has_value() && !(*header.alpha >= 1 && *header.alpha <= 2)) return wrong("alpha", "1 to 2", *header.alpha);
-  const bool by_hub = header.codes.bits > 0 && header.codes.place == CodePlace::kHub;
+  if (!(header.alpha >= 1 && header.alpha <= 2)) return wrong("alpha", "1 to 2", header.alpha);
+  const bool by_node = header.codes.bits > 0 && header.codes.place == CodePlace::kNode;
   if (header.codes != CodeInfo()) {
-    if (header.codes.place > CodePlace::kEdge) return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
-    if (header.codes.bits < 1 || header.codes.bits > 4) return wrong("code_bits", "1 to 4", header.codes.bits);
-    if (by_hub ? header.codes.assign < 1 || header.codes.assign > 2 : header.codes.assign != 0) {
-      return wrong("code_assign", by_hub ? "1 or 2" : "0", header.codes.assign);
+    if (header.codes.place > CodePlace::kLink) return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
+    if (!IsCodeBits(header.codes.bits)) return wrong("code_bits", "1, 2 or 4", header.codes.bits);
+    if (by_node ? header.codes.replicas < 1 || header.codes.replicas > 2 : header.codes.replicas != 0) {
+      return wrong("code_replicas", by_node ? "1 or 2" : "0", header.codes.replicas);
     }
-    const std::uint32_t bytes = SketchBytes(header.dim, header.codes.bits);
-    if (header.codes.sketch_bytes != bytes) return wrong("sketch_bytes", bytes, header.codes.sketch_bytes);
+    const std::uint32_t bytes = CodeBytes(header.dim, header.codes.bits);
+    if (header.codes.code_bytes != bytes) return wrong("code_bytes", bytes, header.codes.code_bytes);
   }
   const Layers& layers = header.layers;
   if (layers.nodes.empty() || layers.n() == 0 || layers.n() > kMaxNodes) {
@@ -235,9 +224,9 @@ absl::Status CheckMetadata(const Header& header) {
   if (layers.m < 2 || layers.m > kMaxM) return wrong("m", absl::StrCat("2 to ", kMaxM), layers.m);
   if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes) return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
   const NodeId n1 = layers.n1();
-  if (by_hub && n1 <= header.codes.assign - 1) return wrong("n1", "a hub for each assignment", n1);
-  if (by_hub ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
-    return wrong("cell_count", by_hub ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
+  if (by_node && n1 <= header.codes.replicas - 1) return wrong("n1", "a centroid for each assignment", n1);
+  if (by_node ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
+    return wrong("cell_count", by_node ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
   }
   if (header.mean_degree.size() != layers.nodes.size()) return wrong("mean_degree", "one per layer", header.mean_degree.size());
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
@@ -247,11 +236,6 @@ absl::Status CheckMetadata(const Header& header) {
     }
   }
   return absl::OkStatus();
-}
-
-std::uint16_t MinorOf(const Header& header) {
-  if (header.alpha.has_value()) return 3;
-  return header.codes.bits == 0 ? 0 : header.codes.place == CodePlace::kHub ? 1 : 2;
 }
 
 std::vector<Section> PlanSections(const Header& header) {
@@ -267,12 +251,12 @@ std::vector<Section> PlanSections(const Header& header) {
   }
   add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
   add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
-  const bool has_codes = header.codes.bits > 0, by_hub = has_codes && header.codes.place == CodePlace::kHub;
+  const bool has_codes = header.codes.bits > 0, by_node = has_codes && header.codes.place == CodePlace::kNode;
   const std::uint64_t others = layers.n() - layers.n1();
-  if (by_hub) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
-  if (header.codes.assign == 2) add(SectionKind::kSecondHubs, 0, others * sizeof(NodeId));
-  if (has_codes) add(SectionKind::kSketchMean, 0, header.dim * sizeof(float));
-  if (by_hub) add(SectionKind::kSketches, 0, others * header.codes.sketch_bytes);
+  if (by_node) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
+  if (header.codes.replicas == 2) add(SectionKind::kSecondCentroids, 0, others * sizeof(NodeId));
+  if (has_codes) add(SectionKind::kCodeMean, 0, header.dim * sizeof(float));
+  if (by_node) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
   return sections;
 }
@@ -282,8 +266,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   HeaderBytes raw{};
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
-  raw.format_minor = header.minor;
-  if (header.codes.place == CodePlace::kEdge) raw.min_reader_minor = 2;
+  raw.format_minor = kFormatMinor;
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;
@@ -294,17 +277,16 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.row_bytes = header.row_bytes;
   raw.m = header.layers.m;
   raw.ef_construction = header.ef_construction;
-  raw.alpha = header.alpha.value_or(0);
+  raw.alpha = header.alpha;
   raw.dtype = static_cast<std::uint8_t>(header.dtype);
   raw.metric = static_cast<std::uint8_t>(header.metric);
-  raw.promotion = static_cast<std::uint8_t>(header.promotion);
   raw.label_bytes = static_cast<std::uint8_t>(header.label_bytes);
   raw.layer_count = static_cast<std::uint32_t>(header.layers.nodes.size());
   raw.seed = header.seed;
   raw.section_count = static_cast<std::uint32_t>(header.sections.size());
   raw.code_bits = static_cast<std::uint8_t>(header.codes.bits);
-  raw.code_assign = static_cast<std::uint8_t>(header.codes.assign);
-  raw.sketch_bytes = static_cast<std::uint16_t>(header.codes.sketch_bytes);
+  raw.code_replicas = static_cast<std::uint8_t>(header.codes.replicas);
+  raw.code_bytes = static_cast<std::uint16_t>(header.codes.code_bytes);
   raw.cell_count = header.cell_count;
   raw.code_place = static_cast<std::uint8_t>(header.codes.place);
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {

@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +18,8 @@ namespace hmann {
 
 static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
 
-constexpr std::uint16_t kFormatMajor = 1;
-constexpr std::uint16_t kFormatMinor = 3;
+constexpr std::uint16_t kFormatMajor = 2;
+constexpr std::uint16_t kFormatMinor = 0;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -33,9 +32,9 @@ enum class SectionKind : std::uint32_t {
   kFastLabels = 3,
   kL0 = 4,
   kCells = 5,
-  kSecondHubs = 6,
-  kSketchMean = 7,
-  kSketches = 8,
+  kSecondCentroids = 6,
+  kCodeMean = 7,
+  kCodes = 8,
 };
 
 /// One entry of the section table, 32 bytes in the file.
@@ -47,7 +46,7 @@ struct Section {
   std::uint64_t checksum = 0;  ///< see ChunkedChecksum
 };
 
-/// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_hubs", "sketch_mean", "sketches", "l0".
+/// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids", "code_mean", "codes", "l0".
 std::string Name(const Section& section);
 
 /// Promoted vectors start on a cache line each.
@@ -62,25 +61,19 @@ struct Header {
   Layers layers;
   std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t ef_construction = 0;
-  std::optional<float> alpha;  ///< see IndexInfo
-  PromotionOrder promotion = PromotionOrder::kDegree;
+  float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
   std::uint32_t label_bytes = 4;
   CodeInfo codes;
-  std::uint32_t cell_count = 0;  ///< promoted nodes that are the hub of some node
-  std::uint16_t minor = 0;       ///< see MinorOf
+  std::uint32_t cell_count = 0;  ///< promoted nodes that are the centroid of some node
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
 
   RecordLayout Records() const;
-  /// What the file shows of itself; formulas of section 7 of the readings beside the bytes.
+  /// What the file shows of itself; formulas of section 7 of doc/paper.md beside the bytes.
   IndexInfo Info() const;
 };
-
-/// The oldest minor version that has all that `header` says: 3 with alpha; else 2 with sketches of links, 1 with sketches by hub, 0
-/// without.
-std::uint16_t MinorOf(const Header& header);
 
 /// The sections that `header` asks for, in file order, with offsets and sizes; checksums are 0.
 std::vector<Section> PlanSections(const Header& header);
@@ -88,8 +81,8 @@ std::vector<Section> PlanSections(const Header& header);
 /// The 4096 bytes of the header. Computes the content hash and the checksum.
 std::vector<std::byte> EncodeHeader(const Header& header);
 
-/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are `bytes` (at most kHeaderBytes are looked at).
-/// `path` is for messages. Errors: see IndexFile::Open.
+/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are `bytes` (at most kHeaderBytes are looked at). `path`
+/// is for messages. Errors: see IndexFile::Open.
 absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes, std::uint64_t file_bytes);
 
 /// Errors: INVALID_ARGUMENT naming the field for metadata that no index can have (n, n1, m, dim, row_bytes, layers, enums).

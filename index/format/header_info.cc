@@ -20,17 +20,17 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
       {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
       {"header", "file", kHeaderBytes, 0},
   };
-  if (header.codes.bits > 0 && header.codes.place == CodePlace::kEdge) {
-    const std::uint64_t codes = n * layers.MaxDegree(0) * header.codes.sketch_bytes;
-    const std::uint64_t formula = n * layers.MaxDegree(0) * SketchBytes(header.dim, header.codes.bits);
-    lines.insert(lines.end() - 1, {{"edge_codes", "slow", codes, formula}, {"sketch_mean", "fast", header.dim * sizeof(float), 0}});
+  if (header.codes.bits > 0 && header.codes.place == CodePlace::kLink) {
+    const std::uint64_t codes = n * layers.MaxDegree(0) * header.codes.code_bytes;
+    const std::uint64_t formula = n * layers.MaxDegree(0) * CodeBytes(header.dim, header.codes.bits);
+    lines.insert(lines.end() - 1, {{"link_codes", "slow", codes, formula}, {"code_mean", "fast", header.dim * sizeof(float), 0}});
   } else if (header.codes.bits > 0) {
-    const std::uint64_t sketches = (n - n1) * header.codes.sketch_bytes;
-    const std::uint64_t formula = (n - n1) * SketchBytes(header.dim, header.codes.bits);
-    const std::uint64_t hubs = header.cell_count * sizeof(CellEntry) + (header.codes.assign == 2 ? (n - n1) * sizeof(NodeId) : 0);
+    const std::uint64_t codes = (n - n1) * header.codes.code_bytes;
+    const std::uint64_t formula = (n - n1) * CodeBytes(header.dim, header.codes.bits);
+    const std::uint64_t centroids = header.cell_count * sizeof(CellEntry) + (header.codes.replicas == 2 ? (n - n1) * sizeof(NodeId) : 0);
     lines.insert(
         lines.end() - 1,
-        {{"sketches", "fast", sketches, formula}, {"cells", "fast", hubs, 0}, {"sketch_mean", "fast", header.dim * sizeof(float), 0}});
+        {{"codes", "fast", codes, formula}, {"cells", "fast", centroids, 0}, {"code_mean", "fast", header.dim * sizeof(float), 0}});
   }
   std::uint64_t used = 0;
   for (const StructureBytes& line : lines) used += line.bytes;
@@ -52,12 +52,11 @@ IndexInfo Header::Info() const {
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
     info.layers.push_back({layers.nodes[layer], layers.MaxDegree(layer), mean_degree[layer]});
   }
-  info.promotion = promotion;
   info.promote = static_cast<double>(layers.n1()) / static_cast<double>(layers.n());
   info.bytes = BytesByStructure(*this);
   info.content_hash = content_hash;
   info.seed = seed;
-  info.version = absl::StrCat(kFormatMajor, ".", minor);
+  info.version = absl::StrCat(kFormatMajor, ".", kFormatMinor);
   info.file_bytes = file_bytes;
   info.codes = codes;
   info.user_labels = label_bytes == 8;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,28 +8,23 @@
 
 namespace hmann {
 
-enum class PromotionOrder : std::uint8_t { kDegree = 0, kInDegree = 1, kOutDegree = 2, kRandom = 3 };
+/// Bytes of a node's code: the code, its dimensions rounded up to a multiple of 8, and two factors in 4 bytes.
+constexpr std::uint32_t CodeBytes(std::uint32_t dim, std::uint32_t bits) { return (dim + 7) / 8 * bits + 4; }
 
-/// "degree", "in", "out", "random".
-std::string_view Name(PromotionOrder order);
-absl::StatusOr<PromotionOrder> ParsePromotionOrder(std::string_view name);
-
-/// Bytes of a node's sketch: the code, its dimensions rounded up to a multiple of 8, and two factors in 4 bytes.
-constexpr std::uint32_t SketchBytes(std::uint32_t dim, std::uint32_t bits) { return (dim + 7) / 8 * bits + 4; }
-
-/// Where sketches lie, and what they are centred on.
+/// Where codes lie, and what they are centred on.
 enum class CodePlace : std::uint8_t {
-  kHub = 0,   ///< one of each unpromoted node, in fast memory, centred on its nearest promoted node
-  kEdge = 1,  ///< one of each link of L0, beside the links in the record, centred on the record's own vector
+  kNode = 0,  ///< one of each unpromoted node, in fast memory, centred on its nearest promoted node
+  kLink = 1,  ///< one of each link of L0, beside the links in the record, centred on the record's
+              ///< own vector
 };
-std::string_view Name(CodePlace place);  ///< "hub", "edge"
+inline std::string_view Name(CodePlace place) { return place == CodePlace::kNode ? "node" : "link"; }
 
-/// The sketches of an index.
+/// The codes of an index.
 struct CodeInfo {
-  std::uint32_t bits = 0;          ///< per dimension, 1 to 4; 0: the index has no sketches and no cells
-  std::uint32_t assign = 0;        ///< hubs that a node is listed with: 1 or 2; 0 with kEdge
-  std::uint32_t sketch_bytes = 0;  ///< code and factors of one node, or of one link
-  CodePlace place = CodePlace::kHub;
+  std::uint32_t bits = 0;        ///< per dimension, 1, 2 or 4; 0: the index has no codes and no cells
+  std::uint32_t replicas = 0;    ///< cells that a node is listed in: 1 or 2; 0 with kLink
+  std::uint32_t code_bytes = 0;  ///< code and factors of one node, or of one link
+  CodePlace place = CodePlace::kNode;
   friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
 };
 
@@ -42,7 +36,8 @@ struct LayerInfo {
 
 /// Bytes of one structure of the index, beside what section 7 of the paper's memory formulas gives (0: no formula; a line of its own).
 struct StructureBytes {
-  std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms", "padding", "header"
+  std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels",
+                     ///< "norms", "padding", "header"
   std::string tier;  ///< "fast", "slow", "file"
   std::uint64_t bytes = 0;
   std::uint64_t formula = 0;
@@ -56,14 +51,14 @@ struct IndexInfo {
   Metric metric = Metric::kL2;
   std::uint32_t m = 0;
   std::uint32_t ef_construction = 0;
-  std::optional<float> alpha;     ///< that links of L0 were chosen with, 1 to 2; absent: another library's links, or a file before 1.3
+  float alpha = 1;                ///< that links of L0 and L1 were chosen with, 1 to 2; where another library
+                                  ///< made L0, those of L1
   std::vector<LayerInfo> layers;  ///< [0] is L0
-  PromotionOrder promotion = PromotionOrder::kDegree;
-  double promote = 0;  ///< N_1 / N
+  double promote = 0;             ///< N_1 / N
   std::vector<StructureBytes> bytes;
   std::uint64_t content_hash = 0;  ///< over all sections
   std::uint64_t seed = 0;
-  std::string version;  ///< of the file format, "1.0"
+  std::string version;  ///< of the file format, "2.0"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
   bool user_labels = false;  ///< 64-bit labels given by the user; else the row number in the base file

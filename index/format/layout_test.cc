@@ -11,7 +11,7 @@ namespace {
 /// The rule as FORMAT.md words it, by plain division.
 std::uint64_t SlowOffset(const RecordLayout& layout, NodeId id) {
   const bool full = id >= layout.n1;
-  const std::uint64_t per_link = 4 + std::uint64_t{layout.code_bytes};
+  const std::uint64_t per_link = 4 + std::uint64_t{layout.link_code_bytes};
   const std::uint64_t payload = full ? layout.label_offset + layout.label_bytes : per_link * layout.max_links;
   const std::uint64_t record = (payload + 63) / 64 * 64;
   const auto place = [](std::uint64_t rank, std::uint64_t bytes) {

@@ -17,8 +17,8 @@ struct LinkFault {
   bool ok() const { return expected == nullptr; }
 };
 
-/// Checks `self`'s list in a layer of `nodes` nodes: links in range, none to itself, none twice, kNoNode at the end only.
-/// `sorted` is scratch; the number of links is added to `links`.
+/// Checks `self`'s list in a layer of `nodes` nodes: links in range, none to itself, none twice, kNoNode at the end only. `sorted` is
+/// scratch; the number of links is added to `links`.
 inline LinkFault CheckLinkList(std::span<const NodeId> list, NodeId self, NodeId nodes, std::vector<NodeId>& sorted, std::uint64_t& links) {
   const auto end = std::find(list.begin(), list.end(), kNoNode);
   const auto degree = static_cast<std::size_t>(end - list.begin());

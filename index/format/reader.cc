@@ -14,7 +14,6 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
   const std::span<const std::byte> bytes = index.file_.bytes();
   HMANN_ASSIGN_OR_RETURN(Header header, DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)), bytes.size()));
   index.info_ = header.Info();
-  index.from_newer_writer_ = header.minor > kFormatMinor;
   index.records_ = header.Records();
   index.layers_ = std::move(header.layers);
   index.sections_ = std::move(header.sections);
@@ -30,9 +29,9 @@ std::span<const T> IndexFile::Optional(SectionKind kind) const {
 }
 
 std::span<const CellEntry> IndexFile::cells() const { return Optional<CellEntry>(SectionKind::kCells); }
-std::span<const NodeId> IndexFile::second_hubs() const { return Optional<NodeId>(SectionKind::kSecondHubs); }
-std::span<const float> IndexFile::sketch_mean() const { return Optional<float>(SectionKind::kSketchMean); }
-std::span<const std::byte> IndexFile::sketches() const { return Optional<std::byte>(SectionKind::kSketches); }
+std::span<const NodeId> IndexFile::second_centroids() const { return Optional<NodeId>(SectionKind::kSecondCentroids); }
+std::span<const float> IndexFile::code_mean() const { return Optional<float>(SectionKind::kCodeMean); }
+std::span<const std::byte> IndexFile::codes() const { return Optional<std::byte>(SectionKind::kCodes); }
 
 const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
   const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });

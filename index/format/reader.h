@@ -17,17 +17,15 @@
 namespace hmann {
 
 /// An index file, mapped. Opening reads the header alone: afterwards every section is known to lie inside the file and to have exactly the
-/// size that the layers and the record layout ask for. What the sections hold is checked by VerifyIndex, not here.
-/// Move-only; spans point into the mapping and stay valid while the object (or the one it was moved into) lives. Thread-safe once open.
+/// size that the layers and the record layout ask for. What the sections hold is checked by VerifyIndex, not here. Move-only; spans point
+/// into the mapping and stay valid while the object (or the one it was moved into) lives. Thread-safe once open.
 class IndexFile {
  public:
-  /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file; UNIMPLEMENTED for a newer format or an unknown feature;
+  /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file; UNIMPLEMENTED for another version of the format;
   /// DATA_LOSS naming offset, expected and found for a truncated or corrupt one.
   static absl::StatusOr<IndexFile> Open(const std::string& path);
 
   const IndexInfo& info() const { return info_; }
-  /// Written by a version that may have sections which this one passes over.
-  bool from_newer_writer() const { return from_newer_writer_; }
   const Layers& layers() const { return layers_; }
   const RecordLayout& records() const { return records_; }
 
@@ -38,21 +36,20 @@ class IndexFile {
   std::span<const std::byte> upper_links(std::uint32_t layer) const { return Bytes(SectionKind::kUpperLinks, layer); }
   /// n1 x label_bytes.
   std::span<const std::byte> fast_labels() const { return Bytes(SectionKind::kFastLabels, 0); }
-  /// cells x {hub, first}, 0 without sketches.
+  /// cells x {centroid, first}, 0 without codes.
   std::span<const CellEntry> cells() const;
-  /// Of node n1 + i; empty unless codes().assign is 2.
-  std::span<const NodeId> second_hubs() const;
-  /// dim f32; empty without sketches.
-  std::span<const float> sketch_mean() const;
-  /// (n - n1) x sketch_bytes; empty without sketches.
-  std::span<const std::byte> sketches() const;
+  /// Of node n1 + i; empty unless codes().replicas is 2.
+  std::span<const NodeId> second_centroids() const;
+  /// dim f32; empty without codes.
+  std::span<const float> code_mean() const;
+  /// (n - n1) x code_bytes; empty without codes.
+  std::span<const std::byte> codes() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// Stored vector of a node, promoted or not.
   const std::byte* Row(NodeId id) const;
   /// Label of a node, promoted or not: its row, where the user gave none.
   std::uint64_t Label(NodeId id) const;
-  /// What the section table says of l0's content; names a copy of it.
 
   /// In file order.
   const std::vector<Section>& sections() const { return sections_; }
@@ -67,7 +64,6 @@ class IndexFile {
 
   MappedFile file_;
   IndexInfo info_;
-  bool from_newer_writer_ = false;
   Layers layers_;
   RecordLayout records_;
   std::vector<Section> sections_;

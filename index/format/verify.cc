@@ -106,10 +106,10 @@ class Verifier {
     const Bytes all = file_.file().bytes();
     std::uint64_t end = kHeaderBytes;
     for (const Section& section : file_.sections()) {
-      if (!file_.from_newer_writer()) CheckZero(all.subspan(end, section.offset - end), "between sections", fault);
+      CheckZero(all.subspan(end, section.offset - end), "between sections", fault);
       end = section.offset + section.bytes;
     }
-    if (!file_.from_newer_writer()) CheckZero(all.subspan(end), "after the last section", fault);
+    CheckZero(all.subspan(end), "after the last section", fault);
     return fault.ToStatus(file_.file().path());
   }
 
@@ -177,13 +177,13 @@ class Verifier {
     return slot.subspan(records_.label_offset, records_.label_bytes);
   }
 
-  /// Where a record has room for more links than it has, the sketches of these are zeros.
+  /// Where a record has room for more links than it has, the codes of these are zeros.
   void CheckUnusedCodes(NodeId id, Bytes slot, FirstFault& fault) const {
-    if (records_.code_bytes == 0) return;
+    if (records_.link_code_bytes == 0) return;
     const std::span<const NodeId> list = ListOf(0, id);
-    const auto used = static_cast<std::size_t>(std::find(list.begin(), list.end(), kNoNode) - list.begin()) * records_.code_bytes;
-    CheckZero(slot.subspan(records_.LinksEnd(id), std::size_t{records_.max_links} * records_.code_bytes).subspan(used),
-              "after the sketches of a record", fault);
+    const auto used = static_cast<std::size_t>(std::find(list.begin(), list.end(), kNoNode) - list.begin()) * records_.link_code_bytes;
+    CheckZero(slot.subspan(records_.LinksEnd(id), std::size_t{records_.max_links} * records_.link_code_bytes).subspan(used),
+              "after the codes of a record", fault);
   }
 
   /// A record and everything up to the next one.
@@ -230,19 +230,19 @@ class Verifier {
     const NodeId n = layers_.n(), n1 = layers_.n1();
     const CodeInfo& codes = file_.info().codes;
     if (codes.bits == 0) return absl::OkStatus();
-    if (const std::int64_t wrong = codes.place == CodePlace::kHub ? CellFault(n, n1, cells) : -1; wrong >= 0) {
+    if (const std::int64_t wrong = codes.place == CodePlace::kNode ? CellFault(n, n1, cells) : -1; wrong >= 0) {
       const auto at = std::min(static_cast<std::size_t>(wrong), cells.size() - 1);
       fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),
-                   absl::StrCat("cell ", wrong, ": expected a hub below ", n1, " of its own and a first node that ascends from ", n1,
-                                "; found hub ", cells[at].hub, ", first ", cells[at].first));
+                   absl::StrCat("cell ", wrong, ": expected a centroid below ", n1, " of its own and a first node that ascends from ", n1,
+                                "; found centroid ", cells[at].centroid, ", first ", cells[at].first));
     }
-    for (const NodeId& hub : file_.second_hubs()) {
-      if (hub < n1) continue;
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&hub)),
-                   absl::StrCat("second hub: expected less than ", n1, "; found ", hub));
+    for (const NodeId& centroid : file_.second_centroids()) {
+      if (centroid < n1) continue;
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&centroid)),
+                   absl::StrCat("second centroid: expected less than ", n1, "; found ", centroid));
       break;
     }
-    for (const float& mean : file_.sketch_mean()) {
+    for (const float& mean : file_.code_mean()) {
       if (!std::isfinite(mean))
         fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&mean)), absl::StrCat("mean: expected a finite number; found ", mean));
     }

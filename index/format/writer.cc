@@ -34,12 +34,12 @@ class NodeEncoder {
     return absl::OkStatus();
   }
 
-  /// The sketches of the links of `id`, of which PutLinks(0, id, links) was called before; the rest is zeros.
-  void PutEdgeCodes(NodeId id, const std::byte* links, std::byte* place) {
+  /// The codes of the links of `id`, of which PutLinks(0, id, links) was called before; the rest is zeros.
+  void PutLinkCodes(NodeId id, const std::byte* links, std::byte* place) {
     const auto* list = reinterpret_cast<const NodeId*>(links);
-    const std::uint32_t most = contents_.layers.MaxDegree(0), one = contents_.codes.sketch_bytes;
+    const std::uint32_t most = contents_.layers.MaxDegree(0), one = contents_.codes.code_bytes;
     const auto count = static_cast<std::size_t>(std::find(list, list + most, kNoNode) - list);
-    if (count > 0) std::memcpy(place, contents_.edge_codes(id), count * one);
+    if (count > 0) std::memcpy(place, contents_.link_codes(id), count * one);
     std::memset(place + count * one, 0, (most - count) * one);
   }
 
@@ -114,9 +114,9 @@ absl::Status WriteFastLabels(NodeId n1, std::uint32_t label_bytes, NodeEncoder& 
   return absl::OkStatus();
 }
 
-absl::Status WriteSketches(const IndexContents& contents, Ticker& ticker, SectionWriter& out) {
+absl::Status WriteCodes(const IndexContents& contents, Ticker& ticker, SectionWriter& out) {
   for (NodeId id = contents.layers.n1(); id < contents.layers.n(); ++id) {
-    HMANN_RETURN_IF_ERROR(out.Append(contents.sketch(id), contents.codes.sketch_bytes));
+    HMANN_RETURN_IF_ERROR(out.Append(contents.code(id), contents.codes.code_bytes));
     HMANN_RETURN_IF_ERROR(ticker.Tick(id));
   }
   return absl::OkStatus();
@@ -136,7 +136,7 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
     std::vector<std::byte>& record = full ? full_record : link_record;
     HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, record.data() + layout.LinksOffset(id)));
-    if (layout.code_bytes > 0) nodes.PutEdgeCodes(id, record.data() + layout.LinksOffset(id), record.data() + layout.LinksEnd(id));
+    if (layout.link_code_bytes > 0) nodes.PutLinkCodes(id, record.data() + layout.LinksOffset(id), record.data() + layout.LinksEnd(id));
     if (full) {
       std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
       HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, record.data() + layout.label_offset));
@@ -158,12 +158,12 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
       return WriteFastLabels(contents.layers.n1(), header.label_bytes, nodes, out);
     case SectionKind::kCells:
       return WriteArray(contents.cells, out);
-    case SectionKind::kSecondHubs:
-      return WriteArray(contents.second_hubs, out);
-    case SectionKind::kSketchMean:
-      return WriteArray(contents.sketch_mean, out);
-    case SectionKind::kSketches:
-      return WriteSketches(contents, ticker, out);
+    case SectionKind::kSecondCentroids:
+      return WriteArray(contents.second_centroids, out);
+    case SectionKind::kCodeMean:
+      return WriteArray(contents.code_mean, out);
+    case SectionKind::kCodes:
+      return WriteCodes(contents, ticker, out);
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
   }
@@ -172,14 +172,14 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
 
 absl::Status CheckCodes(const IndexContents& contents) {
   if (contents.codes.bits == 0) return absl::OkStatus();
-  if (contents.sketch_mean.size() != contents.dim) return absl::InvalidArgumentError("codes: expected a mean for each dimension");
-  if (contents.codes.place == CodePlace::kEdge) {
-    return contents.edge_codes ? absl::OkStatus() : absl::InvalidArgumentError("codes: expected sketches of the links");
+  if (contents.code_mean.size() != contents.dim) return absl::InvalidArgumentError("codes: expected a mean for each dimension");
+  if (contents.codes.place == CodePlace::kLink) {
+    return contents.link_codes ? absl::OkStatus() : absl::InvalidArgumentError("codes: expected codes of the links");
   }
   const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
-  const std::size_t seconds = contents.codes.assign == 2 ? n - n1 : 0;
-  if (CellFault(n, n1, contents.cells) >= 0) return absl::InvalidArgumentError("cells: expected ranges that ascend and a hub each");
-  if (contents.second_hubs.size() != seconds) return absl::InvalidArgumentError("codes: expected a second hub for each node");
+  const std::size_t seconds = contents.codes.replicas == 2 ? n - n1 : 0;
+  if (CellFault(n, n1, contents.cells) >= 0) return absl::InvalidArgumentError("cells: expected ranges that ascend and a centroid each");
+  if (contents.second_centroids.size() != seconds) return absl::InvalidArgumentError("codes: expected a second centroid for each node");
   return absl::OkStatus();
 }
 
@@ -196,11 +196,9 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   header.mean_degree.resize(contents.layers.nodes.size());
   header.ef_construction = contents.ef_construction;
   header.alpha = contents.alpha;
-  header.promotion = contents.promotion;
   header.seed = contents.seed;
   header.label_bytes = contents.user_labels ? 8 : 4;
   header.codes = contents.codes;
-  header.minor = MinorOf(header);
   header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));

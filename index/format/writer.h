@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -17,7 +16,7 @@
 namespace hmann {
 
 /// What a finished build hands over. The callbacks are called from one thread, in id order within a section: links(layer, id) once for
-/// every layer and node, row(id), label(id) and edge_codes(id) once for every node; what they return stays valid until the next call of the
+/// every layer and node, row(id), label(id) and link_codes(id) once for every node; what they return stays valid until the next call of the
 /// same callback.
 struct IndexContents {
   DType dtype = DType::kF32;
@@ -26,8 +25,7 @@ struct IndexContents {
   std::uint32_t row_bytes = 0;  ///< Kernels::row_bytes
   Layers layers;
   std::uint32_t ef_construction = 0;
-  std::optional<float> alpha;  ///< see IndexInfo
-  PromotionOrder promotion = PromotionOrder::kDegree;
+  float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
   bool user_labels = false;                                                      ///< labels take 8 bytes instead of 4
   std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)> links;  ///< without kNoNode
@@ -35,17 +33,17 @@ struct IndexContents {
   /// is as large as it says, but Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
-  CodeInfo codes;                                     ///< bits = 0: none of the following is asked for
-  std::vector<CellEntry> cells;                       ///< see Cells; this, the next and `sketch` with codes.place kHub
-  std::vector<NodeId> second_hubs;                    ///< with codes.assign = 2: of node n1 + i
-  std::vector<float> sketch_mean;                     ///< dim
-  std::function<const std::byte*(NodeId id)> sketch;  ///< codes.sketch_bytes bytes of an unpromoted node
-  /// With codes.place kEdge: codes.sketch_bytes bytes for each link that links(0, id) gives, in their order.
-  std::function<const std::byte*(NodeId id)> edge_codes;
+  CodeInfo codes;                                   ///< bits = 0: none of the following is asked for
+  std::vector<CellEntry> cells;                     ///< see Cells; this, the next and `code` with codes.place kNode
+  std::vector<NodeId> second_centroids;             ///< with codes.replicas = 2: of node n1 + i
+  std::vector<float> code_mean;                     ///< dim
+  std::function<const std::byte*(NodeId id)> code;  ///< codes.code_bytes bytes of an unpromoted node
+  /// With codes.place kLink: codes.code_bytes bytes for each link that links(0, id) gives, in their order.
+  std::function<const std::byte*(NodeId id)> link_codes;
 };
 
-/// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone.
-/// Errors: INVALID_ARGUMENT (contents that contradict themselves, a list over its layer's M_i, a label that does not fit), CANCELLED,
+/// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone. Errors:
+/// INVALID_ARGUMENT (contents that contradict themselves, a list over its layer's M_i, a label that does not fit), CANCELLED,
 /// RESOURCE_EXHAUSTED (disk full) and whatever creating a file gives.
 absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents, Progress& progress,
                                      const std::atomic<bool>* cancelled = nullptr);

@@ -13,8 +13,8 @@ namespace hmann {
 /// The best `width` candidates met so far, nearest first, each expanded or not: the candidate queue and the result list of a best-first
 /// search in one sorted array. Ties are broken by id, so that a search depends on nothing but the graph and the query.
 ///
-/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines, and an insertion is a binary search and one
-/// memmove. An id may be inserted once only: the caller's visited set sees to that.
+/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines, and an insertion is a binary search and one memmove.
+/// An id may be inserted once only: the caller's visited set sees to that.
 class Beam {
  public:
   /// Empties the beam; keeps its memory.

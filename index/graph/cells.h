@@ -10,51 +10,53 @@
 
 namespace hmann {
 
-/// A cell as the index file has it: the unpromoted nodes from `first` up to the next cell's first are nearest to promoted node `hub`.
+/// A cell as the index file has it: the unpromoted nodes from `first` up to the next cell's first are nearest to promoted node `centroid`.
 struct CellEntry {
-  NodeId hub = 0;
+  NodeId centroid = 0;
   NodeId first = 0;
 };
 
-/// Which unpromoted nodes belong to which promoted one, their hub. Ids from n1 on are ordered by cell, so that a cell is a contiguous range
-/// of ids, of sketches and of records; cells that are near each other have near numbers. Lookups both ways in a few loads.
-/// A quarter of a byte a node and 12 bytes a hub. Immutable; thread-safe.
+/// Which unpromoted nodes belong to which promoted one, their centroid. Ids from n1 on are ordered by cell, so that a cell is a contiguous
+/// range of ids, of codes and of records; cells that are near each other have near numbers. Lookups both ways in a few loads. A quarter of
+/// a byte a node and 12 bytes a centroid. Immutable; thread-safe.
 class Cells {
  public:
   Cells() = default;
-  /// `entries`: ascending by first, the first at n1, hubs distinct and below n1 (see CellFault). `second_hubs`: of node n1 + i, or empty:
-  /// each node is then listed with that hub too.
-  Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries, std::span<const NodeId> second_hubs);
+  /// `entries`: ascending by first, the first at n1, centroids distinct and below n1 (see CellFault). `second_centroids`: of node n1 + i,
+  /// or empty: each node is then listed with that centroid too.
+  Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries, std::span<const NodeId> second_centroids);
 
-  bool empty() const { return hubs_.empty(); }
-  NodeId HubOf(NodeId id) const { return HubOfCell(CellOf(id)); }
-  /// HubOf in two steps, each of which reads one cache line: ask for it first where many are looked up.
+  bool empty() const { return centroids_.empty(); }
+  NodeId CentroidOf(NodeId id) const { return CentroidOfCell(CellOf(id)); }
+  /// CentroidOf in two steps, each of which reads one cache line: ask for it first where many are looked up.
   void PrefetchCellOf(NodeId id) const { PrefetchLines(&words_[(id - n1_) / 64], 1); }
   std::uint32_t CellOf(NodeId id) const {
     const NodeId place = id - n1_;
     const Word& word = words_[place / 64];
     return word.before + CountBits(word.starts & (~std::uint64_t{0} >> (63 - place % 64))) - 1;
   }
-  void PrefetchHubOfCell(std::uint32_t cell) const { PrefetchLines(&hubs_[cell], 1); }
-  NodeId HubOfCell(std::uint32_t cell) const { return hubs_[cell]; }
-  /// MembersOf and GuestsOf in two steps, as HubOf: first the one, for all hubs, then the other.
-  void PrefetchCellsOf(NodeId hub) const {
-    PrefetchLines(&cell_of_[hub], 1);
-    if (!guests_.empty()) PrefetchLines(&guest_begin_[hub], 2 * sizeof(std::uint32_t));
+  void PrefetchCentroidOfCell(std::uint32_t cell) const { PrefetchLines(&centroids_[cell], 1); }
+  NodeId CentroidOfCell(std::uint32_t cell) const { return centroids_[cell]; }
+  /// MembersOf and ReplicasOf in two steps, as CentroidOf: first the one, for all centroids, then the other.
+  void PrefetchCellsOf(NodeId centroid) const {
+    PrefetchLines(&cell_of_[centroid], 1);
+    if (!replicas_.empty()) PrefetchLines(&replica_begin_[centroid], 2 * sizeof(std::uint32_t));
   }
-  void PrefetchLists(NodeId hub) const {
-    if (cell_of_[hub] != kNoNode) PrefetchLines(&first_[cell_of_[hub]], 2 * sizeof(NodeId));
-    if (!guests_.empty()) PrefetchLines(guests_.data() + guest_begin_[hub], (guest_begin_[hub + 1] - guest_begin_[hub]) * sizeof(NodeId));
+  void PrefetchLists(NodeId centroid) const {
+    if (cell_of_[centroid] != kNoNode) PrefetchLines(&first_[cell_of_[centroid]], 2 * sizeof(NodeId));
+    if (!replicas_.empty())
+      PrefetchLines(replicas_.data() + replica_begin_[centroid],
+                    (replica_begin_[centroid + 1] - replica_begin_[centroid]) * sizeof(NodeId));
   }
-  /// [begin, end) of the ids whose hub is `hub`.
-  std::pair<NodeId, NodeId> MembersOf(NodeId hub) const {
-    const std::uint32_t cell = cell_of_[hub];
+  /// [begin, end) of the ids whose centroid is `centroid`.
+  std::pair<NodeId, NodeId> MembersOf(NodeId centroid) const {
+    const std::uint32_t cell = cell_of_[centroid];
     return cell == kNoNode ? std::pair(n1_, n1_) : std::pair(first_[cell], first_[cell + 1]);
   }
-  /// Ids of other cells' members whose second-nearest hub is `hub`.
-  std::span<const NodeId> GuestsOf(NodeId hub) const {
-    if (guests_.empty()) return {};
-    return std::span(guests_).subspan(guest_begin_[hub], guest_begin_[hub + 1] - guest_begin_[hub]);
+  /// Ids of other cells' members whose second-nearest centroid is `centroid`.
+  std::span<const NodeId> ReplicasOf(NodeId centroid) const {
+    if (replicas_.empty()) return {};
+    return std::span(replicas_).subspan(replica_begin_[centroid], replica_begin_[centroid + 1] - replica_begin_[centroid]);
   }
   std::uint64_t bytes() const;
 
@@ -74,12 +76,12 @@ class Cells {
   }
 
   NodeId n1_ = 0;
-  std::vector<NodeId> hubs_;            ///< [cell]
+  std::vector<NodeId> centroids_;       ///< [cell]
   std::vector<NodeId> first_;           ///< [cell], and n at the end
-  std::vector<std::uint32_t> cell_of_;  ///< [hub]; kNoNode: it has no members
+  std::vector<std::uint32_t> cell_of_;  ///< [centroid]; kNoNode: it has no members
   std::vector<Word> words_;
-  std::vector<std::uint32_t> guest_begin_;
-  std::vector<NodeId> guests_;
+  std::vector<std::uint32_t> replica_begin_;
+  std::vector<NodeId> replicas_;
 };
 
 /// Index of the first entry that breaks the rules of Cells, entries.size() when the cells do not begin at n1, -1 when all is well.

@@ -160,9 +160,9 @@ inline void PrefetchNextLinks(const LayerView& layer, const Beam& beam, std::uin
   if (beam.HasNext(window)) PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
 }
 
-/// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates that scratch.beam already holds unexpanded
-/// (they must be in scratch.visited). Expands while one of the nearest `window` is unexpanded, at most `most_steps` of them; the beam may
-/// be wider than the window, so that what is met on the way is kept for another layer. Returns whether the search is finished.
+/// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates that scratch.beam already holds unexpanded (they
+/// must be in scratch.visited). Expands while one of the nearest `window` is unexpanded, at most `most_steps` of them; the beam may be
+/// wider than the window, so that what is met on the way is kept for another layer. Returns whether the search is finished.
 template <typename Counters>
 bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t window, LayerScratch& scratch, Counters& counters,
                  std::uint64_t most_steps = ~std::uint64_t{0}) {

@@ -8,7 +8,7 @@
 namespace hmann {
 
 /// Sizes of the layers: N_0 = n, N_1 as given, N_{i+1} = floor(N_i / M) while at least one node is left. A node's level is a function of
-/// its rank alone, level(v) = max{ i : rank(v) < N_i }, so every layer is a prefix of the ids (sections 4 and 11.c of the readings).
+/// its rank alone, level(v) = max{ i : rank(v) < N_i }, so every layer is a prefix of the ids (sections 4 and 11.c of doc/paper.md).
 struct Layers {
   std::vector<NodeId> nodes;  ///< nodes[i] = N_i; strictly decreasing from N_1 on
   std::uint32_t m = 0;

@@ -8,9 +8,9 @@
 
 namespace hmann {
 
-/// The nodes that a search has met: an open-addressing hash set whose size follows the search, not the graph, so that it stays in
-/// the L1/L2 cache and a searcher on a billion nodes holds a few dozen KiB. At most a quarter full, so that hardly any lookup probes
-/// further. Exact. Keeps its memory between searches.
+/// The nodes that a search has met: an open-addressing hash set whose size follows the search, not the graph, so that it stays in the L1/L2
+/// cache and a searcher on a billion nodes holds a few dozen KiB. At most a quarter full, so that hardly any lookup probes further. Exact.
+/// Keeps its memory between searches.
 class VisitedSet {
  public:
   VisitedSet() : slots_(kMinSlots, kNoNode) {}

@@ -37,10 +37,11 @@ std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::by
   const std::uint64_t before = allocations.load();
   for (const std::vector<std::byte>& query : queries) {
     for (const SearchOptions& options :
-         {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = WalkKind::kPool},
-          SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = WalkKind::kPool}, SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kBeams},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kBeams, .query_threads = 3}}) {
+         {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = WalkKind::kBestFirst},
+          SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = WalkKind::kBestFirst},
+          SearchOptions{.k = 10, .ef_l1 = 40, .walk = WalkKind::kUpper},
+          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
+          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kMultiStart, .query_threads = 3}}) {
       Counters counters;
       const bool counted = runner.Search(query.data(), options, &nearest, &counters, {}).ok();
       const bool plain =
@@ -65,8 +66,8 @@ TEST(MemoryDriver, TheSteadyStateAllocatesNothing) {
 
 TEST(MemoryDriver, BeamsTakeNoMemoryForEachCandidate) {
   const RandomIndex index({.n = 20000, .n1 = 10000, .m = 4, .dim = 4});
-  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = WalkKind::kBeams},
-      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = WalkKind::kBeams};
+  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
+      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
   std::uint64_t made[2];
   for (int i = 0; i < 2; ++i) {
     AskedDriver runner(index.placed());

@@ -6,24 +6,24 @@
 #include <vector>
 
 #include "index/base/prefetch.h"
-#include "index/search/reach.h"
+#include "index/search/epsilon.h"
 #include "index/search/walk.h"
 
 namespace hmann {
 
 /// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the
 /// vectors of those of their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when
-/// every candidate of its beam is expanded, or the nearest that is not is out of reach of the kth.
+/// every candidate of its beam is expanded, or the nearest that is not is beyond epsilon of the kth.
 ///
-/// `--walk pool` is one such walk, `--walk beams` many of them (multi_start_walk.h).
+/// `--walk best-first` is one such walk, `--walk multi-start` many of them (multi_start_walk.h).
 class BestFirstWalk {
  public:
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width. `results`, when given, is
   /// offered every node that the walk scores; it may be shared with other walks of the same thread. `width`: candidates of a step.
-  void OpenFound(const WalkStart& start, Beam* results, Reach reach, std::uint32_t width) {
+  void OpenFound(const WalkStart& start, Beam* results, EpsilonLimit limit, std::uint32_t width) {
     Bind(start, width);
     results_ = results;
-    reach_ = reach;
+    limit_ = limit;
     NextCandidates();
   }
 
@@ -65,7 +65,7 @@ class BestFirstWalk {
     scratch_ = &start.scratch;
     counters_ = &start.counters;
     results_ = nullptr;
-    reach_ = {};
+    limit_ = {};
     width_ = width;
     const std::size_t most = std::size_t{width} * index_->records.max_links;
     scratch_->batch.Reserve(most);
@@ -74,7 +74,7 @@ class BestFirstWalk {
 
   void NextCandidates() {
     Beam& beam = scratch_->beam;
-    const DistanceKey limit = reach_.Limit(index_->kernels, beam);
+    const DistanceKey limit = limit_.Limit(index_->kernels, beam);
     wanted_size_ = 0;
     while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit) wanted_[wanted_size_++] = beam.PopNext();
     step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
@@ -137,7 +137,7 @@ class BestFirstWalk {
     if (results_ != nullptr) {
       for (std::uint32_t i = 0; i < batch.size; ++i) results_->InsertUnique(batch.keys[i], batch.ids[i]);
     }
-    const DistanceKey limit = reach_.Limit(index_->kernels, scratch_->beam);
+    const DistanceKey limit = limit_.Limit(index_->kernels, scratch_->beam);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
     for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
@@ -149,19 +149,19 @@ class BestFirstWalk {
   LayerScratch* scratch_ = nullptr;
   WalkCounters* counters_ = nullptr;
   Beam* results_ = nullptr;
-  Reach reach_;
+  EpsilonLimit limit_;
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0, width_ = 1;
   Step step_ = Step::kDone;
 };
 
-/// `--walk pool`: one best-first search with everything that L1 has found.
-class PoolWalk : public BestFirstWalk {
+/// `--walk best-first`: one best-first search with everything that L1 has found.
+class BestFirstL0Walk : public BestFirstWalk {
  public:
   static constexpr bool kLeavesBeam = true;
   void Open(const WalkStart& start) {
     start.scratch.beam.Reopen(start.dials.ef_l0);
-    OpenFound(start, nullptr, {start.dials.reach, start.dials.k}, start.dials.width);
+    OpenFound(start, nullptr, {start.dials.epsilon, start.dials.k}, start.dials.beam_width);
   }
   template <typename Add>
   void ForResults(const Add&) const {}

@@ -20,8 +20,8 @@ bool FetchesAhead(const Dials& dials) { return dials.prefetch == Prefetch::kAhea
 
 std::uint32_t BlockDriver::MinFrames(const PlacedIndex& index, const Dials& dials) {
   const std::uint32_t links = index.records.max_links;
-  if (dials.walk == WalkKind::kGated) return std::max(links, kMaxWidth) + 2 * kUpcoming;
-  return (dials.walk == WalkKind::kBeams ? static_cast<std::uint32_t>(kBeamsAtOnce) : dials.width) * links + 2 * kUpcoming;
+  if (dials.walk == WalkKind::kQuantised) return std::max(links, kMaxBeamWidth) + 2 * kUpcoming;
+  return (dials.walk == WalkKind::kMultiStart ? static_cast<std::uint32_t>(kBeamsAtOnce) : dials.beam_width) * links + 2 * kUpcoming;
 }
 
 absl::Status BlockDriver::Prepare(std::uint32_t in_flight, const Dials& dials) {
@@ -115,9 +115,9 @@ bool BlockDriver::StepWalk(Slot& slot, const Dials& dials) {
 }
 
 void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
-  // With cells few of L1's candidates have their links read: fetching them ahead cost a gated query on 1M SIFT vectors 8 useless reads
+  // With cells few of L1's candidates have their links read: fetching them ahead cost a quantised query on 1M SIFT vectors 8 useless reads
   // of 28.
-  if (!FetchesAhead(dials) || (dials.walk == WalkKind::kGated && (dials.ef_l0 == 0 || dials.cells > 0))) return;
+  if (!FetchesAhead(dials) || (dials.walk == WalkKind::kQuantised && (dials.ef_l0 == 0 || dials.nprobe > 0))) return;
   const Beam& found = slot.query.found();
   const std::uint32_t candidates = std::min({dials.ef_l1, kUpcoming, found.size()});
   for (std::uint32_t i = 0; i < candidates; ++i) slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, dials));
@@ -156,7 +156,8 @@ void BlockDriver::Finish(Slot& slot, const QueryBatch& batch, const absl::Status
   if (!status.ok()) answer_ = Answer();
   if (status.ok() && batch.counters != nullptr) {
     Counters counted = slot.query.TakeCounters(read_);
-    counted.rounds = std::ranges::max(slot.reads, {}, &Reads::rounds).rounds;  // what the walk counts is what would have to wait where nothing is read before
+    counted.rounds = std::ranges::max(slot.reads, {}, &Reads::rounds).rounds;  // what the walk counts is what would have to wait where
+                                                                               // nothing is read before
     *batch.counters += counted;
     *batch.counters += slot.frames.counters();
   }

@@ -11,8 +11,8 @@
 namespace hmann {
 
 /// Reads that wait for a place in the device's queue, most urgent first: what a walk waits for before what is fetched ahead, and in each
-/// class by the latest safe time: the time of use less the time that a read takes (G10's order: Zhang et al., MICRO 2023).
-/// Reads ahead never take more than half of the places.
+/// class by the latest safe time: the time of use less the time that a read takes (G10's order: Zhang et al., MICRO 2023). Reads ahead
+/// never take more than half of the places.
 class BlockQueue {
  public:
   using Clock = std::chrono::steady_clock;

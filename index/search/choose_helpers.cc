@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "index/base/cpu.h"
-#include "index/search/migration_helpers.h"
 #include "index/search/memory_driver.h"
+#include "index/search/migration_helpers.h"
 
 namespace hmann {
 namespace {

@@ -13,7 +13,9 @@
 namespace hmann {
 namespace {
 
-SearchOptions DialsWith(Prefetch prefetch) { return {.k = 10, .ef_l1 = 20, .ef_l0 = 40, .walk = WalkKind::kPool, .prefetch = prefetch}; }
+SearchOptions DialsWith(Prefetch prefetch) {
+  return {.k = 10, .ef_l1 = 20, .ef_l0 = 40, .walk = WalkKind::kBestFirst, .prefetch = prefetch};
+}
 
 /// True times of 0, 1, ... helpers, and passes that measure them on a busy machine: up to kJitter too much always, and up to eleven times
 /// as much now and then, but never in each of the five rounds.

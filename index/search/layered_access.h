@@ -25,7 +25,7 @@ class LayeredAccess {
       : index_(index),
         memory_(index.emulated),
         migration_(index, memory_, counts_),
-        fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxWidth)),
+        fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxBeamWidth)),
         cached_(index, fast_.size(), counts_) {}
   LayeredAccess(const LayeredAccess&) = delete;
 

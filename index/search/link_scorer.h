@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "index/search/gated_pool.h"
+#include "index/search/candidate_pool.h"
 
 namespace hmann {
 
-/// Scores the links of a record by the sketches that were read with it. These are centred on the vector that the links leave from.
+/// Scores the links of a record by the codes that were read with it. These are centred on the vector that the links leave from.
 ///
 /// A node that several records link to is estimated from each, until an estimate of it enters the pool; it keeps that one. A promoted
 /// neighbour too is estimated first, and its exact distance is computed only where the estimate could enter: on 1M 96-d vectors in DRAM
@@ -17,7 +17,8 @@ namespace hmann {
 class LinkScorer {
  public:
   /// Scores the neighbours of `nodes`, which were read. keys[i] is the exact key of nodes[i], and records[i] is its record.
-  void Score(GatedPool& pool, std::span<const NodeId> nodes, std::span<const DistanceKey> keys, std::span<const std::byte* const> records) {
+  void Score(CandidatePool& pool, std::span<const NodeId> nodes, std::span<const DistanceKey> keys,
+             std::span<const std::byte* const> records) {
     const PlacedIndex& index = *pool.index;
     RowBatch& batch = pool.scratch->batch;
     const NodeId n = index.layers.n(), n1 = index.n1();
@@ -26,10 +27,10 @@ class LinkScorer {
     estimates_.resize(most);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const NodeId* links = index.Links(nodes[i], records[i]);
-      const std::byte* sketches = records[i] + index.records.LinksEnd(nodes[i]);
+      const std::byte* codes = records[i] + index.records.LinksEnd(nodes[i]);
       const auto degree = static_cast<std::size_t>(std::find_if(links, links + most, [n](NodeId link) { return link >= n; }) - links);
-      pool.sketch_query.EstimateCell(sketches, degree, index.kernels.ToDistance(keys[i]), estimates_.data(), nullptr);
-      pool.counters->total.sketches += degree;
+      pool.code_query.EstimateCell(codes, degree, index.kernels.ToDistance(keys[i]), estimates_.data(), nullptr);
+      pool.counters->total.estimates += degree;
       const float bound = pool.BoundDistance();
       // Which links are promoted and which are near enough is anyone's guess: they are parted without a branch, each kind in place.
       NodeId* const promoted = batch.ids.data() + batch.size;

@@ -44,10 +44,10 @@ void MemoryDriver::Step(Slot<Access>& slot) {
     if constexpr (Access::kWatchesL1 && requires { walk.HasNewCandidates(); }) {
       if (walk.HasNewCandidates()) slot.access.Stepped(slot.query.found(), slot.query.dials().ef_l1);
     }
-    if (!walk.Done()) return AskFor(walk, slot.access, slot.records, slot.query.dials().width);
+    if (!walk.Done()) return AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width);
     slot.query.Next();
     if (slot.query.Parts().size() > 1) return;  // each of them asks for itself
-    slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().width); });
+    slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().beam_width); });
   });
 }
 
@@ -80,7 +80,7 @@ absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state, co
     if constexpr (Access::kWatchesL1) state.helpers[i]->access.AddCounts(slot.query.counters().total);
   }
   done ? slot.query.Next() : void(slot.query.CutShort(Always));
-  slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().width); });
+  slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().beam_width); });
   return absl::OkStatus();
 }
 
@@ -92,7 +92,7 @@ bool MemoryDriver::Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_
     const absl::Status opened = slot.query.Open(batch.query(*next), batch.dials, batch.counters != nullptr, batch.dials.query_threads);
     if (opened.ok()) {
       slot.which = (*next)++;
-      slot.query.Visit([&slot](const auto& walk) { AskFor(walk, slot.access, slot.records, slot.query.dials().width); });
+      slot.query.Visit([&slot](const auto& walk) { AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width); });
       return true;
     }
     answer_ = Answer();

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "index/search/testing/driver_answers.h"
 #include "index/search/testing/random_index.h"
 
 namespace hmann {
@@ -15,122 +16,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Result {
-  std::vector<Neighbour> nearest;
-  Counters counters;
-};
-
-Result MustSearch(AskedDriver& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
-  Result result;
-  const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
-  EXPECT_TRUE(status.ok()) << status;
-  return result;
-}
-
-std::vector<std::uint64_t> Labels(const std::vector<Neighbour>& nearest) {
-  std::vector<std::uint64_t> labels;
-  for (const Neighbour& neighbour : nearest) labels.push_back(neighbour.label);
-  return labels;
-}
-
-void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Neighbour>& expected) {
-  ASSERT_EQ(Labels(found), Labels(expected));
-  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
-}
-
-void ExpectReference(const RandomIndex& index, AskedDriver& runner, std::uint64_t query_number, const SearchOptions& options) {
-  const std::vector<std::byte> query = index.Query(query_number);
-  std::vector<std::byte> stored(index.placed().kernels.row_bytes);
-  ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
-  const Result found = MustSearch(runner, query, options);
-  const ReferenceIndex reference = index.Reference();
-  const ReferenceAnswer expected = ReferenceSearch(
-      reference, stored.data(),
-      {options.k, *options.ef_l1, *options.ef_l0, options.walk == WalkKind::kPool, options.width.value_or(1), options.reach.value_or(0)});
-  std::vector<Neighbour> nearest;
-  for (const Candidate& candidate : expected.nearest) {
-    nearest.push_back({index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
-  }
-  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found.nearest, nearest));
-  EXPECT_EQ(found.counters.distances_fast, expected.counters.distances_fast);
-  EXPECT_EQ(found.counters.distances_slow, expected.counters.distances_slow);
-  EXPECT_EQ(found.counters.slow_reads, expected.counters.slow_reads);
-  EXPECT_EQ(found.counters.slow_touches, expected.counters.slow_touches);
-  EXPECT_EQ(found.counters.slow_bytes, expected.counters.slow_bytes);
-  EXPECT_EQ(found.counters.rounds, expected.counters.rounds);
-  EXPECT_EQ(found.counters.expanded_l1, expected.counters.expanded_l1);
-  EXPECT_EQ(found.counters.expanded_l0, expected.counters.expanded_l0);
-}
-
-/// Many dials on one index, two queries each, in one runner: what one query leaves behind must not matter to the next.
-void ExpectReferenceAtManyDials(const RandomShape& shape) {
-  const RandomIndex index(shape);
-  AskedDriver runner(index.placed());
-  std::uint64_t query = 0;
-  for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
-    for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
-      for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
-        for (const std::uint32_t ef_l0 : {0u, 1u, 2u, 9u, 40u}) {
-          if (k > shape.n) continue;
-          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(walk), ", k ", k, ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
-          SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
-          ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
-          if (walk == WalkKind::kBeams) continue;
-          for (const std::uint32_t width : {1u, 2u, 8u}) {
-            options.width = width;
-            for (const float reach : {0.0f, 1.0f, 1.3f, 2.5f}) {
-              if (reach > 0 && !index.placed().Context().has_ratios) continue;
-              options.reach = reach;
-              ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options)) << "width " << width << ", reach " << reach;
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-class EqualsReference : public testing::TestWithParam<std::tuple<DType, Metric>> {};
-
-TEST_P(EqualsReference, AnswersAndCounters) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    RandomShape shape;
-    std::tie(shape.dtype, shape.metric) = GetParam();
-    shape.seed = seed;
-    shape.n = 20 + static_cast<NodeId>(RandomBelow(seed, 0, 150));
-    shape.n1 = 1 + static_cast<NodeId>(RandomBelow(seed, 1, shape.n / 2));
-    shape.m = 2 + static_cast<std::uint32_t>(RandomBelow(seed, 2, 5));
-    shape.dim = 1 + static_cast<std::uint32_t>(RandomBelow(seed, 3, 20));
-    shape.user_labels = seed % 2 == 0;
-    ASSERT_NO_FATAL_FAILURE(ExpectReferenceAtManyDials(shape));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, EqualsReference,
-                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
-                                          testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine)),
-                         [](const auto& info) {
-                           return absl::StrCat(absl::string_view(Name(std::get<0>(info.param)).data()), "_",
-                                               absl::string_view(Name(std::get<1>(info.param)).data()));
-                         });
-
-TEST(MemoryDriver, EqualsTheReferenceWithoutUpperLayers) { ExpectReferenceAtManyDials({.n = 60, .n1 = 0}); }
-TEST(MemoryDriver, EqualsTheReferenceWithOnePromotedNode) { ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2}); }
-TEST(MemoryDriver, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
-TEST(MemoryDriver, EqualsTheReferenceOnOneNode) { ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1}); }
-TEST(MemoryDriver, EqualsTheReferenceWhereL1IsInPieces) { ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true}); }
-TEST(MemoryDriver, EqualsTheReferenceOnFiveLayers) { ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2}); }
-
 TEST(MemoryDriver, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
   const RandomIndex index({.n = 2000, .n1 = 300, .m = 6, .dim = 8});
   AskedDriver threaded(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
-    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = WalkKind::kBeams};
+    SearchOptions options{.k = 10, .ef_l1 = 12, .ef_l0 = 3, .walk = WalkKind::kMultiStart};
     AskedDriver fresh(index.placed());
-    const Result alone = MustSearch(fresh, index.Query(query), options);
+    const DriverAnswer alone = MustSearch(fresh, index.Query(query), options);
     for (const std::uint32_t threads : {2u, 7u, 1u, 4u, 64u}) {
       options.query_threads = threads;
-      const Result together = MustSearch(threaded, index.Query(query), options);
+      const DriverAnswer together = MustSearch(threaded, index.Query(query), options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(together.nearest, alone.nearest));
       EXPECT_EQ(together.counters.distances_slow, alone.counters.distances_slow) << threads << " threads";
       EXPECT_EQ(together.counters.slow_reads, alone.counters.slow_reads) << threads << " threads";
@@ -140,7 +35,7 @@ TEST(MemoryDriver, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted, alone.nearest));
     }
     // A wide pool in between leaves more behind than any of these.
-    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kPool});
+    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kBestFirst});
   }
 }
 
@@ -162,7 +57,7 @@ TEST(MemoryDriver, EfL0OfZeroIsL1sOwnAnswer) {
   AskedDriver runner(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
-    const Result found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .ef_l0 = 0});
+    const DriverAnswer found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .walk = WalkKind::kUpper});
     std::vector<std::byte> stored(index.placed().kernels.row_bytes);
     ASSERT_TRUE(EncodeRow(index.placed().kernels, index.Query(query).data(), stored.data()).ok());
     std::vector<Candidate> all;
@@ -182,10 +77,10 @@ TEST(MemoryDriver, KOfNGivesEveryLabelOnceInOrder) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
       AskedDriver runner(index.placed());
       for (const std::optional<WalkKind> walk :
-           {std::optional<WalkKind>(), std::optional(WalkKind::kBeams), std::optional(WalkKind::kPool)}) {
-        for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {0u}, {1u}, {50u}}) {
+           {std::optional<WalkKind>(), std::optional(WalkKind::kMultiStart), std::optional(WalkKind::kBestFirst)}) {
+        for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {1u}, {50u}}) {
           SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ", ef_l0.value_or(99)));
-          const Result found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
+          const DriverAnswer found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
           std::set<std::uint64_t> labels;
           for (const Neighbour& neighbour : found.nearest) labels.insert(neighbour.label);
           EXPECT_EQ(found.nearest.size(), 300u);
@@ -201,11 +96,12 @@ TEST(MemoryDriver, KOfNGivesEveryLabelOnceInOrder) {
 TEST(MemoryDriver, KIsAlwaysFilled) {
   const RandomIndex index({.n = 400, .n1 = 50, .m = 3});
   AskedDriver runner(index.placed());
-  for (const WalkKind walk : {WalkKind::kBeams, WalkKind::kPool}) {
+  for (const WalkKind walk : {WalkKind::kMultiStart, WalkKind::kBestFirst}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
-      for (const std::int64_t ef_l0 : {0, 1}) {
+      for (const std::uint32_t ef_l0 : {1u, 2u}) {
         EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
       }
+      EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .walk = WalkKind::kUpper}).nearest.size(), k);
     }
   }
 }
@@ -239,10 +135,11 @@ TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   AskedDriver runner(index.placed());
   std::atomic<bool> cancelled{false};
   std::vector<Neighbour> nearest;
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kBeams, .query_threads = 3}}) {
-    const Result before = MustSearch(runner, index.Query(1), options);
+  for (const SearchOptions& options :
+       {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kMultiStart},
+        SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kMultiStart, .query_threads = 3}}) {
+    const DriverAnswer before = MustSearch(runner, index.Query(1), options);
     const auto now = std::chrono::steady_clock::now();
     EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = now - std::chrono::seconds(1)}).code(),
               absl::StatusCode::kDeadlineExceeded);
@@ -254,11 +151,11 @@ TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
     EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled}).code(),
               absl::StatusCode::kCancelled);
     cancelled = false;
-    const Result after = MustSearch(runner, index.Query(1), options);
+    const DriverAnswer after = MustSearch(runner, index.Query(1), options);
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(after.nearest, before.nearest));
     EXPECT_EQ(after.counters.slow_reads, before.counters.slow_reads);
     // Limits that do not strike change nothing.
-    Result limited;
+    DriverAnswer limited;
     ASSERT_TRUE(runner
                     .Search(index.Query(1).data(), options, &limited.nearest, &limited.counters,
                             {.deadline = now + std::chrono::hours(1), .cancelled = &cancelled})
@@ -270,9 +167,9 @@ TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
 }
 
 /// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
-std::vector<Result> SearchTogether(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries, const SearchOptions& options,
-                                   std::uint32_t in_flight, Counters* counters) {
-  std::vector<Result> results(queries.size());
+std::vector<DriverAnswer> SearchTogether(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries,
+                                         const SearchOptions& options, std::uint32_t in_flight, Counters* counters) {
+  std::vector<DriverAnswer> results(queries.size());
   std::vector<int> begun(queries.size()), ended(queries.size());
   std::size_t open = 0, most_open = 0;
   const absl::Status status = runner.SearchMany(
@@ -302,18 +199,19 @@ TEST(MemoryDriver, QueriesInFlightTogetherAnswerAndCountAsAlone) {
   AskedDriver alone(index.placed()), together(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 41; ++i) queries.push_back(index.Query(i));
-  for (const SearchOptions& options : {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = WalkKind::kPool},
-                                       SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = WalkKind::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 0, .walk = WalkKind::kPool},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams},
-                                       SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams, .query_threads = 2}}) {
+  for (const SearchOptions& options :
+       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 30, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = WalkKind::kBestFirst},
+        SearchOptions{.k = 10, .ef_l1 = 40, .walk = WalkKind::kUpper},
+        SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
+        SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2}}) {
     for (const std::uint32_t in_flight : {1u, 2u, 4u, 64u}) {
       SCOPED_TRACE(absl::StrCat("k ", options.k, ", in flight ", in_flight));
       Counters expected, counted;
-      const std::vector<Result> found = SearchTogether(together, queries, options, in_flight, &counted);
-      const std::vector<Result> uncounted = SearchTogether(together, queries, options, in_flight, nullptr);
+      const std::vector<DriverAnswer> found = SearchTogether(together, queries, options, in_flight, &counted);
+      const std::vector<DriverAnswer> uncounted = SearchTogether(together, queries, options, in_flight, nullptr);
       for (std::size_t i = 0; i < queries.size(); ++i) {
-        const Result single = MustSearch(alone, queries[i], options);
+        const DriverAnswer single = MustSearch(alone, queries[i], options);
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found[i].nearest, single.nearest));
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted[i].nearest, single.nearest));
         expected += single.counters;
@@ -350,8 +248,8 @@ TEST(MemoryDriver, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   AskedDriver runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 12; ++i) queries.push_back(index.Query(i));
-  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kPool};
-  const Result before = MustSearch(runner, queries[1], options);
+  const SearchOptions options{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kBestFirst};
+  const DriverAnswer before = MustSearch(runner, queries[1], options);
   std::vector<int> ended(queries.size());
   std::atomic<bool> cancelled{false};
   int given_up = 0;
@@ -383,9 +281,9 @@ TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
     AskedDriver runner(index.placed());
-    for (const WalkKind walk : {WalkKind::kPool, WalkKind::kBeams}) {
+    for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
-        for (const std::int64_t ef_l0 : {0, 2, 50}) {
+        for (const std::uint32_t ef_l0 : {1u, 2u, 50u}) {
           EXPECT_LE(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
         }
       }

@@ -52,8 +52,8 @@ bool MigrationSpace::CopyOne(SlowMemory& memory) {
   return true;
 }
 
-MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated) : desks_(static_cast<std::size_t>(threads)) {
-  for (Desk& desk : desks_) threads_.emplace_back([this, &desk, emulated] { Work(desk, emulated); });
+MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated) : queues_(static_cast<std::size_t>(threads)) {
+  for (Queue& queue : queues_) threads_.emplace_back([this, &queue, emulated] { Work(queue, emulated); });
 }
 
 MigrationHelpers::~MigrationHelpers() {
@@ -63,30 +63,30 @@ MigrationHelpers::~MigrationHelpers() {
 }
 
 void MigrationHelpers::Add(MigrationSpace* space) {
-  Desk* least = nullptr;
+  Queue* least = nullptr;
   std::size_t fewest = ~std::size_t{0};
-  for (Desk& desk : desks_) {
-    const std::lock_guard lock(desk.mutex);
-    if (desk.spaces.size() >= fewest) continue;
-    fewest = desk.spaces.size();
-    least = &desk;
+  for (Queue& queue : queues_) {
+    const std::lock_guard lock(queue.mutex);
+    if (queue.spaces.size() >= fewest) continue;
+    fewest = queue.spaces.size();
+    least = &queue;
   }
   const std::lock_guard lock(least->mutex);
   least->spaces.push_back(space);
 }
 
 void MigrationHelpers::Remove(MigrationSpace* space) {
-  for (Desk& desk : desks_) {
-    const std::lock_guard lock(desk.mutex);
-    std::erase(desk.spaces, space);
+  for (Queue& queue : queues_) {
+    const std::lock_guard lock(queue.mutex);
+    std::erase(queue.spaces, space);
   }
 }
 
 std::size_t MigrationHelpers::spaces() {
   std::size_t sum = 0;
-  for (Desk& desk : desks_) {
-    const std::lock_guard lock(desk.mutex);
-    sum += desk.spaces.size();
+  for (Queue& queue : queues_) {
+    const std::lock_guard lock(queue.mutex);
+    sum += queue.spaces.size();
   }
   return sum;
 }
@@ -96,15 +96,15 @@ void MigrationHelpers::Call() {
   calls_.notify_all();
 }
 
-void MigrationHelpers::Work(Desk& desk, EmulatedBus* emulated) {
+void MigrationHelpers::Work(Queue& queue, EmulatedBus* emulated) {
   constexpr auto kSpin = std::chrono::microseconds(200);
   SlowMemory memory(emulated);
   std::uint32_t seen = 0;
   for (auto idle_since = std::chrono::steady_clock::now();;) {
     bool worked = false;
     {
-      const std::lock_guard lock(desk.mutex);
-      for (MigrationSpace* space : desk.spaces) worked |= space->CopyOne(memory);
+      const std::lock_guard lock(queue.mutex);
+      for (MigrationSpace* space : queue.spaces) worked |= space->CopyOne(memory);
     }
     const auto now = std::chrono::steady_clock::now();
     if (worked) idle_since = now;

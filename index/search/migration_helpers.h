@@ -15,7 +15,7 @@ namespace hmann {
 
 struct PlacedIndex;
 
-/// The migration space of one searcher (section 6 of hm-ann.md): whole records of slow memory, copied ahead by a helper thread. The
+/// The migration space of one searcher (section 6 of doc/paper.md): whole records of slow memory, copied ahead by a helper thread. The
 /// searcher posts ids, nearest first; a record is used once its copy is complete and otherwise read from slow memory: nobody waits.
 ///
 /// Thread safety: one searcher (Begin, Post, Find) and one helper (CopyOne).
@@ -66,21 +66,21 @@ class MigrationHelpers {
   /// A searcher comes and goes; each belongs to the helper that has the fewest.
   void Add(MigrationSpace* space);
   void Remove(MigrationSpace* space);
-  int threads() const { return static_cast<int>(desks_.size()); }
+  int threads() const { return static_cast<int>(queues_.size()); }
   /// Those of the searchers that are here now.
   std::size_t spaces();
   /// A search begins: its helper should be awake.
   void Wake() { asleep_.load(std::memory_order_relaxed) > 0 ? Call() : void(); }
 
  private:
-  struct Desk {
+  struct Queue {
     std::mutex mutex;
     std::vector<MigrationSpace*> spaces;  // guarded by mutex
   };
-  void Work(Desk& desk, EmulatedBus* emulated);
+  void Work(Queue& queue, EmulatedBus* emulated);
   void Call();
 
-  std::vector<Desk> desks_;
+  std::vector<Queue> queues_;
   std::atomic<int> asleep_{0};           ///< threads
   std::atomic<std::uint32_t> calls_{0};  ///< what those wait for who are asleep
   std::atomic<bool> stop_{false};

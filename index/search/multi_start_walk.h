@@ -14,10 +14,10 @@ namespace hmann {
 /// Beams that are walked together: eight with up to 2M rows each fill the line-fill buffers many times over.
 constexpr std::size_t kBeamsAtOnce = 8;
 
-/// Algorithm 3 in the reading of section 11.d, or one query thread's part of it: a best-first search of width efSearchL0 from each
-/// candidate of L1, kBeamsAtOnce of them in step. Each beam has a visited set of its own, so that no answer depends on how the candidates
-/// are divided among threads. A result list receives all that the beams score: they crowd around the same few nearest nodes, so that the
-/// union of their efSearchL0 best would be far fewer than k.
+/// Algorithm 3 as section 11.d of doc/paper.md reads it, or one query thread's part of it: a best-first search of width efSearchL0 from
+/// each candidate of L1, kBeamsAtOnce of them in step. Each beam has a visited set of its own, so that no answer depends on how the
+/// candidates are divided among threads. A result list receives all that the beams score: they crowd around the same few nearest nodes, so
+/// that the union of their efSearchL0 best would be far fewer than k.
 class MultiStartWalk {
  public:
   /// Opens with candidates [first, last) of start.scratch.beam. Counts by itself.
@@ -32,7 +32,7 @@ class MultiStartWalk {
     results_.Reset(dials_->k);
     open_ = 0;
     const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
-    for (std::size_t i = 0; i < in_step && OpenNext(lanes_[i]); ++i) order_[open_++] = &lanes_[i];
+    for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i) order_[open_++] = &searches_[i];
     Gather();
   }
 
@@ -48,11 +48,11 @@ class MultiStartWalk {
   void Absorb(std::span<const std::byte* const> records) {
     std::size_t at = 0, kept = 0;
     for (std::size_t i = 0; i < open_; ++i) {
-      Lane& lane = *order_[i];
-      const std::size_t count = lane.walk.Wanted().size();
-      lane.walk.Absorb(records.subspan(at, count));
+      BeamSearch& search = *order_[i];
+      const std::size_t count = search.walk.Wanted().size();
+      search.walk.Absorb(records.subspan(at, count));
       at += count;
-      if (!lane.walk.Done() || OpenNext(lane)) order_[kept++] = &lane;
+      if (!search.walk.Done() || OpenNext(search)) order_[kept++] = &search;
     }
     open_ = kept;
     Gather();
@@ -70,22 +70,22 @@ class MultiStartWalk {
   const WalkCounters& counters() const { return counters_; }
 
  private:
-  struct Lane {
+  struct BeamSearch {
     LayerScratch scratch;
     BestFirstWalk walk;
   };
 
   /// False: there is no candidate left.
-  bool OpenNext(Lane& lane) {
+  bool OpenNext(BeamSearch& search) {
     if (next_ == last_) return false;
     const NodeId candidate = w_->id(next_);
     const DistanceKey key = w_->key(next_++);
-    lane.scratch.beam.Reset(dials_->ef_l0);
-    lane.scratch.visited.Clear();
-    lane.scratch.visited.Insert(candidate);
-    lane.scratch.beam.Insert(key, candidate);
+    search.scratch.beam.Reset(dials_->ef_l0);
+    search.scratch.visited.Clear();
+    search.scratch.visited.Insert(candidate);
+    search.scratch.beam.Insert(key, candidate);
     results_.InsertUnique(key, candidate);
-    lane.walk.OpenFound({*index_, query_, *dials_, lane.scratch, counters_}, &results_, {}, 1);
+    search.walk.OpenFound({*index_, query_, *dials_, search.scratch, counters_}, &results_, {}, 1);
     return true;
   }
 
@@ -102,16 +102,16 @@ class MultiStartWalk {
   const Dials* dials_ = nullptr;
   const Beam* w_ = nullptr;
   std::uint32_t next_ = 0, last_ = 0;
-  std::array<Lane, kBeamsAtOnce> lanes_;
-  std::array<Lane*, kBeamsAtOnce> order_{};  ///< the first open_ are at work
+  std::array<BeamSearch, kBeamsAtOnce> searches_;
+  std::array<BeamSearch*, kBeamsAtOnce> order_{};  ///< the first open_ are at work
   std::size_t open_ = 0;
   std::vector<NodeId> wanted_;  ///< by all of them, one after the other
   Beam results_, unopened_;
   WalkCounters counters_;
 };
 
-/// `--walk beams`: the whole of it, in as many parts as its driver can walk side by side. As a walk it is its first part; where there are more, each
-/// is walked by itself.
+/// `--walk multi-start`: the whole of it, in as many parts as its driver can walk side by side. As a walk it is its first part; where there
+/// are more, each is walked by itself.
 class MultiStartSearch {
  public:
   static constexpr bool kLeavesBeam = false;

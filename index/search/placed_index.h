@@ -6,13 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "index/codes/encoder.h"
 #include "index/dials/options.h"
 #include "index/distance/distance.h"
 #include "index/format/layout.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
-#include "index/sketch/sketch.h"
 #include "index/tiers/block_cache.h"
 #include "index/tiers/tier.h"
 
@@ -20,7 +20,7 @@ namespace hmann {
 
 class MigrationHelpers;
 
-/// What a walk reads of a record at a step. kRowAndLinks: with the sketches of the links, where records have them.
+/// What a walk reads of a record at a step. kRowAndLinks: with the codes of the links, where records have them.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks };
 
 /// Bytes of a record, from its start.
@@ -36,10 +36,10 @@ struct PlacedIndex {
   std::vector<LayerView> upper;            ///< [i] is layer i + 1; all share the promoted vectors
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
-  const Sketcher* sketcher = nullptr;   ///< nullptr: the index has no sketches
-  const std::byte* sketches = nullptr;  ///< (n - n1) x sketch_bytes, in fast memory; nullptr: those of links, in the records
-  std::uint32_t sketch_bytes = 0;
-  const Cells* cells = nullptr;         ///< nullptr where `sketches` is
+  const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
+  const std::byte* codes = nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
+  std::uint32_t code_bytes = 0;
+  const Cells* cells = nullptr;         ///< nullptr where `codes` is
   RecordLayout records;                 ///< of L0
   const std::byte* l0 = nullptr;        ///< L0's records on an addressable tier; else nullptr, and
   const Region* blocks = nullptr;       ///< the region of a block tier that holds them
@@ -55,14 +55,14 @@ struct PlacedIndex {
   SearchContext Context() const {
     return {.n = layers.n(),
             .n1 = n1(),
-            .has_sketches = sketcher != nullptr,
+            .has_codes = encoder != nullptr,
             .has_cells = cells != nullptr,
             .block_tier = blocks != nullptr,
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
             .has_helpers = helpers != nullptr || helpers_asked};
   }
-  const std::byte* Sketch(NodeId id) const { return sketches + static_cast<std::size_t>(id - n1()) * sketch_bytes; }
+  const std::byte* Code(NodeId id) const { return codes + static_cast<std::size_t>(id - n1()) * code_bytes; }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   /// Of the longest record: that of an unpromoted node.
   std::uint32_t MostRecordBytes() const { return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes); }

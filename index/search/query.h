@@ -12,9 +12,9 @@
 #include "index/dials/answer.h"
 #include "index/dials/dials.h"
 #include "index/search/best_first_walk.h"
-#include "index/search/gated_walk.h"
 #include "index/search/multi_start_walk.h"
 #include "index/search/placed_index.h"
+#include "index/search/quantised_walk.h"
 #include "index/search/upper_walk.h"
 #include "index/search/walk.h"
 
@@ -65,7 +65,11 @@ class LabelWalk {
 /// to L1; through L0, as the dials say; to what closed components have hidden, where k is not filled; to the labels.
 ///
 ///   query.Open(vector, dials, lists_reads);
-///   while (!query.Done()) query.Visit([&](auto& walk) { ...; walk.Absorb(records); if (walk.Done()) query.Next(); });
+///   while (!query.Done()) {
+///     query.Visit([&](auto& walk) {
+///       ...; walk.Absorb(records); if (walk.Done()) query.Next();
+///     });
+///   }
 ///   query.TakeAnswer(&answer);
 ///
 /// Keeps its scratch from query to query. `L0Walks`: the walks through L0, in the order of WalkKind.
@@ -74,8 +78,8 @@ class BasicQuery {
  public:
   explicit BasicQuery(const PlacedIndex& index) : index_(index), vector_(index.kernels.row_bytes) {}
 
-  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `parts`,
-  /// `in_step`: of a multi-start search (WalkStart); as many as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
+  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `parts`, `in_step`: of a
+  /// multi-start search (WalkStart); as many as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
   absl::Status Open(const void* vector, const Dials& dials, bool lists_reads, std::uint32_t parts = 1, std::uint32_t in_step = 0) {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok()) return status;
@@ -209,8 +213,7 @@ class BasicQuery {
   }
 
   void OpenL0() {
-    const bool answers_from_l1 = dials_->ef_l0 == 0 && dials_->walk != WalkKind::kGated;
-    if (answers_from_l1 || (index_.n1() == 0 && dials_->walk != WalkKind::kGated)) return OpenRest();
+    if (index_.n1() == 0 && dials_->walk != WalkKind::kQuantised) return OpenRest();
     VisitL0([this](auto& walk) { walk.Open(Start()); });
     phase_ = Phase::kL0;
   }
@@ -234,8 +237,8 @@ class BasicQuery {
     if (leaves_beam) add(scratch_.beam);
   }
 
-  /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0.
-  /// A beam that is not full has lost nothing: what it holds is all that was met.
+  /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0. A beam
+  /// that is not full has lost nothing: what it holds is all that was met.
   void OpenRest() {
     if (scratch_.beam.size() >= dials_->k) return OpenLabels();
     scratch_.visited.Clear();
@@ -265,6 +268,22 @@ class BasicQuery {
   Phase phase_ = Phase::kDone;
 };
 
-using Query = BasicQuery<MultiStartSearch, PoolWalk, GatedWalk>;
+/// `--walk upper`: L0 is not searched.
+class NoL0Walk {
+ public:
+  static constexpr bool kLeavesBeam = true;
+  void Open(const WalkStart&) {}
+  bool Done() const { return true; }
+  std::span<const NodeId> Wanted() const { return {}; }
+  RecordPart Part() const { return RecordPart::kRow; }
+  template <typename Hint>
+  void ForUpcoming(std::uint32_t, const Hint&) const {}
+  void Absorb(std::span<const std::byte* const>) {}
+  template <typename Add>
+  void ForResults(const Add&) const {}
+  void Finish(WalkCounters&) const {}
+};
+
+using Query = BasicQuery<MultiStartSearch, BestFirstL0Walk, QuantisedWalk, NoL0Walk>;
 
 }  // namespace hmann

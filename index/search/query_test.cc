@@ -13,14 +13,14 @@ namespace {
 
 const std::vector<SearchOptions>& EveryWalk() {
   static const std::vector<SearchOptions> options = {
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kPool, .width = 3},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .walk = WalkKind::kPool, .reach = 1.3f},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kPool},
-      {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kBeams},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kGated, .cells = 0, .width = 4},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kGated, .cells = 20, .width = 4},
-      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kBeams},
-      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kPool},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kBestFirst, .beam_width = 3},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .walk = WalkKind::kBestFirst, .epsilon = 0.3f},
+      {.k = 10, .ef_l1 = 12, .walk = WalkKind::kUpper},
+      {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 4},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 20, .beam_width = 4},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kBestFirst},
   };
   return options;
 }
@@ -68,7 +68,7 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
   AskedDriver driver(index.placed());
   for (const SearchOptions& options : EveryWalk()) {
     for (std::uint64_t number = 0; number < 10; ++number) {
-      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ", *options.ef_l0, ", query ", number));
+      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ", options.ef_l0.value_or(0), ", query ", number));
       const std::vector<std::byte> vector = index.Query(number);
       std::vector<Neighbour> expected;
       Counters counted;
@@ -89,7 +89,7 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
 
 TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
-  const SearchOptions options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .walk = WalkKind::kBeams};
+  const SearchOptions options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
   const Dials dials = *options.Resolve(index.placed().Context());
   const std::vector<std::byte> vector = index.Query(1);
   std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
@@ -203,7 +203,7 @@ class ScanWalk {
 TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
   const RandomIndex index({.n = 500, .n1 = 60, .m = 5, .dim = 7});
   const PlacedIndex& placed = index.placed();
-  BasicQuery<MultiStartSearch, PoolWalk, GatedWalk, ScanWalk> query(placed);
+  BasicQuery<MultiStartSearch, BestFirstL0Walk, QuantisedWalk, NoL0Walk, ScanWalk> query(placed);
   Dials dials = *SearchOptions{.k = 10}.Resolve(placed.Context());
   dials.walk = static_cast<WalkKind>(kWalks);
   const std::vector<std::byte> vector = index.Query(2);
@@ -220,7 +220,7 @@ TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
   query.TakeAnswer(&answer);
   AskedDriver driver(placed);
   std::vector<Neighbour> all;
-  ASSERT_TRUE(driver.Search(vector.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kPool}, &all, nullptr, {}).ok());
+  ASSERT_TRUE(driver.Search(vector.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kBestFirst}, &all, nullptr, {}).ok());
   all.resize(10);
   EXPECT_EQ(Pairs(answer.nearest), Pairs(all));
 }

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "index/graph/stepwise_search.h"
-#include "index/search/reach.h"
+#include "index/search/epsilon.h"
 #include "index/search/walk.h"
 
 namespace hmann {
@@ -33,12 +33,12 @@ class UpperWalk {
   /// Whether scratch.beam holds what L1 has found so far.
   bool InL1() const { return done_ || !search_.is_greedy(); }
   /// The last step has changed what L1 found, and L0 will be searched from there.
-  bool HasNewCandidates() const { return stepped_ && dials_->ef_l0 > 0; }
+  bool HasNewCandidates() const { return stepped_ && dials_->walk != WalkKind::kUpper; }
 
   void Absorb(std::span<const std::byte* const>) {
     const bool in_l1 = !search_.is_greedy();
     Observer observer{*counters_, in_l1};
-    const DistanceKey limit = in_l1 ? reach_.Limit(index_->kernels, scratch_->beam) : ~DistanceKey{0};
+    const DistanceKey limit = in_l1 ? limit_.Limit(index_->kernels, scratch_->beam) : ~DistanceKey{0};
     const bool over = search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit);
     stepped_ = observer.stepped;
     if (!over) return;
@@ -47,8 +47,8 @@ class UpperWalk {
   }
 
  private:
-  /// Candidates of L1 that are kept for a walk which `reach` ends.
-  static constexpr std::uint32_t kKeptWithReach = 64;
+  /// Candidates of L1 that are kept for a walk which `epsilon` ends.
+  static constexpr std::uint32_t kKeptWithEpsilon = 64;
 
   /// Counts the work of a step.
   struct Observer {
@@ -67,16 +67,16 @@ class UpperWalk {
     const LayerView& view = index_->upper[layer - 1];
     Observer observer{*counters_, false};
     if (layer >= 2) return search_.OpenGreedy(view, query_, entry, *scratch_, observer);
-    // A pool keeps what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `reach` ends the walk, efSearchL0 is
+    // These keep what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `epsilon` ends the walk, efSearchL0 is
     // for the hardest queries alone, and a beam of that width would cost every query a tenth of its time.
     std::uint32_t width = dials_->ef_l1;
-    if (dials_->walk != WalkKind::kBeams) {
-      width = std::max(width, dials_->reach.has_value() ? std::min(dials_->ef_l0, std::max(kKeptWithReach, dials_->k)) : dials_->ef_l0);
+    if (dials_->walk == WalkKind::kBestFirst || dials_->walk == WalkKind::kQuantised) {
+      width = std::max(width, dials_->epsilon.has_value() ? std::min(dials_->ef_l0, std::max(kKeptWithEpsilon, dials_->k)) : dials_->ef_l0);
     }
-    if (dials_->walk == WalkKind::kGated) width = std::max({width, dials_->k, dials_->cells});
-    // What is neither of L1's own candidates nor in reach of the kth is of no use to a pool. A gated walk takes from it the distances of
-    // hubs.
-    reach_ = dials_->walk == WalkKind::kPool ? Reach{dials_->reach, std::max(dials_->k, dials_->ef_l1)} : Reach{};
+    if (dials_->walk == WalkKind::kQuantised) width = std::max({width, dials_->k, dials_->nprobe});
+    // What is neither of L1's own candidates nor within epsilon of the kth is of no use to a pool. A quantised walk takes from it the
+    // distances of centroids.
+    limit_ = dials_->walk == WalkKind::kBestFirst ? EpsilonLimit{dials_->epsilon, std::max(dials_->k, dials_->ef_l1)} : EpsilonLimit{};
     search_.OpenBeam(view, query_, entry, width, dials_->ef_l1, *scratch_, observer);
   }
 
@@ -86,7 +86,7 @@ class UpperWalk {
   LayerScratch* scratch_ = nullptr;
   Counters* counters_ = nullptr;
   StepwiseSearch search_;
-  Reach reach_;
+  EpsilonLimit limit_;
   std::uint32_t layer_ = 0;
   bool done_ = true, stepped_ = false;
 };

@@ -71,7 +71,8 @@ struct BlockCache::Impl {
   int page_shift = 0;                ///< its logarithm
   Buffer copies;                     ///< slots x block_bytes
   Buffer entries;                    ///< by block, u32: 0, or 1 + its slot
-  Buffer marks;                      ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a miss stays in L2
+  Buffer marks;                      ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a
+                                     ///< miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
   std::atomic<CachePolicy> policy{CachePolicy::kNone};

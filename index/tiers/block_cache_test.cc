@@ -317,8 +317,10 @@ HitRates Compare(AccessStream kind) {
 }
 
 void Print(const char* stream, const HitRates& rates) {
-  absl::PrintF("%-8s stream, %d of %d blocks held: dynamic %.4f, static %.4f, static by profile %.4f, ideal LFU %.4f\n", stream,
-               kStreamHeld, kStreamBlocks, rates.dynamic_policy, rates.static_by_number, rates.static_by_profile, rates.ideal);
+  absl::PrintF(
+      "%-8s stream, %d of %d blocks held: dynamic %.4f, static %.4f, static by profile %.4f, ideal "
+      "LFU %.4f\n",
+      stream, kStreamHeld, kStreamBlocks, rates.dynamic_policy, rates.static_by_number, rates.static_by_profile, rates.ideal);
 }
 
 TEST(BlockCacheHitRates, OnAUniformStreamStaticIsAtLeastAsGoodAsDynamic) {

@@ -14,12 +14,17 @@ namespace hmann {
 
 /// Test equipment that stands between readers and a block tier. It is part of the program, so that whole servers can be tested with it.
 ///
-/// check                          what a reader must not be asked for, and what it must not answer, is an INTERNAL error naming it: bounds,
-///                                alignment, a frame that is in flight, a read after the region is gone. Frames hold rubbish until done.
-/// count                          counts reads, bytes and errors; Where tells them.
-/// delay:5ms, delay:min=1ms,max=9ms,seed=3   each read is handed over that much later, so that they overtake one another.
-/// fail, fail:every=7             each, or each 7th, read is a DATA_LOSS. On an addressable tier: Place is an UNAVAILABLE error.
-/// stall:after=100                reads after the first 100 never complete.
+///   check                what a reader must not be asked for, and what it must not
+///                        answer, is an INTERNAL error naming it: bounds, alignment, a
+///                        frame that is in flight, a read after the region is gone.
+///                        Frames hold rubbish until done.
+///   count                counts reads, bytes and errors; Where tells them.
+///   delay:5ms, delay:min=1ms,max=9ms,seed=3
+///                        each read is handed over that much later, so that they overtake
+///                        one another.
+///   fail, fail:every=7   each, or each 7th, read is a DATA_LOSS. On an addressable tier:
+///                        Place is an UNAVAILABLE error.
+///   stall:after=100      reads after the first 100 never complete.
 ///
 /// Counting goes over all readers of all regions of the tier.
 

@@ -45,8 +45,8 @@ struct DirectExtent {
   /// file, offset, expected, found.
   absl::Status Judge(std::uint64_t offset, std::uint64_t wanted, std::int64_t result) const;
 
-  /// Reads the first and the last block, and compares them with the source that they are to hold.
-  /// Errors: FAILED_PRECONDITION where the file system refuses such reads; DATA_LOSS for another content.
+  /// Reads the first and the last block, and compares them with the source that they are to hold. Errors: FAILED_PRECONDITION where the
+  /// file system refuses such reads; DATA_LOSS for another content.
   absl::Status Probe(const std::string& tier, std::span<const std::byte> source) const;
   /// Whereabouts::device and ::cached.
   void Where(Whereabouts* where) const;

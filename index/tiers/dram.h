@@ -12,8 +12,8 @@ namespace hmann {
 /// "dram": memory from wherever the kernel's policy takes it, in 2 MiB pages where it has them, locked where that is allowed.
 std::unique_ptr<Tier> MakeDramTier();
 
-/// "numa:N": the same, from node N alone (CXL memory shows up as a node without CPUs). Place proves it with move_pages.
-/// Errors: INVALID_ARGUMENT naming the nodes that this process may use.
+/// "numa:N": the same, from node N alone (CXL memory shows up as a node without CPUs). Place proves it with move_pages. Errors:
+/// INVALID_ARGUMENT naming the nodes that this process may use.
 absl::StatusOr<std::unique_ptr<Tier>> MakeNumaTier(std::string_view node);
 
 /// What Place of these tiers does: `tier` names it in messages.

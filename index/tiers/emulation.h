@@ -16,8 +16,8 @@
 
 namespace hmann {
 
-/// A slower memory than the one that really serves: what `emulated:lat=300ns,bw=6GB/s,lines=12` says. The latency is extra, on top of
-/// that of the DRAM below.
+/// A slower memory than the one that really serves: what `emulated:lat=300ns,bw=6GB/s,lines=12` says. The latency is extra, on top of that
+/// of the DRAM below.
 struct EmulationSpec {
   std::uint64_t latency_ns = 0;
   std::uint64_t bytes_per_second = 0;  ///< 0: no limit
@@ -28,8 +28,8 @@ struct EmulationSpec {
 
   /// "lat=300ns,bw=6GB/s,lines=12": the settings, to be printed with every figure. Of a preset, with its source behind them.
   std::string ToString() const;
-  /// Settings, separated by commas, in any order; or a preset, alone or first: "cxl,lines=16". The presets are in emulation.cc.
-  /// Errors: INVALID_ARGUMENT naming the field.
+  /// Settings, separated by commas, in any order; or a preset, alone or first: "cxl,lines=16". The presets are in emulation.cc. Errors:
+  /// INVALID_ARGUMENT naming the field.
   static absl::StatusOr<EmulationSpec> Parse(std::string_view settings);
 };
 
@@ -44,8 +44,8 @@ struct EmulatedBus {
   std::atomic<std::uint64_t> free_at{0};  ///< in 256ths of a tick
 
   EmulatedBus(const EmulationSpec& wanted, double rate, std::uint64_t now);
-  /// Measures the tick counter and how late a spin ends: about 40 ms.
-  /// Errors: FAILED_PRECONDITION where the counter is not constant or drifts against the clock: no figure would mean anything.
+  /// Measures the tick counter and how late a spin ends: about 40 ms. Errors: FAILED_PRECONDITION where the counter is not constant or
+  /// drifts against the clock: no figure would mean anything.
   static absl::StatusOr<std::shared_ptr<EmulatedBus>> Make(const EmulationSpec& spec);
 
   /// Books `lines` transfers, the first of them at tick `now` or later; when that is, in 256ths.

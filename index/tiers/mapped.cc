@@ -28,8 +28,7 @@ class MappedTier : public Tier {
 
 class MappedCopyTier : public Tier {
  public:
-  explicit MappedCopyTier(std::string path)
-      : Tier({.name = absl::StrCat("mapped:", path), .one_section = true}), path_(std::move(path)) {}
+  explicit MappedCopyTier(std::string path) : Tier({.name = absl::StrCat("mapped:", path), .one_section = true}), path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();

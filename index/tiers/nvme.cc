@@ -91,8 +91,7 @@ class NvmeTier : public Tier {
 class NvmeCopyTier : public Tier {
  public:
   explicit NvmeCopyTier(std::string path)
-      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true}),
-        path_(std::move(path)) {}
+      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true}), path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// What the reader and its threads share; it lives as long as the last of them.
-struct Desk {
+struct Shared {
   DirectExtent extent;
   PreadFunction pread = nullptr;
   Buffer frames;
@@ -64,19 +64,19 @@ struct Desk {
 
 class PreadReader : public BlockReader {
  public:
-  PreadReader(const ReaderOptions& options, std::shared_ptr<Desk> desk)
-      : BlockReader(options), desk_(std::move(desk)), in_flight_frame_(options.frames) {}
+  PreadReader(const ReaderOptions& options, std::shared_ptr<Shared> shared)
+      : BlockReader(options), shared_(std::move(shared)), in_flight_frame_(options.frames) {}
 
   absl::Status Start() {
     const std::uint32_t wanted = std::min(options().depth, kPreadThreads);
     for (std::uint32_t i = 0; i < wanted; ++i) {
-      const std::lock_guard lock(desk_->mutex);
+      const std::lock_guard lock(shared_->mutex);
       try {
-        threads_.emplace_back([desk = desk_] { desk->Run(); });
-        ++desk_->threads;
+        threads_.emplace_back([shared = shared_] { shared->Run(); });
+        ++shared_->threads;
       } catch (const std::system_error& error) {
         if (i > 0) break;
-        return absl::ResourceExhaustedError(absl::StrCat("a thread to read ", desk_->extent.file->path(), ": ", error.what()));
+        return absl::ResourceExhaustedError(absl::StrCat("a thread to read ", shared_->extent.file->path(), ": ", error.what()));
       }
     }
     return absl::OkStatus();
@@ -85,16 +85,16 @@ class PreadReader : public BlockReader {
   ~PreadReader() override {
     bool all_ended = false;
     {
-      std::unique_lock lock(desk_->mutex);
-      desk_->closing = true;
-      desk_->waiting.clear();
-      desk_->work.notify_all();
-      all_ended = desk_->news.wait_for(lock, std::chrono::seconds(1), [&] { return desk_->threads == 0; });
+      std::unique_lock lock(shared_->mutex);
+      shared_->closing = true;
+      shared_->waiting.clear();
+      shared_->work.notify_all();
+      all_ended = shared_->news.wait_for(lock, std::chrono::seconds(1), [&] { return shared_->threads == 0; });
     }
     for (std::thread& thread : threads_) all_ended ? thread.join() : thread.detach();
   }
 
-  std::byte* Frame(std::uint32_t frame) const override { return desk_->Frame(frame); }
+  std::byte* Frame(std::uint32_t frame) const override { return shared_->Frame(frame); }
   std::uint32_t InFlight() const override { return in_flight_; }
 
   absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
@@ -102,27 +102,27 @@ class PreadReader : public BlockReader {
     HMANN_RETURN_IF_ERROR(Reserve(reads.first(count)));
     in_flight_ += static_cast<std::uint32_t>(count);
     {
-      const std::lock_guard lock(desk_->mutex);
-      desk_->waiting.insert(desk_->waiting.end(), reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(count));
+      const std::lock_guard lock(shared_->mutex);
+      shared_->waiting.insert(shared_->waiting.end(), reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(count));
     }
-    for (std::size_t i = 0; i < std::min(count, threads_.size()); ++i) desk_->work.notify_one();
+    for (std::size_t i = 0; i < std::min(count, threads_.size()); ++i) shared_->work.notify_one();
     return count;
   }
 
   absl::Status Wait(Clock::time_point deadline, std::vector<BlockDone>* done) override {
     if (in_flight_ == 0) return absl::OkStatus();
-    std::unique_lock lock(desk_->mutex);
-    while (desk_->done.empty()) {
+    std::unique_lock lock(shared_->mutex);
+    while (shared_->done.empty()) {
       const auto now = Clock::now();
       if (now >= deadline) return absl::OkStatus();
-      desk_->news.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::hours(1)));
+      shared_->news.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::hours(1)));
     }
-    for (BlockDone& one : desk_->done) {
+    for (BlockDone& one : shared_->done) {
       in_flight_frame_[one.frame] = false;
       --in_flight_;
       done->push_back(std::move(one));
     }
-    desk_->done.clear();
+    shared_->done.clear();
     return absl::OkStatus();
   }
 
@@ -130,10 +130,10 @@ class PreadReader : public BlockReader {
   /// Checks the reads and marks their frames; on an error, none.
   absl::Status Reserve(std::span<const BlockRead> reads) {
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      absl::Status status = desk_->extent.Check(reads[i], options());
+      absl::Status status = shared_->extent.Check(reads[i], options());
       if (status.ok() && in_flight_frame_[reads[i].frame]) {
         status = absl::InvalidArgumentError(
-            absl::StrCat(desk_->extent.file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+            absl::StrCat(shared_->extent.file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
       }
       if (!status.ok()) {
         for (std::size_t j = 0; j < i; ++j) in_flight_frame_[reads[j].frame] = false;
@@ -144,7 +144,7 @@ class PreadReader : public BlockReader {
     return absl::OkStatus();
   }
 
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<Shared> shared_;
   std::vector<std::thread> threads_;
   std::vector<bool> in_flight_frame_;
   std::uint32_t in_flight_ = 0;
@@ -153,12 +153,12 @@ class PreadReader : public BlockReader {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BlockReader>> NewPreadReader(const DirectExtent& extent, const ReaderOptions& options, PreadFunction pread) {
-  auto desk = std::make_shared<Desk>();
-  desk->extent = extent;
-  desk->pread = pread;
-  desk->frame_bytes = options.frame_bytes;
-  HMANN_ASSIGN_OR_RETURN(desk->frames, Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
-  auto reader = std::make_unique<PreadReader>(options, std::move(desk));
+  auto shared = std::make_shared<Shared>();
+  shared->extent = extent;
+  shared->pread = pread;
+  shared->frame_bytes = options.frame_bytes;
+  HMANN_ASSIGN_OR_RETURN(shared->frames, Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
+  auto reader = std::make_unique<PreadReader>(options, std::move(shared));
   HMANN_RETURN_IF_ERROR(reader->Start());
   return reader;
 }

@@ -17,10 +17,9 @@ namespace hmann {
 /// How tiers make regions: a mapping of our own, filled, then sealed; bytes that somebody else keeps mapped; or blocks of a device.
 class RegionBuilder {
  public:
-  /// Anonymous memory between two inaccessible guards (so that smaps speaks of this region alone). From 2 MiB on it is aligned to 2 MiB
-  /// and taken from the kernel's pool of 2 MiB pages if that has enough of them, else advised for transparent ones. With `node`, its
-  /// pages may come from that NUMA node only.
-  /// Errors: RESOURCE_EXHAUSTED; those of mbind(2).
+  /// Anonymous memory between two inaccessible guards (so that smaps speaks of this region alone). From 2 MiB on it is aligned to 2 MiB and
+  /// taken from the kernel's pool of 2 MiB pages if that has enough of them, else advised for transparent ones. With `node`, its pages may
+  /// come from that NUMA node only. Errors: RESOURCE_EXHAUSTED; those of mbind(2).
   static absl::StatusOr<RegionBuilder> Anonymous(const std::string& tier, std::uint64_t bytes, std::optional<int> node);
   /// A device's or file's memory that was mapped with mmap(2), and is unmapped with the region; `where` as Whereabouts::device.
   static RegionBuilder OfMapping(std::span<std::byte> mapping, std::size_t bytes, std::string where, std::optional<int> node);

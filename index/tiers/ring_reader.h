@@ -13,8 +13,8 @@ namespace hmann {
 /// RESOURCE_EXHAUSTED.
 absl::Status RingUsable();
 
-/// A reader that is an io_uring of its own: the file and, where RLIMIT_MEMLOCK allows it, the frames are registered.
-/// Errors: RESOURCE_EXHAUSTED; INTERNAL, those of the kernel.
+/// A reader that is an io_uring of its own: the file and, where RLIMIT_MEMLOCK allows it, the frames are registered. Errors:
+/// RESOURCE_EXHAUSTED; INTERNAL, those of the kernel.
 absl::StatusOr<std::unique_ptr<BlockReader>> NewRingReader(const DirectExtent& extent, const ReaderOptions& options);
 
 }  // namespace hmann

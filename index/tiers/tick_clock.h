@@ -32,8 +32,8 @@ struct TickClock {
   }
 };
 
-/// Ticks per nanosecond, measured several times against CLOCK_MONOTONIC_RAW: about 40 ms.
-/// Errors: FAILED_PRECONDITION where the counter changes its speed: CheckConstantTsc (x86), CheckDrift.
+/// Ticks per nanosecond, measured several times against CLOCK_MONOTONIC_RAW: about 40 ms. Errors: FAILED_PRECONDITION where the counter
+/// changes its speed: CheckConstantTsc (x86), CheckDrift.
 absl::StatusOr<double> MeasureTicksPerNs();
 
 /// Errors: FAILED_PRECONDITION unless the flags in /proc/cpuinfo say that the TSC is constant and does not stop.

@@ -1,37 +1,38 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 
+#include "index/codes/code_layout.h"
 #include "index/tune/placement_choices.h"
 
 namespace hmann {
 namespace {
 
-// Of 1M SIFT vectors (alpha 1.2), 10 % promoted, recall 0.95 by `reach`, by bits; 0: the pool, two candidates at a time.
+/// Of 0, 1, 2 and 4 bits.
+std::size_t Column(std::uint32_t bits) { return bits == 4 ? 3 : bits; }
+
+// Of 1M SIFT vectors (alpha 1.2), 10 % promoted, recall 0.95 by `epsilon`, by Column(bits); 0: the pool, two candidates at a time.
 constexpr double kPromote = 0.1, kNodes = 1e6;
-constexpr AccessCounts kGated[] = {
-    {258, 0, 549, 19.9}, {1068, 962, 55.2, 7.9}, {817, 606, 33.2, 5.1}, {792, 570, 31, 4.8}, {789, 566, 30.8, 4.7}};
-// With the nearest 128 cells, one hub each, reads 16 at a time: the disk's walk.
-constexpr AccessCounts kCells[] = {
-    {258, 0, 549, 19.9}, {1654, 3942, 49.6, 4.3}, {1364, 3493, 21, 2.3}, {1307, 3396, 14.9, 1.8}, {1285, 3358, 12.5, 1.6}};
-/// With a second hub each, as multiples: less is read, and more is met in the cells.
-constexpr double kSecondHubReads = 0.92, kSecondHubWork = 1.43;
-/// Codes inside the record: a little more is read than with hubs.
+constexpr AccessCounts kQuantised[] = {{258, 0, 549, 19.9}, {1068, 962, 55.2, 7.9}, {817, 606, 33.2, 5.1}, {789, 566, 30.8, 4.7}};
+// With the nearest 128 cells, one centroid each, reads 16 at a time: the disk's walk.
+constexpr AccessCounts kCells[] = {{258, 0, 549, 19.9}, {1654, 3942, 49.6, 4.3}, {1364, 3493, 21, 2.3}, {1285, 3358, 12.5, 1.6}};
+/// With a second centroid each, as multiples: less is read, and more is met in the cells.
+constexpr double kReplicaReads = 0.92, kReplicaWork = 1.43;
+/// Codes inside the record: a little more is read than with centroids.
 constexpr double kEdgeReads = 1.04;
 
 // How the counts go with the share that is promoted, as multiples of those at 10 %: 100 thousand SIFT vectors, 1,000 queries, pool and
-// gated walk without cells, one hub each. Beyond 40 % from a run of its own, joined at 40 %.
+// quantised walk without cells, one centroid each. Beyond 40 % from a run of its own, joined at 40 %.
 constexpr std::array<double, 9> kShares = {0.0015, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8};
 using Multiples = std::array<double, kShares.size()>;
 struct Trend {
-  Multiples distances_fast, sketches, slow_reads, rounds;
+  Multiples distances_fast, estimates, slow_reads, rounds;
 };
-constexpr Trend kPoolTrend = {{0.31, 0.45, 0.64, 0.81, 1, 1.3, 1.75, 2.06, 2.33},
-                              {},
-                              {1.32, 1.27, 1.19, 1.11, 1, 0.83, 0.59, 0.38, 0.2},
-                              {0.98, 0.96, 0.95, 0.97, 1, 1.07, 1.22, 1.33, 1.36}};
-constexpr Trend kTrends[] = {kPoolTrend,
+constexpr Trend kBestFirstTrend = {{0.31, 0.45, 0.64, 0.81, 1, 1.3, 1.75, 2.06, 2.33},
+                                   {},
+                                   {1.32, 1.27, 1.19, 1.11, 1, 0.83, 0.59, 0.38, 0.2},
+                                   {0.98, 0.96, 0.95, 0.97, 1, 1.07, 1.22, 1.33, 1.36}};
+constexpr Trend kTrends[] = {kBestFirstTrend,
                              {{0.18, 0.41, 0.72, 0.91, 1, 1.04, 0.96, 0.87, 0.83},
                               {2.6, 2.11, 1.67, 1.33, 1, 0.72, 0.39, 0.2, 0.08},
                               {2.42, 1.94, 1.53, 1.26, 1, 0.83, 0.63, 0.5, 0.43},
@@ -55,30 +56,32 @@ double At(const Multiples& multiples, double share) {
   return multiples.back();
 }
 
-/// From 100 thousand to 1M vectors the pool read 1.7 times as much and the gated walk 1.3 times; beyond, nothing is measured.
-double Growth(double n, bool gated) { return n < kNodes ? std::pow(n / kNodes, gated ? 0.12 : 0.22) : std::log(n) / std::log(kNodes); }
+/// From 100 thousand to 1M vectors the pool read 1.7 times as much and the quantised walk 1.3 times; beyond, nothing is measured.
+double Growth(double n, bool quantised) {
+  return n < kNodes ? std::pow(n / kNodes, quantised ? 0.12 : 0.22) : std::log(n) / std::log(kNodes);
+}
 
 }  // namespace
 
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure) {
-  const bool edge = structure.bits > 0 && structure.codes == CodePlace::kEdge, cells = block_tier && structure.bits > 0 && !edge;
-  AccessCounts counts = (cells ? kCells : kGated)[structure.bits];
+  const bool edge = structure.bits > 0 && structure.codes == CodePlace::kLink, cells = block_tier && structure.bits > 0 && !edge;
+  AccessCounts counts = (cells ? kCells : kQuantised)[Column(structure.bits)];
   const double share = static_cast<double>(structure.n1) / static_cast<double>(n),
                growth = Growth(static_cast<double>(n), structure.bits > 0);
-  const Trend& trend = kTrends[std::min<std::size_t>(structure.bits, std::size(kTrends) - 1)];
+  const Trend& trend = kTrends[Column(structure.bits)];
   const auto cap = static_cast<double>(n);
   double reads = growth;
-  if (cells && structure.assign == 2) {
-    reads *= kSecondHubReads;
-    counts.distances_fast *= kSecondHubWork;
-    counts.sketches *= kSecondHubWork;
+  if (cells && structure.replicas == 2) {
+    reads *= kReplicaReads;
+    counts.distances_fast *= kReplicaWork;
+    counts.estimates *= kReplicaWork;
   }
   if (edge) reads *= kEdgeReads;
   counts.slow_reads = std::min(counts.slow_reads * reads * At(trend.slow_reads, share), cap);
   counts.rounds = std::min(counts.rounds * reads * At(trend.rounds, share), counts.slow_reads);
   counts.distances_fast = std::min(counts.distances_fast * growth * At(trend.distances_fast, share), static_cast<double>(structure.n1));
-  // So many cells have the fewer members, the more hubs there are; a walk along links meets as many nodes as before.
-  counts.sketches = std::min(counts.sketches * (cells ? kPromote / std::max(share, 1 / cap) : growth * At(trend.sketches, share)), cap);
+  // So many cells have the fewer members, the more centroids there are; a walk along links meets as many nodes as before.
+  counts.estimates = std::min(counts.estimates * (cells ? kPromote / std::max(share, 1 / cap) : growth * At(trend.estimates, share)), cap);
   return counts;
 }
 
@@ -120,8 +123,7 @@ DeviceProfile DefaultProfile() {
   }
   profile.blocks = {disk};
   profile.distances = {{DType::kU8, 128, figure(6)}, {DType::kI8, 128, figure(6)}, {DType::kF32, 96, figure(9)}};
-  for (std::uint32_t bits = 1; bits <= 4; ++bits)
-    profile.sketches.push_back({128, bits, figure(5 + bits), figure(8 + 2 * bits), figure(900)});
+  for (const unsigned bits : kCodeBits) profile.codes.push_back({128, bits, figure(5 + bits), figure(8 + 2 * bits), figure(900)});
   profile.thread_wake_us = figure(30);
   return profile;
 }

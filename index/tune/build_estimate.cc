@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "index/base/status_macros.h"
-#include "index/build/build_bytes.h"
+#include "index/construct/build_bytes.h"
 #include "index/graph/select.h"
 #include "index/tune/placement_costs.h"
 
@@ -26,8 +26,8 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   HMANN_ASSIGN_OR_RETURN(const TierCost dram, CostOf(profile, "dram"));
   BuildEstimate estimate;
-  BuildShape build{static_cast<NodeId>(shape.n),    structure.n1,   shape.m,          shape.dim,
-                   FastRowStride(header.row_bytes), structure.bits, structure.assign, structure.codes};
+  BuildShape build{static_cast<NodeId>(shape.n), structure.n1,   shape.m, shape.dim, FastRowStride(header.row_bytes), structure.bits,
+                   structure.replicas,           structure.codes};
   build.user_labels = shape.user_labels;
   build.inner_product = shape.metric == Metric::kInnerProduct;
   estimate.memory_bytes = BuildBytes(build);

@@ -8,11 +8,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "index/build/build_bytes.h"
-#include "index/build/insert.h"
-#include "index/build/pipeline.h"
-#include "index/build/refine.h"
-#include "index/build/vectors.h"
+#include "index/construct/build_bytes.h"
+#include "index/construct/insert.h"
+#include "index/construct/pipeline.h"
+#include "index/construct/refine.h"
+#include "index/construct/vectors.h"
 #include "index/graph/select.h"
 #include "index/tune/placement_choices.h"
 
@@ -98,15 +98,15 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
   options.ef_construction = 20;
   options.promote = 0.1;
   Progress quiet(Progress::Show::kNever);
-  for (const auto& [bits, codes] : {std::pair(0u, CodePlace::kHub), {2u, CodePlace::kHub}, {2u, CodePlace::kEdge}}) {
+  for (const auto& [bits, codes] : {std::pair(0u, CodePlace::kNode), {2u, CodePlace::kNode}, {2u, CodePlace::kLink}}) {
     options.bits = bits;
     options.codes = codes;
     const absl::StatusOr<BuildReport> report = BuildIndex(options, quiet);
     ASSERT_TRUE(report.ok()) << report.status();
     const BuildEstimate estimate = MustEstimate(*ShapeOf(options), {300, bits, 1, codes});
     EXPECT_NEAR(static_cast<double>(estimate.file_bytes) / static_cast<double>(report->info.file_bytes), 1, 0.01) << bits;
-    const BuildShape shape{.n = 3000, .n1 = 300, .m = options.m, .dim = 128, .stride = 128, .bits = bits, .assign = 1, .codes = codes};
-    EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape)) << "what index/build/build_bytes_test.cc holds against the kernel's counts";
+    const BuildShape shape{.n = 3000, .n1 = 300, .m = options.m, .dim = 128, .stride = 128, .bits = bits, .replicas = 1, .codes = codes};
+    EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape)) << "what index/construct/build_bytes_test.cc holds against the kernel's counts";
   }
   std::remove(options.out.c_str());
 }
@@ -123,7 +123,7 @@ TEST(EstimateBuild, InnerProductsAreNotRefined) {
 TEST(EstimateBuild, AlphaIsChecked) {
   PlanShape shape = Sample();
   shape.alpha = 0.5f;
-  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1, CodePlace::kHub}, DefaultProfile(), 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1, CodePlace::kNode}, DefaultProfile(), 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ struct TuningCheck {
   /// Settings that the tuner ran: median of their time now over their time then, less 1. The machine's doing, not the model's.
   double drift = 0;
   ModelError work_model_less_drift;  ///< with predictions times 1 + drift
-  ModelError same_again;             ///< one half of the rounds against the other: below that, an error of a model means nothing
+  ModelError same_again;             ///< one half of the rounds against the other: below that, an error of a
+                                     ///< model means nothing
   /// The setting that the model misses most, drift taken off, and the means of its rounds.
   std::size_t worst = 0;
   double worst_low_us = 0, worst_high_us = 0;

@@ -8,7 +8,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::array<WalkKind, kWalks> kEveryWalk = {WalkKind::kBeams, WalkKind::kPool, WalkKind::kGated};
+constexpr std::array kEveryWalk = {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised};
 
 std::size_t Number(WalkKind walk) { return static_cast<std::size_t>(walk); }
 
@@ -31,7 +31,7 @@ std::size_t PlaceOf(std::uint64_t Counters::*value) {
 
 /// What the busiest thread of a query has of the beams in L0.
 double BusiestShare(const Dials& dials) {
-  if (dials.walk != WalkKind::kBeams || dials.query_threads <= 1) return 1;
+  if (dials.walk != WalkKind::kMultiStart || dials.query_threads <= 1) return 1;
   const double beams = std::max(1.0, static_cast<double>(dials.ef_l1));
   return std::ceil(beams / dials.query_threads) / beams;
 }
@@ -53,7 +53,7 @@ double RecallLogit(double recall, double answers) {
 }
 
 double PaperModel::Beams(const Dials& dials) {
-  if (dials.walk != WalkKind::kBeams) return 1;
+  if (dials.walk != WalkKind::kMultiStart) return 1;
   return std::ceil(static_cast<double>(dials.ef_l1) / dials.query_threads);
 }
 
@@ -104,19 +104,19 @@ double PaperModel::PredictUs(const Dials& dials) const {
 
 WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> counts) {
   static const std::size_t kFast = PlaceOf(&Counters::distances_fast), kSlow = PlaceOf(&Counters::distances_slow),
-                           kSketches = PlaceOf(&Counters::sketches), kL1 = PlaceOf(&Counters::expanded_l1),
+                           kCodes = PlaceOf(&Counters::estimates), kL1 = PlaceOf(&Counters::expanded_l1),
                            kL0 = PlaceOf(&Counters::expanded_l0), kTouches = PlaceOf(&Counters::slow_touches),
                            kRounds = PlaceOf(&Counters::rounds), kBytes = PlaceOf(&Counters::slow_bytes),
                            kReads = PlaceOf(&Counters::io_reads);
   const double share = BusiestShare(dials);
   // An entry of a sorted beam moves half of the beam on average; a beam that is never full moves less.
-  const double width =
-      dials.walk == WalkKind::kBeams ? static_cast<double>(dials.k) + dials.ef_l0 : static_cast<double>(std::max(dials.ef_l0, dials.k));
+  const double width = dials.walk == WalkKind::kMultiStart ? static_cast<double>(dials.k) + dials.ef_l0
+                                                           : static_cast<double>(std::max(dials.ef_l0, dials.k));
   const double moves = (counts[kL1] * static_cast<double>(std::max(dials.ef_l1, dials.ef_l0)) + share * counts[kL0] * width) / 1000;
   return {1,
           counts[kFast],
           counts[kSlow] * share,
-          counts[kSketches],
+          counts[kCodes],
           counts[kL1],
           counts[kL0] * share,
           counts[kTouches] * share,
@@ -124,7 +124,7 @@ WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> co
           counts[kBytes] / 1024 * share,
           counts[kReads] * share,
           moves,
-          static_cast<double>(dials.cells),
+          static_cast<double>(dials.nprobe),
           dials.query_threads > 1 ? 1.0 : 0.0};
 }
 

@@ -74,7 +74,7 @@ TEST(PaperModel, FindsItsOwnNumbers) {
   const auto make = [](std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t threads) {
     Observation one;
     one.dials.k = 10;
-    one.dials.walk = WalkKind::kBeams;
+    one.dials.walk = WalkKind::kMultiStart;
     one.dials.ef_l1 = ef_l1;
     one.dials.ef_l0 = ef_l0;
     one.dials.query_threads = threads;
@@ -131,7 +131,7 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   const WorkModel model = WorkModel::Fit(Observe(index, grid, 20), priors);
   const auto price_ns = [&model](const Counters& work) {
     Observation observation;
-    observation.dials.walk = WalkKind::kPool;
+    observation.dials.walk = WalkKind::kBestFirst;
     observation.measured.counted = 1;
     const double nothing = model.PriceUs(observation);
     observation.measured.counters = work;

@@ -29,35 +29,36 @@ class Grid {
 
   void Pool() {
     for (const std::uint32_t ef_l1 : {1u, 4u, 16u, 64u}) {
-      for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kPool});
+      for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25))
+        Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kBestFirst});
     }
   }
 
-  void Reaching() {
-    for (const float reach : Reaches(kFineReach)) {
+  void ByEpsilon() {
+    for (const float epsilon : Epsilons(kFineEpsilon)) {
       for (const std::uint32_t width : {1u, 2u, 4u}) {
         for (const std::uint32_t ef_l1 : {1u, 8u}) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = WalkKind::kPool, .width = width, .reach = reach});
+          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = WalkKind::kBestFirst, .beam_width = width, .epsilon = epsilon});
         }
       }
     }
   }
 
-  void ReachingGated() {
+  void QuantisedByEpsilon() {
     const auto add = [this](std::uint32_t ef_l0, double step) {
-      for (const float reach : Reaches(step)) {
+      for (const float epsilon : Epsilons(step)) {
         for (const std::uint32_t width : {4u, 8u, 16u}) {
           for (const std::uint32_t ef_l1 : {2u, 16u}) {
-            Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = 0, .width = width, .reach = reach});
+            Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = width, .epsilon = epsilon});
           }
         }
       }
     };
-    add(Cap(), kFineReach);
+    add(Cap(), kFineEpsilon);
     // A pool of estimates is worth keeping short: a tenth of the time at equal recall on 1M SIFT vectors.
     for (const double of_least : {2.5, 4.0, 7.0, 12.0}) {
       const auto ef_l0 = static_cast<std::uint32_t>(std::lround(of_least * Least()));
-      if (ef_l0 < Cap()) add(ef_l0, 2 * kFineReach - 1);
+      if (ef_l0 < Cap()) add(ef_l0, 2 * kFineEpsilon - 1);
     }
   }
 
@@ -65,16 +66,16 @@ class Grid {
     for (const std::uint32_t ef_l1 : Geometric(8, 64 + 8 * Most() / 16, 1.5)) {
       for (const std::uint32_t ef_l0 : {1u, 2u, 4u}) {
         for (std::uint32_t threads = 1; threads <= options_.most_query_threads; threads *= 2) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kBeams, .query_threads = threads});
+          Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kMultiStart, .query_threads = threads});
         }
       }
     }
   }
 
-  void Gated() {
+  void Quantised() {
     for (const std::uint32_t width : {4u, 8u, 16u}) {
       for (const std::uint32_t ef_l1 : {2u, 16u}) {
-        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) AddGated(ef_l1, ef_l0, 0, width, std::nullopt);
+        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) AddQuantised(ef_l1, ef_l0, 0, width, std::nullopt);
       }
     }
   }
@@ -84,7 +85,7 @@ class Grid {
       for (const std::uint32_t ef_l1 : {cells / 4, cells}) {
         for (const std::uint32_t width : {8u, 16u}) {
           for (const float stop : {1.0f, 1.5f, 2.0f}) {
-            for (const std::uint32_t ef_l0 : Geometric(Least(), Most() / 1.5, 1.5)) AddGated(ef_l1, ef_l0, cells, width, stop);
+            for (const std::uint32_t ef_l0 : Geometric(Least(), Most() / 1.5, 1.5)) AddQuantised(ef_l1, ef_l0, cells, width, stop);
           }
         }
       }
@@ -92,7 +93,7 @@ class Grid {
     for (const std::uint32_t cells : {64u, 128u, 256u, 512u, 1024u}) {
       for (const std::uint32_t ef_l1 : {cells / 4, cells / 2, cells}) {
         for (const std::uint32_t width : {8u, 16u, 32u}) {
-          for (const float stop : {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f}) AddGated(ef_l1, 0, cells, width, stop);
+          for (const float stop : {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f}) AddQuantised(ef_l1, 0, cells, width, stop);
         }
       }
     }
@@ -117,17 +118,17 @@ class Grid {
   double Least() const { return options_.k == 1 ? 4 : options_.k; }
   double Most() const { return std::max(1000.0, 10.0 * options_.k); }
 
-  /// Wide enough for `reach` to have the last word.
+  /// Wide enough for `epsilon` to have the last word.
   std::uint32_t Cap() const { return static_cast<std::uint32_t>(Most()); }
-  static constexpr double kFineReach = 1.12;
-  static std::vector<float> Reaches(double step) {
-    std::vector<float> reaches;
-    for (double beyond = 0.02; beyond < 0.8; beyond *= step) reaches.push_back(static_cast<float>(1 + beyond));
-    return reaches;
+  static constexpr double kFineEpsilon = 1.12;
+  static std::vector<float> Epsilons(double step) {
+    std::vector<float> epsilons;
+    for (double epsilon = 0.02; epsilon < 0.8; epsilon *= step) epsilons.push_back(static_cast<float>(epsilon));
+    return epsilons;
   }
 
-  void AddGated(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells, std::uint32_t width, std::optional<float> stop) {
-    Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kGated, .cells = cells, .width = width, .stop = stop});
+  void AddQuantised(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells, std::uint32_t width, std::optional<float> stop) {
+    Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = cells, .beam_width = width, .error_bound = stop});
   }
 
   void Add(SearchOptions options) {
@@ -160,10 +161,10 @@ double SquaredDistance(const Surface::Point& a, const Surface::Point& b) {
 std::vector<Dials> DialGrid(const DialGridOptions& options) {
   Grid grid(options);
   grid.Pool();
-  if (options.context.has_ratios) grid.Reaching();
+  if (options.context.has_ratios) grid.ByEpsilon();
   if (options.context.n1 > 0) grid.Beams();
-  if (options.context.has_sketches) grid.Gated();
-  if (options.context.has_sketches && options.context.has_ratios) grid.ReachingGated();
+  if (options.context.has_codes) grid.Quantised();
+  if (options.context.has_codes && options.context.has_ratios) grid.QuantisedByEpsilon();
   if (options.context.has_cells) grid.Cells();
   if (options.context.far || options.context.block_tier) grid.Prefetching();
   return grid.Take();
@@ -171,26 +172,26 @@ std::vector<Dials> DialGrid(const DialGridOptions& options) {
 
 std::size_t DialFamily(const Dials& dials) {
   switch (dials.walk) {
-    case WalkKind::kBeams:
+    case WalkKind::kMultiStart:
       return dials.query_threads > 1 ? kThreadedFamily : 1;
-    case WalkKind::kGated:
+    case WalkKind::kQuantised:
       if (dials.ef_l0 == 0) return 2;
-      if (dials.reach.has_value()) return 8;
-      if (dials.cells > 0) return 3;
-      return dials.stop.has_value() ? 5 : 4;
+      if (dials.epsilon.has_value()) return 8;
+      if (dials.nprobe > 0) return 3;
+      return dials.error_bound.has_value() ? 5 : 4;
     default:
-      return dials.reach.has_value() ? 7 : 0;
+      return dials.epsilon.has_value() ? 7 : 0;
   }
 }
 
 Surface::Point DialPoint(const Dials& dials) {
   const auto log = [](double value) { return std::log2(value); };
   Surface::Point point = {log(1.0 + dials.ef_l1), log(1.0 + static_cast<double>(dials.ef_l0))};
-  if (dials.reach.has_value()) point.push_back(log(static_cast<double>(*dials.reach) - 1));
-  point.push_back(log(dials.width));
-  if (dials.walk != WalkKind::kGated) return point;
-  point.push_back(log(1.0 + static_cast<double>(dials.cells)));
-  point.push_back(2 * dials.stop.value_or(0));
+  if (dials.epsilon.has_value()) point.push_back(log(static_cast<double>(*dials.epsilon)));
+  point.push_back(log(dials.beam_width));
+  if (dials.walk != WalkKind::kQuantised) return point;
+  point.push_back(log(1.0 + static_cast<double>(dials.nprobe)));
+  point.push_back(2 * dials.error_bound.value_or(0));
   return point;
 }
 

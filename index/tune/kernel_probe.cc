@@ -5,8 +5,9 @@
 
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
+#include "index/codes/code_layout.h"
+#include "index/codes/encoder.h"
 #include "index/distance/distance.h"
-#include "index/sketch/sketch.h"
 #include "index/tune/probes.h"
 
 namespace hmann {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBatch = 24;
 constexpr std::size_t kCell = 32;
-constexpr std::size_t kSketchBytes = std::size_t{256} << 10;  ///< in L2
+constexpr std::size_t kCodeBytes = std::size_t{256} << 10;  ///< in L2
 constexpr int kPrepares = 8;
 constexpr int kCalls = 64;  ///< between looks at the clock
 
@@ -51,21 +52,21 @@ absl::Status AddDistanceProbe(const Kernels& kernels, Figure& figure, Probes& pr
   return absl::OkStatus();
 }
 
-struct SketchSetting {
-  Sketcher sketcher;
-  SketchQuery query;
-  std::vector<std::byte> rows, sketches;
+struct CodeSetting {
+  Encoder encoder;
+  CodeQuery query;
+  std::vector<std::byte> rows, codes;
   std::size_t n;
 };
 
-std::vector<double> TimeSketches(SketchSetting& setting, Probes::Clock::duration slice) {
-  const std::size_t bytes = setting.sketcher.sketch_bytes();
+std::vector<double> TimeCodes(CodeSetting& setting, Probes::Clock::duration slice) {
+  const std::size_t bytes = setting.encoder.code_bytes();
   float estimates[kCell];
-  const float hubs[kBatch] = {};
+  const float centroids[kBatch] = {};
   std::size_t at = 0;
   const double cell = NsPerUnit(slice / 3, kCell * kCalls, [&] {
     for (int call = 0; call<kCalls; ++call, at = at + 2 * kCell> setting.n ? 0 : at + kCell) {
-      setting.query.EstimateCell(&setting.sketches[at * bytes], kCell, 1, estimates, nullptr);
+      setting.query.EstimateCell(&setting.codes[at * bytes], kCell, 1, estimates, nullptr);
       Keep(estimates);
     }
   });
@@ -73,35 +74,35 @@ std::vector<double> TimeSketches(SketchSetting& setting, Probes::Clock::duration
   const double gathered = NsPerUnit(slice / 3, kBatch * kCalls, [&] {
     const std::byte* pointers[kBatch];
     for (int call = 0; call < kCalls; ++call) {
-      for (const std::byte*& pointer : pointers) pointer = &setting.sketches[RandomBelow(3, counter++, setting.n) * bytes];
-      setting.query.Estimate(pointers, hubs, kBatch, estimates, nullptr);
+      for (const std::byte*& pointer : pointers) pointer = &setting.codes[RandomBelow(3, counter++, setting.n) * bytes];
+      setting.query.Estimate(pointers, centroids, kBatch, estimates, nullptr);
       Keep(estimates);
     }
   });
   const double prepare = NsPerUnit(slice / 3, kPrepares, [&] {
-    for (int i = 0; i < kPrepares; ++i) setting.query.Prepare(setting.sketcher, setting.rows.data());
+    for (int i = 0; i < kPrepares; ++i) setting.query.Prepare(setting.encoder, setting.rows.data());
   });
   return {cell, gathered, prepare};
 }
 
-absl::Status AddSketchProbe(const Kernels& kernels, SketchProfile& profile, Probes& probes) {
-  HMANN_ASSIGN_OR_RETURN(Sketcher sketcher, Sketcher::Make(kernels, profile.bits, 1, std::vector<float>(kernels.dim, 50)));
+absl::Status AddCodeProbe(const Kernels& kernels, CodeProfile& profile, Probes& probes) {
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, profile.bits, 1, std::vector<float>(kernels.dim, 50)));
   constexpr std::size_t kDistinct = 64;
-  const std::size_t bytes = sketcher.sketch_bytes();
+  const std::size_t bytes = encoder.code_bytes();
   HMANN_ASSIGN_OR_RETURN(std::vector<std::byte> rows, RandomRows(kernels, kDistinct));
-  auto setting = std::make_shared<SketchSetting>(
-      SketchSetting{std::move(sketcher), {}, std::move(rows), {}, std::max(kSketchBytes / bytes, kDistinct)});
-  setting->sketches.resize(setting->n * bytes);
-  Sketcher::Scratch scratch;
+  auto setting =
+      std::make_shared<CodeSetting>(CodeSetting{std::move(encoder), {}, std::move(rows), {}, std::max(kCodeBytes / bytes, kDistinct)});
+  setting->codes.resize(setting->n * bytes);
+  Encoder::Scratch scratch;
   const auto row = [&](std::size_t i) { return &setting->rows[i % kDistinct * kernels.row_bytes]; };
   for (std::size_t i = 0; i < setting->n && i < kDistinct; ++i) {
-    setting->sketcher.Encode(row(i), row(i + 1), &setting->sketches[i * bytes], scratch);
+    setting->encoder.Encode(row(i), row(i + 1), &setting->codes[i * bytes], scratch);
   }
   for (std::size_t i = kDistinct; i < setting->n; ++i)
-    std::copy_n(&setting->sketches[i % kDistinct * bytes], bytes, &setting->sketches[i * bytes]);
-  setting->query.Prepare(setting->sketcher, row(0));
+    std::copy_n(&setting->codes[i % kDistinct * bytes], bytes, &setting->codes[i * bytes]);
+  setting->query.Prepare(setting->encoder, row(0));
   probes.Add({&profile.ns_per_estimate_cell, &profile.ns_per_estimate_gathered, &profile.ns_per_query},
-             [setting](auto slice) { return TimeSketches(*setting, slice); });
+             [setting](auto slice) { return TimeCodes(*setting, slice); });
   return absl::OkStatus();
 }
 
@@ -157,12 +158,14 @@ class Sleeper {
 absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes, DeviceProfile& profile, Probes& probes) {
   for (const ProfileOptions::Shape& shape : shapes) {
     profile.distances.push_back({shape.dtype, shape.dim, {}});
-    for (std::uint32_t bits = 1; bits <= 4; ++bits) profile.sketches.push_back({shape.dim, bits, {}, {}, {}});
+    for (const unsigned bits : kCodeBits) profile.codes.push_back({shape.dim, bits, {}, {}, {}});
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shapes[i].dtype, Metric::kL2, shapes[i].dim));
     HMANN_RETURN_IF_ERROR(AddDistanceProbe(kernels, profile.distances[i].ns_per_distance, probes));
-    for (std::size_t bits = 0; bits < 4; ++bits) HMANN_RETURN_IF_ERROR(AddSketchProbe(kernels, profile.sketches[4 * i + bits], probes));
+    for (std::size_t j = 0; j < std::size(kCodeBits); ++j) {
+      HMANN_RETURN_IF_ERROR(AddCodeProbe(kernels, profile.codes[i * std::size(kCodeBits) + j], probes));
+    }
   }
   return absl::OkStatus();
 }

@@ -16,13 +16,13 @@ namespace hmann {
 
 /// Means of a query at recall@10 of about 0.95, with the walk that search takes by default.
 struct AccessCounts {
-  double distances_fast = 0, sketches = 0;
+  double distances_fast = 0, estimates = 0;
   double slow_reads = 0;  ///< records, of any tier that L0 may lie on
   double rounds = 0;      ///< dependent steps in which they are read
 };
 
 /// What is known of an index of n vectors before it is made: counts of 1M SIFT vectors and how they go with the share of promoted nodes and
-/// with n, as far as that was measured (access_counts.cc has the tables). Counts of 1 and 3 bits with cells lie between measured ones.
+/// with n, as far as that was measured (access_counts.cc has the tables). Counts of 1 bit with cells lie between measured ones.
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure);
 
 /// The share of slow reads that a cache answers which holds the records, or the blocks, with the most links to them. Promoted nodes, being
@@ -39,7 +39,7 @@ CacheCurve DefaultCacheCurve(bool block_tier, const PlanStructure& structure);
 
 /// What a sample of queries on an index says, where there is one: factors on DefaultCounts.
 struct CountScale {
-  double distances_fast = 1, sketches = 1, slow_reads = 1, rounds = 1;
+  double distances_fast = 1, estimates = 1, slow_reads = 1, rounds = 1;
   std::optional<CacheCurve> cache;  ///< absent: DefaultCacheCurve
 };
 
@@ -53,10 +53,10 @@ struct PlanRequest {
   int threads = 1;  ///< that search at once: their scratch comes off the fast memory
   /// Pinned by the user.
   std::optional<double> promote;
-  std::optional<std::uint32_t> bits, assign;
+  std::optional<std::uint32_t> bits, replicas;
   /// The structure is that of a finished index; only where it lies is chosen.
   std::optional<PlanStructure> finished;
-  bool edge_codes = false;  ///< codes inside the record are a choice too
+  bool link_codes = false;  ///< codes inside the record are a choice too
 };
 
 /// Bytes of something and where it shall lie.
@@ -65,7 +65,7 @@ struct PlacedBytes {
   std::uint64_t bytes = 0;
 };
 
-/// Where an index of this structure lies, and what that costs. Index::Open can do all of it: upper layers, promoted vectors and sketches
+/// Where an index of this structure lies, and what that costs. Index::Open can do all of it: upper layers, promoted vectors and codes
 /// together on one tier (`--fast`), L0 as a whole on one (`--slow`), and copies of L0's records of highest degree in fast memory (`--cache
 /// static --cache-size`).
 struct PlacementPlan {
@@ -97,8 +97,9 @@ absl::StatusOr<PlacementPlan> PlanAgainst(const PlanRequest& request,
 
 /// What a rule of thumb comes to with the same fast memory, beside the plan.
 enum class HandRule {
-  kUpperLayersFirst,  ///< the paper's: as many promoted nodes as fit, no sketches, nothing of L0
-  kFirstTouch,        ///< HNSW's own upper layers (1 / M), then pages of L0 in the order of use, which says little of how often
+  kUpperLayersFirst,  ///< the paper's: as many promoted nodes as fit, no codes, nothing of L0
+  kFirstTouch,        ///< HNSW's own upper layers (1 / M), then pages of L0 in the order of use, which
+                      ///< says little of how often
 };
 absl::StatusOr<PlacementPlan> PlanByHand(const PlanRequest& request, HandRule rule);
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "index/base/units.h"
-#include "index/build/fast_memory.h"
+#include "index/construct/fast_memory.h"
 
 namespace hmann {
 namespace {
@@ -40,26 +40,25 @@ std::uint64_t FastBytesOf(const PlanShape& shape, const PlanStructure& structure
   return FastBytes(FastShapeOf(*HeaderOf(shape, structure)), structure.n1);
 }
 
-// The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 % promoted, hub implicit in its cell. Labels are
-// lines of their own there.
+// The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 % promoted, centroid implicit in its cell. Labels
+// are lines of their own there.
 TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   constexpr double kBillion = 1e9;
   const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
   const double labels = 0.1 * 4;
-  const auto per_vector = [&](std::uint32_t bits, std::uint32_t assign, double promote) {
-    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits, assign, CodePlace::kHub})) /
-           kBillion;
+  const auto per_vector = [&](std::uint32_t bits, std::uint32_t replicas, double promote) {
+    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits, replicas, CodePlace::kNode})) / kBillion;
   };
   EXPECT_NEAR(per_vector(0, 1, 0.1) - labels, 26.0, 0.03 * 26.0);
   EXPECT_NEAR(per_vector(0, 1, 0.16) - 1.6 * labels, 41.6, 0.03 * 41.6);
-  const double expected[2][4] = {{44.4, 58.8, 0, 87.6}, {48.0, 62.4, 0, 91.2}};
-  for (std::uint32_t assign = 1; assign <= 2; ++assign) {
+  const double expected[2][3] = {{44.4, 58.8, 87.6}, {48.0, 62.4, 91.2}};
+  for (std::uint32_t replicas = 1; replicas <= 2; ++replicas) {
     for (const std::uint32_t bits : {1u, 2u, 4u}) {
-      const double table = expected[assign - 1][bits - 1];
-      EXPECT_NEAR(per_vector(bits, assign, 0.1) - labels, table, 0.03 * table) << bits << " bits, assign " << assign;
+      const double table = expected[replicas - 1][bits / 2];
+      EXPECT_NEAR(per_vector(bits, replicas, 0.1) - labels, table, 0.03 * table) << bits << " bits, replicas " << replicas;
     }
   }
-  EXPECT_NEAR(static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kEdge})) / kBillion - labels, 26.0, 0.03 * 26.0);
+  EXPECT_NEAR(static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kLink})) / kBillion - labels, 26.0, 0.03 * 26.0);
 }
 
 TEST(PlanPlacement, LinesAreTheFormulas) {
@@ -127,13 +126,13 @@ TEST(PlanPlacement, TheMiddleTierTakesL0WhereItFits) {
 TEST(PlanPlacement, KeepsWhatIsPinned) {
   PlanRequest request = Request(1000000, 150_MiB);
   request.promote = 0.07;
-  request.bits = 3;
-  request.assign = 2;
+  request.bits = 4;
+  request.replicas = 2;
   PlacementPlan plan = MustPlan(request);
   EXPECT_EQ(plan.structure.n1, 70000u);
-  EXPECT_EQ(plan.structure.bits, 3u);
-  EXPECT_EQ(plan.structure.assign, 2u);
-  request.finished = PlanStructure{50000, 1, 1, CodePlace::kHub};
+  EXPECT_EQ(plan.structure.bits, 4u);
+  EXPECT_EQ(plan.structure.replicas, 2u);
+  request.finished = PlanStructure{50000, 1, 1, CodePlace::kNode};
   plan = MustPlan(request);
   EXPECT_EQ(plan.structure.n1, 50000u);
   EXPECT_EQ(plan.structure.bits, 1u);
@@ -156,7 +155,7 @@ TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
 
 TEST(PlanPlacement, WorkOfARealInstanceIsSmall) {
   PlanRequest request = Request(1000000000, 96_GiB);
-  request.edge_codes = true;
+  request.link_codes = true;
   request.middle = "emulated:lat=200ns";
   request.middle_bytes = 256_GiB;
   EXPECT_LT(MustPlan(request).work.states, 2000000u);
@@ -215,11 +214,11 @@ TEST(CacheCurve, GrowsFromNothingToAll) {
 }
 
 TEST(DefaultCounts, GoTheRightWay) {
-  const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t assign = 1, bool block = true) {
-    return DefaultCounts(block, 1000000, {n1, bits, assign, CodePlace::kHub}).slow_reads;
+  const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t replicas = 1, bool block = true) {
+    return DefaultCounts(block, 1000000, {n1, bits, replicas, CodePlace::kNode}).slow_reads;
   };
   EXPECT_GT(reads(100000, 0), reads(160000, 0));
-  for (const std::uint32_t bits : {0u, 1u, 2u, 3u, 4u}) {
+  for (const std::uint32_t bits : {0u, 1u, 2u, 4u}) {
     for (const bool block : {true, false}) {
       double before = 1e9;
       for (NodeId n1 = 500; n1 < 900000; n1 = n1 * 5 / 4) {
@@ -228,10 +227,10 @@ TEST(DefaultCounts, GoTheRightWay) {
       }
     }
   }
-  for (std::uint32_t bits = 0; bits < 4; ++bits) EXPECT_GT(reads(100000, bits), reads(100000, bits + 1)) << bits;
+  for (const std::uint32_t bits : {1u, 2u, 4u}) EXPECT_GT(reads(100000, bits / 2), reads(100000, bits)) << bits;
   EXPECT_GT(reads(100000, 2, 1), reads(100000, 2, 2));
-  EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false)) << "without cells nobody asks for a second hub";
-  const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1, CodePlace::kHub});
+  EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false)) << "without cells nobody asks for a second centroid";
+  const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1, CodePlace::kNode});
   EXPECT_LE(tiny.slow_reads, 10);
   EXPECT_LE(tiny.distances_fast, 1);
 }

@@ -26,8 +26,8 @@ struct TierCost {
   double BatchNs(double records, double lines) const;
 };
 
-/// Of the profile. `emulated:...` follows from dram and its settings, measured or not; every nvme is like the one that was.
-/// Errors: INVALID_ARGUMENT naming the tiers that the profile knows.
+/// Of the profile. `emulated:...` follows from dram and its settings, measured or not; every nvme is like the one that was. Errors:
+/// INVALID_ARGUMENT naming the tiers that the profile knows.
 absl::StatusOr<TierCost> CostOf(const DeviceProfile& profile, const std::string& tier);
 
 }  // namespace hmann

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
-#include "index/build/inputs.h"
+#include "index/construct/inputs.h"
 
 namespace hmann {
 
@@ -32,9 +32,9 @@ double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_c
 
 std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promoted = absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
-  if (structure.bits == 0) return absl::StrCat(promoted, ", no sketches");
-  if (structure.codes == CodePlace::kEdge) return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
-  return absl::StrCat(promoted, ", ", structure.bits, " bits, assign ", structure.assign);
+  if (structure.bits == 0) return absl::StrCat(promoted, ", no codes");
+  if (structure.codes == CodePlace::kLink) return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
+  return absl::StrCat(promoted, ", ", structure.bits, " bits, replicas ", structure.replicas);
 }
 
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure) {
@@ -48,18 +48,18 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   header.layers = Layers::Make(static_cast<NodeId>(shape.n), structure.n1, shape.m);
   header.label_bytes = shape.user_labels ? 8 : 4;
   if (structure.bits > 0) {
-    const bool by_hub = structure.codes == CodePlace::kHub;
-    header.codes = {structure.bits, by_hub ? structure.assign : 0, SketchBytes(shape.dim, structure.bits), structure.codes};
+    const bool by_node = structure.codes == CodePlace::kNode;
+    header.codes = {structure.bits, by_node ? structure.replicas : 0, CodeBytes(shape.dim, structure.bits), structure.codes};
     const auto others = static_cast<NodeId>(shape.n) - structure.n1;
-    header.cell_count = by_hub ? std::min(structure.n1, others) : 0;  // at most: some hubs have no cell
+    header.cell_count = by_node ? std::min(structure.n1, others) : 0;  // at most: some centroids have no cell
   }
   return header;
 }
 
 FastShape FastShapeOf(const Header& header) {
   FastShape fast{header.layers.n(), header.layers.m, static_cast<std::uint32_t>(FastRowStride(header.row_bytes)), header.label_bytes, 0};
-  if (header.codes.bits > 0 && header.codes.place == CodePlace::kHub) {
-    fast.sketch_bytes = header.codes.sketch_bytes + (header.codes.assign == 2 ? sizeof(NodeId) : 0);
+  if (header.codes.bits > 0 && header.codes.place == CodePlace::kNode) {
+    fast.code_bytes = header.codes.code_bytes + (header.codes.replicas == 2 ? sizeof(NodeId) : 0);
   }
   return fast;
 }

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/build/fast_memory.h"
-#include "index/build/options.h"
+#include "index/construct/fast_memory.h"
+#include "index/construct/options.h"
 #include "index/distance/distance.h"
 #include "index/format/header.h"
 #include "index/graph/types.h"
@@ -36,13 +36,13 @@ absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build);
 /// How an index is made: what its bytes and its work follow from.
 struct PlanStructure {
   NodeId n1 = 0;
-  std::uint32_t bits = 0, assign = 1;
-  CodePlace codes = CodePlace::kHub;
+  std::uint32_t bits = 0, replicas = 1;
+  CodePlace codes = CodePlace::kNode;
 };
 
 /// A share of promoted nodes from which N_1 follows exactly: halfway to the next node.
 double ShareOf(const PlanShape& shape, NodeId n1);
-/// "16 % promoted, 2 bits, assign 1".
+/// "16 % promoted, 2 bits, replicas 1".
 std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure);
 
 /// All bytes of the index file. Errors: those of HeaderOf.

@@ -78,7 +78,7 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, Memor
 /// Likewise of a block tier, on random blocks of an existing file.
 absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile, Probes& probes);
 
-/// Distances and sketches of these shapes; profile.distances and .sketches are made here.
+/// Distances and codes of these shapes; profile.distances and .codes are made here.
 absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes, DeviceProfile& profile, Probes& probes);
 
 void AddWakeProbe(Figure& wake_us, Probes& probes);

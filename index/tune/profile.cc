@@ -87,15 +87,15 @@ double NsPerDistance(const DeviceProfile& profile, DType dtype, std::uint32_t di
 }
 
 double NsPerEstimate(const DeviceProfile& profile, std::uint32_t dim, std::uint32_t bits) {
-  const SketchProfile* nearest = nullptr;
-  const auto ratio = [=](const SketchProfile& one) {
+  const CodeProfile* nearest = nullptr;
+  const auto ratio = [=](const CodeProfile& one) {
     return std::abs(std::log(static_cast<double>(one.dim) / dim)) + (one.bits == bits ? 0 : 100);
   };
-  for (const SketchProfile& one : profile.sketches) {
+  for (const CodeProfile& one : profile.codes) {
     if (nearest == nullptr || ratio(one) < ratio(*nearest)) nearest = &one;
   }
   if (nearest == nullptr) return 0;
-  return nearest->ns_per_estimate_gathered.median * SketchBytes(dim, bits) / SketchBytes(nearest->dim, nearest->bits);
+  return nearest->ns_per_estimate_gathered.median * CodeBytes(dim, bits) / CodeBytes(nearest->dim, nearest->bits);
 }
 
 absl::Status ProfileOptions::Validate() const {

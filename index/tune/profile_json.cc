@@ -3,6 +3,7 @@
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/codes/code_layout.h"
 #include "index/distance/distance.h"
 #include "index/tune/probes.h"
 
@@ -24,7 +25,7 @@ Json ToJson(const PageLatency& page);
 Json ToJson(const LoadsInFlight& point);
 Json ToJson(const MemoryProfile& memory);
 Json ToJson(const DistanceProfile& one);
-Json ToJson(const SketchProfile& one);
+Json ToJson(const CodeProfile& one);
 Json ToJson(const BlockDepth& point);
 Json ToJson(const BlockProfile& block);
 
@@ -46,7 +47,7 @@ Json ToJson(const MemoryProfile& memory) {
 Json ToJson(const DistanceProfile& one) {
   return {{"dtype", std::string(Name(one.dtype))}, {"dim", one.dim}, {"ns_per_distance", ToJson(one.ns_per_distance)}};
 }
-Json ToJson(const SketchProfile& one) {
+Json ToJson(const CodeProfile& one) {
   return {{"dim", one.dim},
           {"bits", one.bits},
           {"ns_per_estimate_cell", ToJson(one.ns_per_estimate_cell)},
@@ -116,7 +117,7 @@ void ReadKernels(Reader& in, DeviceProfile& profile) {
     item.Whole("dim", 0, kMostCount, &one.dim);
     ReadFigure(item, "ns_per_distance", &one.ns_per_distance);
   });
-  ReadList(in, "sketches", &profile.sketches, [](Reader& item, SketchProfile& one) {
+  ReadList(in, "codes", &profile.codes, [](Reader& item, CodeProfile& one) {
     item.Whole("dim", 0, kMostCount, &one.dim);
     item.Whole("bits", 0, kMostCount, &one.bits);
     ReadFigure(item, "ns_per_estimate_cell", &one.ns_per_estimate_cell);
@@ -148,8 +149,8 @@ absl::Status CheckPoints(const DeviceProfile& profile, const std::string& path) 
   for (const DistanceProfile& one : profile.distances) {
     if (one.dim == 0) return wrong("distances: expected a dimension, found 0");
   }
-  for (const SketchProfile& one : profile.sketches) {
-    if (one.dim == 0 || one.bits < 1 || one.bits > 4) return wrong("sketches: expected a dimension and 1 to 4 bits");
+  for (const CodeProfile& one : profile.codes) {
+    if (one.dim == 0 || !IsCodeBits(one.bits)) return wrong("codes: expected a dimension and 1, 2 or 4 bits");
   }
   return absl::OkStatus();
 }
@@ -174,7 +175,7 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
                      {"seconds", Rounded({profile.seconds, 0.01})},
                      {"memory", ToJsonList(profile.memory)},
                      {"distances", ToJsonList(profile.distances)},
-                     {"sketches", ToJsonList(profile.sketches)},
+                     {"codes", ToJsonList(profile.codes)},
                      {"blocks", ToJsonList(profile.blocks)},
                      {"thread_wake_us", ToJson(profile.thread_wake_us)}};
   return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");

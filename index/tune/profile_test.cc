@@ -93,7 +93,7 @@ DeviceProfile SmallProfile() {
   MemoryProfile dram{"dram", {{"2MiB", {90, 0.01}}, {"4KiB", {130, 0.3}}}, {{1, {90, 0.01}}, {8, {20, 0.02}}}, {12, 0.03}};
   profile.memory = {dram};
   profile.distances = {{DType::kU8, 128, {6, 0.01}}, {DType::kF32, 100, {11, 0.01}}};
-  profile.sketches = {{128, 2, {3, 0.01}, {9, 0.01}, {800, 0.01}}, {128, 4, {4, 0.01}, {17, 0.01}, {800, 0.01}}};
+  profile.codes = {{128, 2, {3, 0.01}, {9, 0.01}, {800, 0.01}}, {128, 4, {4, 0.01}, {17, 0.01}, {800, 0.01}}};
   profile.blocks = {{"nvme", "O_DIRECT from \"x\"", 1 << 28, {{1, {41, 0.01}, {24000, 0.01}}, {8, {130, 0.01}, {60000, 0.01}}}}};
   profile.thread_wake_us = {30, 0.1};
   return profile;
@@ -209,8 +209,8 @@ TEST(MeasureProfile, GivesEveryFigure) {
     EXPECT_GT(point.reads_per_s.median, 1) << point.depth;
   }
   EXPECT_EQ(profile->distances.size(), 2u);
-  EXPECT_EQ(profile->sketches.size(), 8u);
-  for (const SketchProfile& one : profile->sketches) {
+  EXPECT_EQ(profile->codes.size(), 6u);
+  for (const CodeProfile& one : profile->codes) {
     EXPECT_GT(one.ns_per_estimate_cell.median, 0);
     EXPECT_GT(one.ns_per_estimate_gathered.median, 0);
     EXPECT_GT(one.ns_per_query.median, 0);

@@ -6,9 +6,9 @@
 
 namespace hmann {
 
-/// A smooth function of a few coordinates, known at scattered points: a plane by least squares, and what it misses by kriging with a
-/// Matern 3/2 kernel (Rasmussen and Williams 2006, chapter 2). How far a point reaches and how much of the values is noise are those of a
-/// small table that predict each point best from the others (leave one out, in closed form: their equation 5.12).
+/// A smooth function of a few coordinates, known at scattered points: a plane by least squares, and what it misses by kriging with a Matern
+/// 3/2 kernel (Rasmussen and Williams 2006, chapter 2). How far a point reaches and how much of the values is noise are those of a small
+/// table that predict each point best from the others (leave one out, in closed form: their equation 5.12).
 class Surface {
  public:
   using Point = std::vector<double>;

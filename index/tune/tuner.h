@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "index/dials/dials.h"
+#include "index/format/target.h"
 #include "index/tune/cost_model.h"
-#include "index/tune/target.h"
 
 namespace hmann {
 
@@ -76,9 +76,9 @@ double RecallLowerBound(const Measurement& measured, double z);
 /// A few settings that cover each family of dials are run on the first queries, several rounds alternating; the model (cost_model.h) is
 /// fitted to them and drops, analytically, what cannot be the best for any target; the most promising of the rest are run, and so on until
 /// nothing is left that could win or the share `most_measured` is used up. The finalists are run on all queries, alternating again. A time
-/// is the median over rounds of a round's mean, a recall the mean over all queries seen.
-/// Besides `targets` the tuner follows recalls 0.8 to 0.995, so that `front` answers any target later.
-/// Errors: INVALID_ARGUMENT (no queries, an empty grid, a target out of range), and those of `measure`.
+/// is the median over rounds of a round's mean, a recall the mean over all queries seen. Besides `targets` the tuner follows recalls 0.8 to
+/// 0.995, so that `front` answers any target later. Errors: INVALID_ARGUMENT (no queries, an empty grid, a target out of range), and those
+/// of `measure`.
 absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options);
 
 }  // namespace hmann

@@ -61,9 +61,9 @@ TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
   }
 }
 
-TEST(DialGrid, StaysWithinASmallIndexWithoutSketches) {
+TEST(DialGrid, StaysWithinASmallIndexWithoutCodes) {
   for (const Dials& dials : DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
-    EXPECT_NE(dials.walk, WalkKind::kGated);
+    EXPECT_NE(dials.walk, WalkKind::kQuantised);
     EXPECT_LE(dials.ef_l0, 40u);
     EXPECT_LE(dials.ef_l1, 5u);
   }
@@ -187,7 +187,7 @@ TEST(CheckTuned, FindsNoRegretWhereThereIsNone) {
   EXPECT_LE(check->work_model.median, 0.05);
   EXPECT_LE(check->work_model.worst, 0.25);
   EXPECT_NEAR(check->drift, 0, 0.02);
-  // Sketches and rounds are nothing to Equation 3.1.
+  // Codes and rounds are nothing to Equation 3.1.
   EXPECT_GT(check->paper_model.median, check->work_model.median);
   for (const ChoiceCheck& choice : check->choices) {
     EXPECT_TRUE(choice.best_exists);
@@ -257,26 +257,6 @@ TEST(RecallLowerBound, FewPerfectAnswersProveLittle) {
   measured.recall = 0.95;
   measured.recall_deviation = 0.1;
   EXPECT_NEAR(RecallLowerBound(measured, 1.645), 0.95 - 1.645 * 0.1 / 100, 1e-4);
-}
-
-TEST(ChooseOffer, TakesTheFastestThatMeetsAndElseTheBest) {
-  const std::vector<Offer> offers = {{10, 0.8, 0.79}, {20, 0.9, 0.899}, {30, 0.95, 0.93}, {40, 0.96, 0.9585}, {90, 0.99, 0.989}};
-  const auto choose = [&](const Target& target) { return ChooseOffer(offers, target); };
-  EXPECT_EQ(choose({.recall = 0.9}).place, 1u);
-  EXPECT_EQ(choose({.recall = 0.95}).place, 3u) << "the bound of the third is too low";
-  EXPECT_FALSE(choose({.recall = 0.999}).met);
-  EXPECT_EQ(choose({.recall = 0.999}).place, 4u);
-  EXPECT_EQ(choose({.latency_us = 45}).place, 3u);
-  EXPECT_EQ(choose({.latency_us = 41}).place, 2u) << "what was measured at 40 may take 41";
-  EXPECT_FALSE(choose({.latency_us = 5}).met);
-  EXPECT_EQ(choose({.latency_us = 5}).place, 0u);
-  EXPECT_FALSE(choose({.recall = 0.99, .latency_us = 50}).met);
-  EXPECT_TRUE(choose({.recall = 0.9, .latency_us = 50}).met);
-}
-
-TEST(OfferFront, DropsWhatIsBeaten) {
-  const std::vector<Offer> offers = {{30, 0.9, 0}, {10, 0.8, 0}, {20, 0.7, 0}, {10, 0.85, 0}, {40, 0.9, 0}, {50, 0.99, 0}};
-  EXPECT_THAT(OfferFront(offers), ::testing::ElementsAre(3, 0, 5));
 }
 
 }  // namespace

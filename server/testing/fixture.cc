@@ -97,7 +97,7 @@ client::SearchOptions SlowDials() {
   dials.k = 10;
   dials.ef_l1 = 1000;
   dials.ef_l0 = 10000;
-  dials.walk = WalkKind::kPool;
+  dials.walk = WalkKind::kBestFirst;
   return dials;
 }
 

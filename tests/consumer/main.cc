@@ -1,9 +1,10 @@
-// Builds an index of the vector file given, searches it with a vector of zeros, and prints the nearest label.
+// Plans and builds an index of the vector file given, searches it with a vector of zeros, and prints the nearest label.
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "index/hmann.h"
+#include "index/tune/tune.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
@@ -11,8 +12,10 @@ int main(int argc, char** argv) {
   options.base = argv[1];
   options.out = argv[2];
   options.rows = 1000;
+  const auto planned = hmann::Plan(options, {.fast_memory_bytes = 64 << 20});
+  if (!planned.ok()) return 1;
   hmann::Progress progress(hmann::Progress::Show::kNever);
-  if (const auto built = hmann::Build(options, progress); !built.ok()) {
+  if (const auto built = hmann::Build(planned->build, progress); !built.ok()) {
     std::fprintf(stderr, "%s\n", std::string(built.status().message()).c_str());
     return 1;
   }

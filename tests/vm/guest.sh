@@ -65,7 +65,7 @@ conformance() {
 
 # search FAST SLOW OUT: with each walk at fixed dials, since the default ones depend on the tier; answers in OUT.WALK.gt.
 search() {
-  for walk in pool beams "gated --cells 16 --width 4"; do
+  for walk in best-first multi-start "quantised --nprobe 16 --beam-width 4"; do
     # shellcheck disable=SC2086 # a walk is words
     hmann search /tmp/sample.hmann --queries /sample/query.u8bin --groundtruth /sample/query.gt100 --k 10 --ef-l1 32 --ef-l0 48 \
       --walk $walk --fast "$1" --slow "$2" --out "$3.${walk%% *}.gt" || return 1
@@ -73,8 +73,8 @@ search() {
 }
 
 same_answers() {
-  search "$1" "$2" /tmp/answers && cmp /tmp/answers.pool.gt /tmp/dram.pool.gt && cmp /tmp/answers.beams.gt /tmp/dram.beams.gt &&
-    cmp /tmp/answers.gated.gt /tmp/dram.gated.gt
+  search "$1" "$2" /tmp/answers && cmp /tmp/answers.best-first.gt /tmp/dram.best-first.gt && cmp /tmp/answers.multi-start.gt /tmp/dram.multi-start.gt &&
+    cmp /tmp/answers.quantised.gt /tmp/dram.quantised.gt
 }
 
 clockless() {

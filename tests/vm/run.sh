@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Boots a Debian cloud kernel under qemu (software emulation, no KVM) with a memory-only NUMA node and two virtual NVDIMMs, and runs
-# tests/vm/guest.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
-# Exit status: 0 only if the guest says that everything passed.
+# tests/vm/replica.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
+# Exit status: 0 only if the replica says that everything passed.
 set -euo pipefail
 build=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -37,7 +37,7 @@ add_module() {
   cp "$path" "$folder/$(printf '%02d' "$(find "$folder" -type f | wc -l)")-$1.ko"
 }
 
-# What the guest boots from: busybox, the modules, and init.
+# What the replica boots from: busybox, the modules, and init.
 make_initramfs() {
   local root=$work/initramfs module
   mkdir -p "$root"/{bin,dev,proc,sys,disk,modules}
@@ -62,7 +62,7 @@ make_disk() {
     cp -L "$program" "$root/$program"
   done
   cp -r datasets/sample "$root/sample"
-  install -m 755 tests/vm/guest.sh "$root/guest.sh"
+  install -m 755 tests/vm/replica.sh "$root/replica.sh"
   truncate -s 768M "$work/disk.img"
   "$root/bin/mkfs.ext4" -q -F -d "$root" "$work/disk.img"
 }
@@ -94,6 +94,6 @@ begin=$SECONDS
 boot
 printf 'test-vm: the machine ran for %d s; its console is in %s\n' $((SECONDS - begin)) "${work#"$PWD/"}/console.log"
 if ! grep -q '^hmann-vm: passed$' "$work/console.log" || grep -q '^hmann-vm: failed' "$work/console.log"; then
-  die "failed: the guest did not say 'hmann-vm: passed' (limit: $limit s)"
+  die "failed: the replica did not say 'hmann-vm: passed' (limit: $limit s)"
 fi
 rm -rf "$work"/{disk,disk.img,initramfs,initramfs.cpio,nvdimm0.img,nvdimm1.img}

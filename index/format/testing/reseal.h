@@ -14,10 +14,9 @@ namespace hmann {
 
 /// Byte offsets of header fields as FORMAT.md gives them, for tests that write hostile files.
 namespace header_offset {
-constexpr std::size_t kMajor = 8, kMinor = 10, kMinReader = 12, kEndianTag = 16, kHeaderSize = 20, kFeatures = 24, kFileBytes = 40,
-                      kContentHash = 48, kChecksum = 56, kN = 64, kN1 = 72, kDim = 80, kRowBytes = 84, kM = 88, kDType = 96, kMetric = 97,
-                      kPromotion = 98, kLabelBytes = 99, kLayerCount = 100, kSectionCount = 112, kLayers = 128, kAlpha = 768,
-                      kSections = 1024;
+constexpr std::size_t kMajor = 8, kMinor = 10, kEndianTag = 16, kHeaderSize = 20, kFileBytes = 40, kContentHash = 48, kChecksum = 56,
+                      kN = 64, kN1 = 72, kDim = 80, kRowBytes = 84, kM = 88, kDType = 96, kMetric = 97, kLabelBytes = 98, kCodePlace = 99,
+                      kLayerCount = 100, kSectionCount = 112, kBits = 116, kAlpha = 124, kLayers = 128, kSections = 1024;
 }  // namespace header_offset
 
 template <class T>
@@ -31,8 +30,8 @@ void Poke(std::span<std::byte> file, std::size_t offset, T value) {
   std::memcpy(file.data() + offset, &value, sizeof(value));
 }
 
-/// Makes the header of a changed file (at least a header long) agree with itself: content hash of the section table, header checksum.
-/// So tests and the fuzzer get past the checksums to the checks behind them.
+/// Makes the header of a changed file (at least a header long) agree with itself: content hash of the section table, header checksum. So
+/// tests and the fuzzer get past the checksums to the checks behind them.
 inline void ResealHeader(std::span<std::byte> file) {
   using namespace header_offset;
   const std::uint32_t count = std::min(Peek<std::uint32_t>(file, kSectionCount), kMaxSections);

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +17,8 @@
 
 namespace hmann {
 
-/// Contents for tests, made by arithmetic: in every layer, node i is linked to its M_i / 2 neighbours on either side of a ring (fewer in
-/// a small layer), so that all are reachable; component c of vector i is (7 i + 13 c) mod 101 + 1; labels are a permutation.
+/// Contents for tests, made by arithmetic: in every layer, node i is linked to its M_i / 2 neighbours on either side of a ring (fewer in a
+/// small layer), so that all are reachable; component c of vector i is (7 i + 13 c) mod 101 + 1; labels are a permutation.
 struct RingIndex {
   struct Shape {
     NodeId n = 200, n1 = 32;
@@ -27,9 +26,10 @@ struct RingIndex {
     DType dtype = DType::kU8;
     Metric metric = Metric::kCosine;
     bool user_labels = false;
-    std::uint32_t bits = 0, assign = 1;  ///< of sketches, whose bytes are made by arithmetic too; assign: of those by hub
-    CodePlace place = CodePlace::kHub;
-    std::optional<float> alpha = std::nullopt;
+    std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are made by arithmetic too;
+                                           ///< replicas: of those of nodes
+    CodePlace place = CodePlace::kNode;
+    float alpha = 1.25f;
   };
 
   explicit RingIndex(Shape s) : shape(s) {
@@ -49,24 +49,24 @@ struct RingIndex {
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
     if (s.bits == 0) return;
-    for (std::uint32_t c = 0; c < s.dim; ++c) contents.sketch_mean.push_back(0.5f * static_cast<float>(c));
-    if (s.place == CodePlace::kEdge) {
-      contents.codes = {s.bits, 0, SketchBytes(s.dim, s.bits), s.place};
-      contents.edge_codes = [this](NodeId id) {
-        sketch.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.sketch_bytes);
-        for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
-        return sketch.data();
+    for (std::uint32_t c = 0; c < s.dim; ++c) contents.code_mean.push_back(0.5f * static_cast<float>(c));
+    if (s.place == CodePlace::kLink) {
+      contents.codes = {s.bits, 0, CodeBytes(s.dim, s.bits), s.place};
+      contents.link_codes = [this](NodeId id) {
+        code.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.code_bytes);
+        for (std::size_t i = 0; i < code.size(); ++i) code[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
+        return code.data();
       };
       return;
     }
-    contents.codes = {s.bits, s.assign, SketchBytes(s.dim, s.bits)};
+    contents.codes = {s.bits, s.replicas, CodeBytes(s.dim, s.bits)};
     for (NodeId cell = 0; cell < s.n1 / 2; ++cell)
       contents.cells.push_back({(5 * cell + 1) % s.n1, s.n1 + cell * ((s.n - s.n1) / (s.n1 / 2))});
-    for (NodeId id = s.n1; id < s.n && s.assign == 2; ++id) contents.second_hubs.push_back(id * 7 % s.n1);
-    contents.sketch = [this](NodeId id) {
-      sketch.resize(contents.codes.sketch_bytes);
-      for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] = static_cast<std::byte>(std::size_t{id} * 3 + i);
-      return sketch.data();
+    for (NodeId id = s.n1; id < s.n && s.replicas == 2; ++id) contents.second_centroids.push_back(id * 7 % s.n1);
+    contents.code = [this](NodeId id) {
+      code.resize(contents.codes.code_bytes);
+      for (std::size_t i = 0; i < code.size(); ++i) code[i] = static_cast<std::byte>(std::size_t{id} * 3 + i);
+      return code.data();
     };
   }
   RingIndex() : RingIndex(Shape{}) {}
@@ -106,7 +106,7 @@ struct RingIndex {
   Kernels kernels;
   IndexContents contents;
   std::vector<NodeId> links;
-  std::vector<std::byte> row, sketch;
+  std::vector<std::byte> row, code;
 };
 
 /// A path of this process under `folder`, removed with the object.

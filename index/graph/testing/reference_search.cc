@@ -39,7 +39,7 @@ class Reference {
       if (dials_.ef_l0 == 0) {
         width = std::min(dials_.ef_l1, n1_);
       } else if (dials_.pool) {
-        SearchL0(found, dials_.ef_l0, dials_.reach, dials_.width);
+        SearchL0(found, dials_.ef_l0, dials_.epsilon, dials_.width);
       } else {
         found = RunBeams(found.Nearest(dials_.ef_l1));
         width = dials_.k;
@@ -74,18 +74,18 @@ class Reference {
     return {index_.kernels.one(query_, index_.row(id), index_.kernels.dim), id};
   }
 
-  bool IsOutOfReach(const Scored& scored, DistanceKey key, float reach) const {
-    if (reach == 0 || scored.all.size() < dials_.k) return false;
+  bool IsBeyondEpsilon(const Scored& scored, DistanceKey key, float epsilon) const {
+    if (epsilon < 0 || scored.all.size() < dials_.k) return false;
     const DistanceKey kth = std::next(scored.all.begin(), dials_.k - 1)->key;
-    return key > index_.kernels.ToKey(reach * index_.kernels.ToDistance(kth));
+    return key > index_.kernels.ToKey((1 + epsilon) * index_.kernels.ToDistance(kth));
   }
 
-  /// The nearest unexpanded candidate among the nearest `ef` and within `reach`, marked as expanded; false if there is none.
-  bool TakeNext(Scored& scored, std::size_t ef, NodeId* id, float reach = 0) {
+  /// The nearest unexpanded candidate among the nearest `ef` and within `epsilon`, marked as expanded; false if there is none.
+  bool TakeNext(Scored& scored, std::size_t ef, NodeId* id, float epsilon = -1) {
     std::size_t place = 0;
     for (auto it = scored.all.begin(); it != scored.all.end() && place < ef; ++it, ++place) {
       if (scored.expanded.contains(it->id)) continue;
-      if (IsOutOfReach(scored, it->key, reach)) return false;
+      if (IsBeyondEpsilon(scored, it->key, epsilon)) return false;
       scored.expanded.insert(it->id);
       *id = it->id;
       return true;
@@ -121,10 +121,10 @@ class Reference {
     return scored;
   }
 
-  void SearchL0(Scored& scored, std::size_t ef, float reach = 0, std::uint32_t width = 1) {
+  void SearchL0(Scored& scored, std::size_t ef, float epsilon = -1, std::uint32_t width = 1) {
     for (;;) {
       std::vector<NodeId> together, fresh;
-      for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, reach);) together.push_back(id);
+      for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, epsilon);) together.push_back(id);
       if (together.empty()) return;
       counters_.rounds += std::any_of(together.begin(), together.end(), [this](NodeId id) { return id < n1_; }) ? 1 : 0;
       for (NodeId id : together) {

@@ -17,13 +17,13 @@
 #include "index/base/check.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
+#include "index/codes/encoder.h"
 #include "index/dials/options.h"
 #include "index/format/reader.h"
 #include "index/format/writer.h"
 #include "index/graph/testing/reference_search.h"
 #include "index/search/driver.h"
 #include "index/search/placed_index.h"
-#include "index/sketch/sketch.h"
 
 namespace hmann {
 
@@ -35,13 +35,14 @@ struct RandomShape {
   std::uint64_t seed = 1;
   bool user_labels = false;
   bool l1_in_pieces = false;  ///< L1 without links: a search of it ends where it began
-  std::uint32_t bits = 0;     ///< of sketches; 0: none. Cells are ranges of ids with any hub: estimates are then poor, and still unbiased
-  std::uint32_t assign = 1;
-  CodePlace place = CodePlace::kHub;
+  std::uint32_t bits = 0;     ///< of codes; 0: none. Cells are ranges of ids with any centroid:
+                              ///< estimates are then poor, and still unbiased
+  std::uint32_t replicas = 1;
+  CodePlace place = CodePlace::kNode;
 };
 
-/// Components are small whole numbers (but for f32), so that equal distances are common. In every layer node i is linked to its
-/// successor, so that all are reachable, and to random others. Not movable: views point into it.
+/// Components are small whole numbers (but for f32), so that equal distances are common. In every layer node i is linked to its successor,
+/// so that all are reachable, and to random others. Not movable: views point into it.
 class RandomIndex {
  public:
   explicit RandomIndex(const RandomShape& shape) : shape_(shape), layers_(Layers::Make(shape.n, shape.n1, shape.m)) {
@@ -59,12 +60,12 @@ class RandomIndex {
   std::uint64_t Label(NodeId id) const { return shape_.user_labels ? labels_[id] * std::uint64_t{10'000'000'019} : labels_[id]; }
   const std::byte* Row(NodeId id) const { return rows_.data() + std::size_t{id} * placed_.kernels.row_bytes; }
 
-  /// The sketch of a link, as its record has it.
-  std::vector<std::byte> EdgeSketch(NodeId from, NodeId to) const {
-    Sketcher::Scratch scratch;
-    std::vector<std::byte> sketch(sketcher_->sketch_bytes());
-    sketcher_->Encode(Row(to), Row(from), sketch.data(), scratch);
-    return sketch;
+  /// The code of a link, as its record has it.
+  std::vector<std::byte> LinkCode(NodeId from, NodeId to) const {
+    Encoder::Scratch scratch;
+    std::vector<std::byte> code(encoder_->code_bytes());
+    encoder_->Encode(Row(to), Row(from), code.data(), scratch);
+    return code;
   }
 
   /// Query number i: dim components as a user gives them.
@@ -147,37 +148,37 @@ class RandomIndex {
   }
 
   void AddCodes(IndexContents& contents) {
-    contents.codes = {shape_.bits, shape_.assign, SketchBytes(shape_.dim, shape_.bits)};
-    contents.sketch_mean.assign(shape_.dim, 0.25f);
-    sketcher_.emplace(*Sketcher::Make(placed_.kernels, shape_.bits, shape_.seed, contents.sketch_mean));
-    if (shape_.place == CodePlace::kEdge) {
-      contents.codes.assign = 0;
-      contents.codes.place = CodePlace::kEdge;
-      contents.edge_codes = [this](NodeId id) {
-        sketch_.clear();
+    contents.codes = {shape_.bits, shape_.replicas, CodeBytes(shape_.dim, shape_.bits)};
+    contents.code_mean.assign(shape_.dim, 0.25f);
+    encoder_.emplace(*Encoder::Make(placed_.kernels, shape_.bits, shape_.seed, contents.code_mean));
+    if (shape_.place == CodePlace::kLink) {
+      contents.codes.replicas = 0;
+      contents.codes.place = CodePlace::kLink;
+      contents.link_codes = [this](NodeId id) {
+        code_.clear();
         for (const NodeId link : links_[0][id]) {
-          const std::vector<std::byte> sketch = EdgeSketch(id, link);
-          sketch_.insert(sketch_.end(), sketch.begin(), sketch.end());
+          const std::vector<std::byte> code = LinkCode(id, link);
+          code_.insert(code_.end(), code.begin(), code.end());
         }
-        return sketch_.data();
+        return code_.data();
       };
       return;
     }
-    const std::vector<std::uint32_t> hubs = RandomPermutation(shape_.n1, shape_.seed + 8);
+    const std::vector<std::uint32_t> centroids = RandomPermutation(shape_.n1, shape_.seed + 8);
     std::uint64_t counter = 0;
-    for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < hubs.size();) {
-      contents.cells.push_back({hubs[contents.cells.size()], first});
+    for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < centroids.size();) {
+      contents.cells.push_back({centroids[contents.cells.size()], first});
       first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++, std::uint64_t{2} * (shape_.n / shape_.n1)));
     }
-    for (NodeId id = shape_.n1; id < shape_.n && shape_.assign == 2; ++id) {
-      contents.second_hubs.push_back(static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
+    for (NodeId id = shape_.n1; id < shape_.n && shape_.replicas == 2; ++id) {
+      contents.second_centroids.push_back(static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
     }
-    cells_ = Cells(shape_.n, shape_.n1, contents.cells, contents.second_hubs);
-    contents.sketch = [this](NodeId id) {
-      Sketcher::Scratch scratch;
-      sketch_.resize(SketchBytes(shape_.dim, shape_.bits));
-      sketcher_->Encode(Row(id), Row(cells_.HubOf(id)), sketch_.data(), scratch);
-      return sketch_.data();
+    cells_ = Cells(shape_.n, shape_.n1, contents.cells, contents.second_centroids);
+    contents.code = [this](NodeId id) {
+      Encoder::Scratch scratch;
+      code_.resize(CodeBytes(shape_.dim, shape_.bits));
+      encoder_->Encode(Row(id), Row(cells_.CentroidOf(id)), code_.data(), scratch);
+      return code_.data();
     };
   }
 
@@ -200,10 +201,10 @@ class RandomIndex {
     }
     if (layers_.n1() > 0) placed_.fast_labels = file_.fast_labels().data();
     if (shape_.bits == 0) return;
-    placed_.sketcher = &*sketcher_;
-    placed_.sketch_bytes = file_.info().codes.sketch_bytes;
-    if (shape_.place == CodePlace::kEdge) return;
-    placed_.sketches = file_.sketches().data();
+    placed_.encoder = &*encoder_;
+    placed_.code_bytes = file_.info().codes.code_bytes;
+    if (shape_.place == CodePlace::kLink) return;
+    placed_.codes = file_.codes().data();
     placed_.cells = &cells_;
   }
 
@@ -213,9 +214,9 @@ class RandomIndex {
   std::vector<std::byte> rows_;
   std::vector<std::vector<std::vector<NodeId>>> links_;  ///< [layer][node]
   std::vector<std::uint32_t> labels_;
-  std::optional<Sketcher> sketcher_;
+  std::optional<Encoder> encoder_;
   Cells cells_;
-  std::vector<std::byte> sketch_;
+  std::vector<std::byte> code_;
   IndexFile file_;
   Buffer l0_;
   std::vector<Buffer> upper_links_;

@@ -18,33 +18,33 @@ struct SyntheticIndex {
   std::uint64_t queries = 2000;
   mutable std::uint64_t runs = 0;
 
-  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_sketches = true, .has_cells = true}; }
+  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true, .has_cells = true}; }
 
-  /// Of L0: what `reach` lets a query of middling hardness keep, where it is set.
+  /// Of L0: what `epsilon` lets a query of middling hardness keep, where it is set.
   static double WidthInL0(const Dials& dials) {
-    return dials.reach.has_value() ? 600 * (static_cast<double>(*dials.reach) - 1) : static_cast<double>(dials.ef_l0);
+    return dials.epsilon.has_value() ? 600 * static_cast<double>(*dials.epsilon) : static_cast<double>(dials.ef_l0);
   }
 
   static double Logit(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
-    double reach = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
-    if (dials.walk == WalkKind::kBeams) reach = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
-    if (dials.walk == WalkKind::kGated) {
-      reach = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.cells)) + 0.1 * std::log(dials.ef_l1);
-      if (dials.stop.has_value()) reach += 0.8 * std::log(*dials.stop / 2) + 0.4;
+    double logit = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
+    if (dials.walk == WalkKind::kMultiStart) logit = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
+    if (dials.walk == WalkKind::kQuantised) {
+      logit = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.nprobe)) + 0.1 * std::log(dials.ef_l1);
+      if (dials.error_bound.has_value()) logit += 0.8 * std::log(*dials.error_bound / 2) + 0.4;
     }
-    return 1.5 * reach - 3;
+    return 1.5 * logit - 3;
   }
 
   static Counters Work(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
     const auto ef_l1 = static_cast<double>(dials.ef_l1);
-    double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, sketches = 0, rounds = ef_l0 + 5;
-    if (dials.walk == WalkKind::kBeams) slow = 9 * ef_l1 * (ef_l0 + 1);
-    if (dials.walk == WalkKind::kGated) {
-      sketches = 20 * ef_l0 + 8 * static_cast<double>(dials.cells);
-      slow = (ef_l0 + 4) * (dials.stop.has_value() ? std::min(1.0, *dials.stop / 2.5) : 1) + 2;
-      rounds = slow / dials.width + 1;
+    double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, codes = 0, rounds = ef_l0 + 5;
+    if (dials.walk == WalkKind::kMultiStart) slow = 9 * ef_l1 * (ef_l0 + 1);
+    if (dials.walk == WalkKind::kQuantised) {
+      codes = 20 * ef_l0 + 8 * static_cast<double>(dials.nprobe);
+      slow = (ef_l0 + 4) * (dials.error_bound.has_value() ? std::min(1.0, *dials.error_bound / 2.5) : 1) + 2;
+      rounds = slow / dials.beam_width + 1;
     }
     Counters counters;
     counters.distances_fast = static_cast<std::uint64_t>(std::lround(1000 * fast));
@@ -52,7 +52,7 @@ struct SyntheticIndex {
     counters.slow_touches = counters.distances_slow;
     counters.slow_reads = counters.distances_slow;
     counters.slow_bytes = 256 * counters.slow_reads;
-    counters.sketches = static_cast<std::uint64_t>(std::lround(1000 * sketches));
+    counters.estimates = static_cast<std::uint64_t>(std::lround(1000 * codes));
     counters.rounds = static_cast<std::uint64_t>(std::lround(1000 * rounds));
     counters.expanded_l1 = static_cast<std::uint64_t>(std::lround(1000 * (ef_l1 + 4)));
     counters.expanded_l0 = static_cast<std::uint64_t>(std::lround(1000 * ef_l0));
@@ -62,10 +62,10 @@ struct SyntheticIndex {
   /// Without noise.
   double MeanUs(const Dials& dials) const {
     const Counters work = Work(dials);
-    const double share = dials.walk == WalkKind::kBeams ? 1.0 / dials.query_threads : 1;
+    const double share = dials.walk == WalkKind::kMultiStart ? 1.0 / dials.query_threads : 1;
     const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
                       share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.slow_touches) +
-                      6e-3 * static_cast<double>(work.sketches) + share * 100e-3 * static_cast<double>(work.rounds) +
+                      6e-3 * static_cast<double>(work.estimates) + share * 100e-3 * static_cast<double>(work.rounds) +
                       (dials.query_threads > 1 ? 9000 : 0);
     return ns / 1000;
   }

@@ -1,0 +1,89 @@
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
+#include "eval/disk_results.h"
+#include "eval/disk_sweep.h"
+#include "eval/program/eval_flags.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "tools/flags.h"
+
+namespace hmann {
+namespace {
+
+constexpr const char* kQuarter = "quarter+64MiB";
+
+struct DiskFlags : EvalFlags {
+  DiskSweepOptions options;  ///< but for `sweep`, which is the base's
+  double promote = 0.16;
+};
+
+absl::Status RunDiskCommand(DiskFlags& flags) {
+  SweepOptions& sweep = flags.sweep;
+  {
+    HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
+    HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(base.dtype(), sweep.job.metric, {{"promote", flags.promote}}));
+  }
+  HMANN_RETURN_IF_ERROR(FinishEvalOptions(flags));
+  flags.options.sweep = sweep;
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const DiskSweepResult result,
+                         RunDiskSweep(flags.options, progress, [](const std::string& line) { std::cerr << line << '\n'; }));
+  const Json figures = ToJson(result);
+  PrintDiskTables(figures, std::cerr);
+  return TellEval(flags, figures);
+}
+
+}  // namespace
+
+EvalCommand SetupEvalDisk(CLI::App& eval) {
+  auto flags = std::make_shared<DiskFlags>();
+  DiskSweepOptions* options = &flags->options;
+  CLI::App* app = eval.add_subcommand("disk",
+                                      "Search on NVMe inside a memory limit, beside hnswlib on a "
+                                      "mapped file and the disk by itself");
+  AddEvalOptions(*app, flags.get());
+  flags->sweep.targets = {0.95, 0.99};
+  app->get_option("--targets")->capture_default_str();
+  flags->sweep.reference = "hnswlib, 1 thread";
+  flags->sweep.warm_up_queries = 200;
+  app->add_option_function<std::string>(
+         "--memory-limit",
+         [options](const std::string& text) {
+           if (text == kQuarter) return;
+           const absl::StatusOr<std::uint64_t> bytes = ParseSize(text);
+           if (!bytes.ok()) throw CLI::ValidationError("--memory-limit", std::string(bytes.status().message()));
+           options->memory_limit = *bytes;
+         },
+         absl::StrCat("of each searching program, page cache included: ", kQuarter,
+                      " (default: of hmann's index file) or a size, as 200MiB"))
+      ->type_name("SIZE");
+  app->add_option("--targets-at-1", options->targets_at_1, "recall@1 to compare at; --targets are of recall@k")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0001, 1.0))
+      ->capture_default_str();
+  app->add_option("--search-threads", options->threads, "threads that search side by side")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app->add_option("--in-flight", options->in_flight, "queries that a thread of hmann keeps under way, besides one at a time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app->add_option("--warm-up", flags->sweep.warm_up_queries, "queries answered untimed before each run, for caches")->capture_default_str();
+  AddParsed<std::chrono::nanoseconds>(
+      *app, "--disk-time", ParseDuration, [options](std::chrono::nanoseconds time) { options->disk.time = time; },
+      "of the disk by itself, at each depth (default 1s)");
+  app->add_option("--promote", flags->promote, "hmann's share of vectors in fast memory, N_1 / N")
+      ->check(CheckShare)
+      ->capture_default_str();
+  app->footer(
+      "Needs the right to make a memory cgroup (root). Example:\n  hmann eval disk --base "
+      "datasets/sample/base.u8bin --queries "
+      "datasets/sample/query.u8bin --groundtruth datasets/sample/query.gt100 --memory-limit 64MiB "
+      "--out build/disk");
+  return {app, [flags] { return RunDiskCommand(*flags); }};
+}
+
+}  // namespace hmann

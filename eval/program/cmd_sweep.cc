@@ -1,0 +1,66 @@
+#include <iostream>
+#include <memory>
+
+#include "datasets/vector_file.h"
+#include "eval/own_contestants.h"
+#include "eval/program/eval_flags.h"
+#include "eval/results.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+struct SweepFlags : EvalFlags {
+  std::vector<std::string> contestants, adapters;
+  double promote = 0.16;
+  std::uint64_t seed = 1;
+};
+
+absl::Status RunSweepCommand(SweepFlags& flags) {
+  SweepOptions& sweep = flags.sweep;
+  if (flags.contestants.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
+    flags.contestants = OwnContestantNames(base.dtype(), sweep.job.metric);
+  }
+  const Json build = {{"promote", flags.promote}, {"seed", flags.seed}};
+  for (const std::string& name : flags.contestants) {
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(name, build));
+    sweep.contestants.push_back(std::move(spec));
+  }
+  for (const std::string& text : flags.adapters) {
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, ForeignContestant(text));
+    sweep.contestants.push_back(std::move(spec));
+  }
+  HMANN_ASSIGN_OR_RETURN(const SweepResult result, RunEval(flags));
+  const Json figures = ToJson(result);
+  PrintSweepTable(figures, std::cerr);
+  return TellEval(flags, figures);
+}
+
+}  // namespace
+
+EvalCommand SetupEvalSweep(CLI::App& eval) {
+  auto sweep = std::make_shared<SweepFlags>();
+  CLI::App* sweep_app =
+      eval.add_subcommand("sweep", "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
+  AddEvalOptions(*sweep_app, sweep.get());
+  sweep_app
+      ->add_option("--contestants", sweep->contestants,
+                   "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
+                   "(default: all that can take part but "
+                   "the last two)")
+      ->delimiter(',');
+  sweep_app->add_option("--adapter", sweep->adapters, "NAME=COMMAND: one more contestant, a program that speaks the protocol");
+  sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")->capture_default_str();
+  sweep_app->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")
+      ->check(CheckShare)
+      ->capture_default_str();
+  sweep_app->add_option("--seed", sweep->seed, "of hmann's build")->capture_default_str();
+  sweep_app->footer(
+      "Example:\n  hmann eval sweep --base datasets/sample/base.u8bin --queries "
+      "datasets/sample/query.u8bin --groundtruth "
+      "datasets/sample/query.gt100 --out build/sweep");
+  return {sweep_app, [sweep] { return RunSweepCommand(*sweep); }};
+}
+
+}  // namespace hmann

@@ -1,0 +1,25 @@
+#include "eval/report/pages.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page, const std::string& path) {
+  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is left.
+  const std::string json =
+      absl::StrReplaceAll(figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), {{"<", "\\u003c"}});
+  const std::size_t place = page.find(kReportDataMark);
+  if (place == std::string::npos)
+    return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
+  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
+  HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));
+  const std::size_t rest = place + kReportDataMark.size();
+  HMANN_RETURN_IF_ERROR(file.Append(page.data() + rest, page.size() - rest));
+  return file.Commit();
+}
+
+}  // namespace hmann

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "index/format/info.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// What the memory of a build follows from.
+struct BuildShape {
+  NodeId n = 0, n1 = 0;
+  std::uint32_t m = 0, dim = 0;
+  std::uint64_t stride = 0;  ///< of a stored vector in memory
+  std::uint32_t bits = 0, replicas = 1;
+  CodePlace codes = CodePlace::kNode;
+  bool user_labels = false;
+  bool finished_graph = false;  ///< L0 comes with the inputs: an index to promote, or an import
+  bool inner_product = false;   ///< centroids are found in upper layers of their own
+};
+
+/// Anonymous memory that a build takes at its highest, the inputs' mapped files not counted: the largest of what is alive in each phase, if
+/// every vector has one copy (their groups are part of it), and 64 MiB for scratch of threads and batches.
+std::uint64_t BuildBytes(const BuildShape& shape);
+
+}  // namespace hmann

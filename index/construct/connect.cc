@@ -1,0 +1,79 @@
+#include "index/construct/connect.h"
+
+#include <vector>
+
+#include "index/base/check.h"
+
+namespace hmann {
+namespace {
+
+/// A tree of paths from the entry over everything that is reachable, kept up to date as links are added.
+class ReachTree {
+ public:
+  ReachTree(InsertionGraph& graph, NodeId n, NodeId entry) : graph_(graph), parent_(n, kNoNode) {
+    queue_.reserve(n);
+    Reach(entry, entry);
+  }
+
+  bool Reachable(NodeId node) const { return parent_[node] != kNoNode; }
+
+  /// Adds the link from -> node if `from` has room or a link that is not of the tree; returns whether it did.
+  bool TryLink(NodeId from, NodeId node) {
+    const std::uint32_t most = graph_.max_degree(0);
+    NodeId* links = graph_.Links(0, from);
+    std::uint32_t slot = CountLinks(links, most);
+    if (slot == most) {
+      while (slot > 0 && parent_[links[slot - 1]] == from) --slot;
+      if (slot == 0) return false;
+      --slot;
+    }
+    links[slot] = node;
+    Reach(node, from);
+    return true;
+  }
+
+ private:
+  void Reach(NodeId node, NodeId from) {
+    parent_[node] = from;
+    queue_.assign(1, node);
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+      const NodeId* links = graph_.Links(0, queue_[i]);
+      for (std::uint32_t j = 0; j < graph_.max_degree(0) && links[j] != kNoNode; ++j) {
+        if (parent_[links[j]] != kNoNode) continue;
+        parent_[links[j]] = queue_[i];
+        queue_.push_back(links[j]);
+      }
+    }
+  }
+
+  InsertionGraph& graph_;
+  std::vector<NodeId> parent_;  ///< the entry is its own
+  std::vector<NodeId> queue_;
+};
+
+}  // namespace
+
+ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef) {
+  ConnectReport report;
+  ReachTree tree(graph, n, entry);
+  for (NodeId v = 0; v < n; ++v) report.unreachable += tree.Reachable(v) ? 0 : 1;
+  if (report.unreachable == 0) return report;
+  const LayerView view = graph.View(0);
+  LayerScratch scratch;
+  NullLayerCounters counters;
+  for (NodeId v = 0; v < n; ++v) {
+    if (tree.Reachable(v)) continue;
+    // All that a search from the entry finds is reachable.
+    OpenBeam(view, view.Row(v), entry, ef, scratch, counters);
+    SearchLayer(view, view.Row(v), ef, scratch, counters);
+    bool linked = false;
+    for (std::uint32_t i = 0; i < scratch.beam.size() && !linked; ++i) linked = tree.TryLink(scratch.beam.id(i), v);
+    // Every found node's links are all needed by the tree: any reachable node that can spare one will do.
+    for (NodeId from = 0; from < n && !linked; ++from) linked = tree.Reachable(from) && tree.TryLink(from, v);
+    HMANN_CHECK(linked);
+    ++report.added_links;
+  }
+  return report;
+}
+
+}  // namespace hmann

@@ -1,0 +1,58 @@
+#include "index/construct/degree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/random.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr NodeId kNone = kNoNode;
+
+TEST(Degrees, CountBothDirectionsOnce) {
+  // 0 <-> 1, 0 -> 2, 3 -> 0, 3 -> 2; 4 alone.
+  const std::vector<NodeId> links = {1, 2, kNone, 0, kNone, kNone, kNone, kNone, kNone, 0, 2, kNone, kNone, kNone, kNone};
+  ThreadPool pool(1);
+  EXPECT_THAT(ComputeDegrees(links.data(), 5, 3, pool), ElementsAre(3, 1, 2, 2, 0));
+}
+
+TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    constexpr NodeId kNodes = 10000;
+    constexpr std::uint32_t kMost = 6;
+    std::vector<NodeId> links(kNodes * kMost, kNone);
+    std::vector<std::set<NodeId>> in(kNodes), out(kNodes);
+    for (NodeId v = 0; v < kNodes; ++v) {
+      for (std::uint64_t i = 0, place = 0, count = RandomBelow(seed, v, kMost + 1); i < count; ++i) {
+        const auto u = static_cast<NodeId>(RandomBelow(seed + 1, v * kMost + i, i % 2 == 0 ? kNodes : 20));
+        if (u == v || !out[v].insert(u).second) continue;
+        in[u].insert(v);
+        links[v * kMost + place++] = u;
+      }
+    }
+    for (const int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      const std::vector<std::uint32_t> degrees = ComputeDegrees(links.data(), kNodes, kMost, pool);
+      for (NodeId v = 0; v < kNodes; ++v) {
+        std::set<NodeId> either = in[v];
+        either.insert(out[v].begin(), out[v].end());
+        ASSERT_EQ(degrees[v], either.size()) << "node " << v;
+      }
+    }
+  }
+}
+
+TEST(RankNodes, HighestFirstTiesByRow) {
+  const std::vector<std::uint32_t> degrees = {3, 5, 3, 1}, row_of = {3, 0, 1, 2};
+  EXPECT_THAT(RankNodes(degrees, row_of), ElementsAre(1, 2, 0, 3));
+}
+
+}  // namespace
+}  // namespace hmann

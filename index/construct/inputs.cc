@@ -1,0 +1,88 @@
+#include "index/construct/inputs.h"
+
+#include "absl/strings/str_cat.h"
+#include "datasets/labels.h"
+#include "index/base/status_macros.h"
+#include "index/construct/import_faiss.h"
+#include "index/construct/import_hnswlib.h"
+#include "index/construct/import_index.h"
+#include "index/graph/select.h"
+
+namespace hmann {
+
+absl::StatusOr<BuildInputs> BuildInputs::Open(const BuildOptions& options) {
+  BuildInputs inputs(options);
+  HMANN_RETURN_IF_ERROR(options.from_index.empty() ? inputs.OpenBase() : inputs.OpenIndex());
+  return inputs;
+}
+
+absl::Status BuildInputs::OpenBase() {
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_->base, options_->rows));
+  file_ = std::make_unique<VectorFile>(std::move(file));
+  if (file_->n() > kMaxNodes) {
+    return absl::InvalidArgumentError(absl::StrCat(options_->base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+  }
+  n_ = static_cast<NodeId>(file_->n());
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
+  m_ = options_->m;
+  ef_construction_ = options_->ef_construction;
+  alpha_ = AlphaFor(options_->metric, options_->alpha);
+  if (!has_graph()) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(const GraphParameters graph, !options_->from_hnswlib.empty()
+                                                          ? ReadHnswlibParameters(options_->from_hnswlib, *file_, options_->metric)
+                                                          : ReadFaissParameters(options_->from_faiss, *file_, options_->metric));
+  m_ = graph.m;
+  ef_construction_ = graph.ef_construction;
+  return absl::OkStatus();
+}
+
+absl::Status BuildInputs::LoadGraph() {
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_->from_hnswlib.empty()
+                                                  ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
+                                                  : ImportFaiss(options_->from_faiss, *file_, options_->metric));
+  graph_ = std::make_unique<ImportedGraph>(std::move(graph));
+  return absl::OkStatus();
+}
+
+absl::Status BuildInputs::OpenIndex() {
+  HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(options_->from_index));
+  index_ = std::make_unique<IndexFile>(std::move(file));
+  const IndexInfo& info = index_->info();
+  n_ = index_->layers().n();
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(info.dtype, info.metric, info.dim));
+  m_ = info.m;
+  ef_construction_ = info.ef_construction;
+  alpha_ = info.alpha;
+  seed_ = info.seed;
+  return absl::OkStatus();
+}
+
+BuildShape BuildInputs::Shape(NodeId n1) const {
+  return {.n = n_,
+          .n1 = n1,
+          .m = m_,
+          .dim = kernels_.dim,
+          .stride = RowStride(kernels_),
+          .bits = options_->bits,
+          .replicas = options_->replicas,
+          .codes = options_->codes,
+          .user_labels = has_user_labels(),
+          .finished_graph = has_graph(),
+          .inner_product = kernels_.metric == Metric::kInnerProduct};
+}
+
+absl::StatusOr<StoredVectors> BuildInputs::Load(const Job& job) {
+  if (index_ == nullptr) {
+    if (has_user_labels()) {
+      HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
+    }
+    if (has_graph()) HMANN_RETURN_IF_ERROR(LoadGraph());
+    return LoadVectors(*file_, kernels_, job);
+  }
+  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, job));
+  user_labels_ = std::move(imported.user_labels);
+  graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
+  return std::move(imported.rows);
+}
+
+}  // namespace hmann

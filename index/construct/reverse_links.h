@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/base/thread_pool.h"
+#include "index/construct/insertion_graph.h"
+#include "index/graph/select.h"
+
+namespace hmann {
+
+/// The way back of links that were chosen: target -> source for every source -> target. Threads collect them, and Apply puts them into the
+/// targets' lists in an order that no thread has a part in.
+class ReverseLinks {
+ public:
+  /// alpha: for lists of the bottom layer that overflow; see NeighbourSelector.
+  ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool);
+
+  /// `thread` is that of the loop of `pool` which runs.
+  void Add(std::uint32_t layer, NodeId target, NodeId source, int thread) {
+    scratch_[static_cast<std::size_t>(thread)].links[layer * kShards + target % kShards].push_back(Pack(target, source));
+  }
+
+  /// Appends what was collected to the lists of the lowest `layers` layers, target by target, sources in order of id. A list that would
+  /// overflow is chosen anew. Nothing was collected for the layers above.
+  void Apply(std::uint32_t layers);
+
+ private:
+  static constexpr std::size_t kShards = 64;
+
+  /// Ordered by (target, source).
+  using Link = std::uint64_t;
+  static Link Pack(NodeId target, NodeId source) { return (static_cast<Link>(target) << 32) | source; }
+
+  struct Scratch {
+    std::vector<std::vector<Link>> links;  ///< [layer * kShards + shard of the target]
+    RowBatch batch;
+    std::vector<Candidate> candidates;
+    std::vector<NodeId> selected;
+    NeighbourSelector selector;
+  };
+
+  void ApplyShard(std::size_t slot, Scratch& scratch);
+  void AddTo(std::uint32_t layer, NodeId target, std::span<const Link> sources, Scratch& scratch);
+
+  InsertionGraph& graph_;
+  float alpha_;
+  ThreadPool& pool_;
+  std::vector<Scratch> scratch_;  ///< [thread]
+};
+
+}  // namespace hmann

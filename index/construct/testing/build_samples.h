@@ -1,0 +1,138 @@
+/// For the tests of the build: base files of generated vectors, and what the written index says of its graph.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/generate.h"
+#include "datasets/vector_writer.h"
+#include "index/base/check.h"
+#include "index/construct/pipeline.h"
+#include "index/format/reader.h"
+
+namespace hmann {
+
+/// A folder of this process, removed with its files.
+class SampleFolder {
+ public:
+  SampleFolder() : path_(absl::StrCat(testing::TempDir(), "/hmann_build_", ::getpid(), "_", next_++)) {
+    std::filesystem::create_directories(path_);
+  }
+  ~SampleFolder() { std::filesystem::remove_all(path_); }
+  SampleFolder(const SampleFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  static inline int next_ = 0;
+  std::string path_;
+};
+
+/// Sets a variable of the environment for a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name); old != nullptr) old_ = old;
+    ::setenv(name, value, 1);
+  }
+  ~ScopedVariable() { old_.has_value() ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+/// Writes generated vectors; the suffix of `path` says the dtype.
+inline void WriteGenerated(const std::string& path, GenerateOptions options) {
+  options.threads = 1;
+  Progress quiet(Progress::Show::kNever);
+  const absl::Status status = Generate(options, path, quiet);
+  HMANN_CHECK(status.ok());
+}
+
+/// Writes n x dim components, row-major.
+template <typename T>
+void WriteRows(const std::string& path, std::uint32_t dim, const std::vector<T>& values) {
+  auto writer = VectorWriter::Create(path, dim);
+  HMANN_CHECK(writer.ok() && SizeOf(writer->dtype()) == sizeof(T));
+  HMANN_CHECK(writer->Append(reinterpret_cast<const std::byte*>(values.data()), values.size() / dim).ok() && writer->Commit().ok());
+}
+
+inline const char* SuffixOf(DType dtype) { return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin"; }
+
+/// A small build of clustered vectors.
+inline BuildOptions SmallBuild(const SampleFolder& folder, DType dtype, Metric metric, std::uint64_t n, std::uint32_t dim = 12) {
+  BuildOptions options;
+  options.base = folder / absl::StrCat("base_", n, "_", dim, SuffixOf(dtype));
+  options.out = folder / "index.hmann";
+  options.metric = metric;
+  options.m = 6;
+  options.ef_construction = 40;
+  options.threads = 2;
+  WriteGenerated(options.base, {.n = n, .dim = dim, .intrinsic_dim = std::min(6u, dim), .clusters = 30});
+  return options;
+}
+
+inline absl::StatusOr<BuildReport> TryBuild(const BuildOptions& options) {
+  Progress quiet(Progress::Show::kNever);
+  return BuildIndex(options, quiet);
+}
+
+inline BuildReport MustBuild(const BuildOptions& options) {
+  absl::StatusOr<BuildReport> report = TryBuild(options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *std::move(report) : BuildReport();
+}
+
+inline std::string FileContent(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The links of a written index: [layer][id].
+using LayerLinks = std::vector<std::vector<std::vector<NodeId>>>;
+
+inline LayerLinks ReadLinks(const IndexFile& file) {
+  LayerLinks all(file.layers().nodes.size());
+  for (std::uint32_t layer = 0; layer < all.size(); ++layer) {
+    const std::uint32_t most = file.layers().MaxDegree(layer);
+    for (NodeId id = 0; id < file.layers().nodes[layer]; ++id) {
+      const std::byte* place = layer == 0 ? file.l0().data() + file.records().Offset(id) + file.records().LinksOffset(id)
+                                          : file.upper_links(layer).data() + std::size_t{id} * most * sizeof(NodeId);
+      const auto* links = reinterpret_cast<const NodeId*>(place);
+      all[layer].emplace_back(links, std::find(links, links + most, kNoNode));
+    }
+  }
+  return all;
+}
+
+/// Nodes that can be reached from node 0.
+inline std::size_t CountReachable(const std::vector<std::vector<NodeId>>& links) {
+  std::vector<bool> reached(links.size());
+  std::vector<NodeId> queue = {0};
+  reached[0] = true;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    for (const NodeId link : links[queue[i]]) {
+      if (!reached[link]) queue.push_back(link);
+      reached[link] = true;
+    }
+  }
+  return queue.size();
+}
+
+}  // namespace hmann

@@ -1,0 +1,87 @@
+#include "index/construct/upper_layers.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "index/base/status_macros.h"
+#include "index/construct/connect.h"
+#include "index/construct/duplicates.h"
+#include "index/construct/insert.h"
+#include "index/construct/options.h"
+
+namespace hmann {
+namespace {
+
+/// Groups of nodes as groups of the ids that are promoted, the highest rank first.
+void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& equal) {
+  if (equal.empty()) return;
+  std::vector<NodeId> id_of_node(source.layers.n(), kNoNode);
+  for (NodeId id = 0; id < source.layers.n1(); ++id) id_of_node[source.node_of_id[id]] = id;
+  for (std::vector<NodeId>& group : equal) {
+    for (NodeId& member : group) member = id_of_node[member];
+    std::sort(group.begin(), group.end());
+    while (!group.empty() && group.back() == kNoNode) group.pop_back();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source, std::vector<std::vector<NodeId>> equal, const Job& job) {
+  const NodeId n1 = source.layers.n1();
+  const std::vector<std::uint32_t> promoted(source.node_of_id.begin(), source.node_of_id.begin() + n1);
+  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherVectors(source.rows, promoted, job.pool));
+  KeepPromoted(source, equal);
+  UpperLayers upper(source, std::move(rows), std::move(equal));
+  HMANN_ASSIGN_OR_RETURN(upper.graph_, upper.Insert(source.kernels, source.alpha, job));
+  upper.added_links_ = ConnectAll(upper.graph_, n1, 0, source.ef_construction).added_links;
+  return upper;
+}
+
+absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float alpha, const Job& job) const {
+  const Layers& layers = source_.layers;
+  const std::vector<NodeId> nodes(layers.nodes.begin() + 1, layers.nodes.end());
+  std::vector<std::uint32_t> max_degree;
+  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) max_degree.push_back(layers.MaxDegree(layer));
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels));
+  std::vector<bool> copies(layers.n1());
+  for (const std::vector<NodeId>& group : copies_) {
+    for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
+  }
+  const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, alpha, &copies};
+  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers.n1(), insert, job));
+  LinkDuplicates(copies_, graph);
+  return graph;
+}
+
+absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom, std::uint32_t replicas, const Job& job) const {
+  const NodeId n = source_.layers.n(), n1 = source_.layers.n1();
+  std::vector<NodeId> id_of_node(n, kNoNode);
+  for (NodeId id = 0; id < n1; ++id) id_of_node[source_.node_of_id[id]] = id;
+  const NodeId* others = source_.node_of_id.data() + n1;
+  CellSources sources;
+  sources.count = n - n1;
+  sources.row = [&](std::size_t i) { return source_.rows.Row(others[i]); };
+  sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
+    const NodeId* links = bottom.Links(0, others[i]);
+    for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
+      if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
+    }
+  };
+  // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone. Of one alpha: which the build
+  // was told, such an index does not record.
+  const InsertionGraph* graph = &graph_;
+  std::optional<InsertionGraph> by_l2;
+  const Kernels& kernels = source_.kernels;
+  HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels.dtype, Metric::kL2, kernels.dim));
+  if (kernels.metric == Metric::kInnerProduct) {
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph made, Insert(l2, kDefaultAlpha, job));
+    graph = &by_l2.emplace(std::move(made));
+    sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
+  }
+  std::vector<LayerView> upper;
+  for (std::uint32_t layer = 0; layer < graph->layers(); ++layer) upper.push_back(graph->View(layer));
+  return AssignCells(sources, upper, replicas, job);
+}
+
+}  // namespace hmann

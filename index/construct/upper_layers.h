@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/job.h"
+#include "index/construct/cell_assignment.h"
+#include "index/construct/insertion_graph.h"
+#include "index/construct/vectors.h"
+#include "index/distance/distance.h"
+#include "index/graph/layers.h"
+
+namespace hmann {
+
+/// What the upper layers are made of. Nodes are named by *node* (place in `rows`) or *id* (place in the index); the first layers.n1() ids
+/// are promoted. Referenced as long as the layers live.
+struct UpperSource {
+  const Layers& layers;
+  const Kernels& kernels;
+  const StoredVectors& rows;              ///< by node
+  const std::vector<NodeId>& node_of_id;  ///< one for each node
+  std::uint32_t m, ef_construction;
+  float alpha;
+};
+
+/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, inserted in order of rank, all reachable from id 0.
+class UpperLayers {
+ public:
+  /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest rank is inserted; the others are hung below it in
+  /// L1, and linked nowhere above. At least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+  static absl::StatusOr<UpperLayers> Make(const UpperSource& source, std::vector<std::vector<NodeId>> equal, const Job& job);
+
+  /// Its layer 0 is L1.
+  InsertionGraph& graph() { return graph_; }
+  /// Links that were needed to make all nodes reachable.
+  std::uint64_t added_links() const { return added_links_; }
+
+  /// The cells of the nodes that are not promoted; place i is id n1 + i. `bottom`: L0, by node. Errors: those of AssignCells, and
+  /// RESOURCE_EXHAUSTED.
+  absl::StatusOr<CellAssignment> MakeCells(InsertionGraph& bottom, std::uint32_t replicas, const Job& job) const;
+
+ private:
+  UpperLayers(const UpperSource& source, StoredVectors rows, std::vector<std::vector<NodeId>> copies)
+      : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
+
+  /// The layers under `kernels`, which must outlive them.
+  absl::StatusOr<InsertionGraph> Insert(const Kernels& kernels, float alpha, const Job& job) const;
+
+  UpperSource source_;
+  StoredVectors rows_;                       ///< by id
+  std::vector<std::vector<NodeId>> copies_;  ///< ids with equal vectors, the highest rank first
+  InsertionGraph graph_;
+  std::uint64_t added_links_ = 0;
+};
+
+}  // namespace hmann

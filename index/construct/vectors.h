@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "datasets/vector_file.h"
+#include "index/base/buffer.h"
+#include "index/base/job.h"
+#include "index/base/prefetch.h"
+#include "index/distance/distance.h"
+
+namespace hmann {
+
+/// Stored vectors at one stride, as the kernels want them.
+struct StoredVectors {
+  Buffer rows;
+  std::size_t stride = 0;
+  const std::byte* Row(std::size_t i) const { return rows.data() + i * stride; }
+};
+
+/// Cache-line stride of stored vectors in memory.
+inline std::size_t RowStride(const Kernels& kernels) { return RoundUp(kernels.row_bytes, kCacheLineBytes); }
+
+/// Encodes every vector of the file in parallel. Errors: INVALID_ARGUMENT naming file and row (NaN, Inf, zero vector under cosine),
+/// RESOURCE_EXHAUSTED, CANCELLED.
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels, const Job& job);
+
+/// A copy with row i = from's row order[i]. Errors: RESOURCE_EXHAUSTED.
+absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from, const std::vector<std::uint32_t>& order, ThreadPool& pool);
+
+}  // namespace hmann

@@ -1,0 +1,186 @@
+#include "index/format/tuned_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "index/base/file.h"
+#include "index/base/json_reader.h"
+#include "index/base/statistics.h"
+#include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Reader = JsonReader<Json>;
+
+constexpr int kVersion = 1;
+constexpr const char* kFormat = "hmann tuned table";
+constexpr std::uint64_t kMostBytes = 16u << 20;
+constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
+
+/// Of a measurement: six digits are more than was measured. Dials are stored as they are.
+double Rounded(double value) { return RoundToDigits(value, 6); }
+
+/// What was measured and predicted, beside the dials.
+struct Figure {
+  const char* name;
+  double TunedSetting::*value;
+  double most;
+};
+constexpr Figure kFigures[] = {{"recall", &TunedSetting::recall, 1},
+                               {"recall_low", &TunedSetting::recall_low, 1},
+                               {"recall_p05", &TunedSetting::recall_p05, 1},
+                               {"mean_us", &TunedSetting::mean_us, 1e12},
+                               {"p95_us", &TunedSetting::p95_us, 1e12},
+                               {"p99_us", &TunedSetting::p99_us, 1e12},
+                               {"predicted_us", &TunedSetting::predicted_us, 1e12}};
+
+Json ToJson(const TunedSetting& setting) {
+  Json json = hmann::ToJson(setting.dials);
+  for (const Figure& figure : kFigures) json[figure.name] = Rounded(setting.*figure.value);
+  return json;
+}
+
+Json ToJson(const TunedEntry& entry) {
+  Json settings = Json::array();
+  for (const TunedSetting& setting : entry.settings) settings.push_back(ToJson(setting));
+  return {{"fast", entry.placement.fast},
+          {"slow", entry.placement.slow},
+          {"cache", entry.placement.cache},
+          {"k", entry.k},
+          {"queries", entry.queries},
+          {"origin", entry.origin},
+          {"cpu", entry.cpu},
+          {"simd", entry.simd},
+          {"settings", std::move(settings)}};
+}
+
+void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& setting) {
+  for (const Figure& figure : kFigures) in.Number(figure.name, 0, figure.most, &(setting.*figure.value));
+  if (!in.ok()) return;
+  SearchOptions options{.k = k};
+  absl::Status valid = AskFromJson(in.object(), &options);
+  if (valid.ok()) valid = options.Validate(n);
+  setting.dials.k = k;
+  setting.dials.walk = options.walk.value_or(setting.dials.walk);
+  for (const Dial& dial : DialTable()) {
+    const std::optional<double> value = dial.asked(options);
+    if (value.has_value()) dial.set(setting.dials, *value);
+    // Those that are in force only now and then may be absent; the others may not.
+    const bool needed = dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
+    if (needed && !value.has_value()) {
+      valid.Update(absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
+    }
+  }
+  if (!valid.ok()) in.Reject(valid.message());
+}
+
+void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
+  in.Text("fast", &entry.placement.fast);
+  in.Text("slow", &entry.placement.slow);
+  in.Text("cache", &entry.placement.cache);
+  in.Whole("k", 1, kMaxEf, &entry.k);
+  in.Whole("queries", 1, 1'000'000'000'000'000, &entry.queries);
+  in.Text("origin", &entry.origin);
+  in.Text("cpu", &entry.cpu);
+  in.Text("simd", &entry.simd);
+  in.List("settings", 1, kMostSettings, [&](Reader& setting) { ReadSetting(setting, entry.k, n, entry.settings.emplace_back()); });
+}
+
+std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
+  return absl::StrCat("fast ", placement.fast, ", slow ", placement.slow, ", cache ", placement.cache, ", k ", k);
+}
+
+}  // namespace
+
+std::string TierWithoutPath(const std::string& tier) {
+  for (const char* kind : {"mapped", "nvme", "dax"}) {
+    if (tier.starts_with(absl::StrCat(kind, ":"))) return kind;
+  }
+  return tier;
+}
+
+std::string TunedPath(const std::string& index) { return absl::StrCat(index, ".tuned"); }
+
+const TunedEntry* TunedTable::Find(const TunedPlacement& placement, std::uint32_t k) const {
+  for (const TunedEntry& entry : entries) {
+    if (entry.placement == placement && entry.k == k) return &entry;
+  }
+  return nullptr;
+}
+
+void TunedTable::Put(TunedEntry entry) {
+  std::erase_if(entries, [&](const TunedEntry& old) { return old.placement == entry.placement && old.k == entry.k; });
+  entries.push_back(std::move(entry));
+}
+
+absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement, std::uint32_t k, const Target& target) const {
+  const TunedEntry* entry = Find(placement, k);
+  if (entry == nullptr) {
+    const std::string tuned =
+        absl::StrJoin(entries, "; ", [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
+    return absl::NotFoundError(absl::StrCat("not tuned for ", Describe(placement, k), "; tuned: ", tuned, ": run hmann tune for it"));
+  }
+  std::vector<Offer> offers;
+  for (const TunedSetting& setting : entry->settings) offers.push_back({setting.mean_us, setting.recall, setting.recall_low});
+  const BestOffer best = ChooseOffer(offers, target);
+  const TunedSetting& setting = entry->settings[best.place];
+  if (best.met) return setting;
+  std::string asked;
+  if (target.recall > 0) absl::StrAppend(&asked, "recall ", target.recall);
+  if (target.latency_us > 0) absl::StrAppend(&asked, asked.empty() ? "" : " and ", "latency ", target.latency_us, "us");
+  const std::string spare = target.latency_us > 0 ? absl::StrFormat("; a latency is kept with %g %% to spare", 100 * kLatencyMargin) : "";
+  return absl::OutOfRangeError(absl::StrFormat("%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", asked,
+                                               Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us, spare));
+}
+
+absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash, std::uint64_t n) {
+  const std::string path = TunedPath(index);
+  absl::StatusOr<std::string> text = ReadTextFile(path, kMostBytes);
+  if (absl::IsNotFound(text.status())) return absl::NotFoundError(absl::StrCat(path, ": the index is not tuned: run hmann tune ", index));
+  HMANN_RETURN_IF_ERROR(text.status());
+  const Json json = Json::parse(*text, nullptr, false);
+  if (json.is_discarded()) return absl::DataLossError(absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
+  absl::Status status;
+  Reader reader(json, absl::StrCat(path, ": table."), absl::StatusCode::kDataLoss, &status);
+  std::string format, hash;
+  int version = 0;
+  reader.Text("format", &format);
+  reader.Whole("version", 1, 1'000'000, &version);
+  reader.Text("content_hash", &hash);
+  HMANN_RETURN_IF_ERROR(status);
+  if (format != kFormat) reader.Wrong("format", kFormat, format);
+  if (version != kVersion) {
+    return absl::UnimplementedError(
+        absl::StrCat(path, ": is version ", version, "; this program reads ", kVersion, ": run hmann tune ", index));
+  }
+  TunedTable table;
+  if (!absl::SimpleHexAtoi(hash, &table.content_hash)) reader.Wrong("content_hash", "a hexadecimal number", hash);
+  HMANN_RETURN_IF_ERROR(status);
+  if (table.content_hash != content_hash) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s", path, table.content_hash,
+                        content_hash, index));
+  }
+  reader.List("entries", 1, kMostEntries, [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
+  HMANN_RETURN_IF_ERROR(status);
+  return table;
+}
+
+absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) {
+  Json entries = Json::array();
+  for (const TunedEntry& entry : table.entries) entries.push_back(ToJson(entry));
+  const Json json = {{"format", kFormat},
+                     {"version", kVersion},
+                     {"content_hash", absl::StrFormat("%016x", table.content_hash)},
+                     {"entries", std::move(entries)}};
+  return WriteTextFile(TunedPath(index), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace hmann

@@ -1,0 +1,168 @@
+#include "index/format/tuned_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kHash = 0xfedcba9876543210, kVectors = 1000;
+
+class TunedTableFile : public ::testing::Test {
+ protected:
+  void SetUp() override { index_ = absl::StrCat(::testing::TempDir(), "/tuned_table_", ::getpid(), ".hmann"); }
+  void TearDown() override { std::filesystem::remove(TunedPath(index_)); }
+
+  static TunedEntry Entry(const std::string& slow, std::uint32_t k) {
+    TunedEntry entry{
+        .placement = {"dram", slow, "none"}, .k = k, .queries = 500, .origin = "q.fbin", .cpu = "a CPU", .simd = "avx2", .settings = {}};
+    for (const double recall : {0.9, 0.95, 0.99}) {
+      TunedSetting setting;
+      setting.dials.k = k;
+      setting.dials.walk = WalkKind::kQuantised;
+      setting.dials.ef_l1 = 16;
+      setting.dials.ef_l0 = k + 5;
+      setting.dials.nprobe = 128;
+      setting.dials.beam_width = 8;
+      setting.dials.error_bound = 1.5f;
+      setting.dials.epsilon = 0.1f;
+      setting.recall = recall;
+      setting.recall_low = recall - 0.001;
+      setting.mean_us = 1000 * recall - 800;
+      setting.p95_us = 2 * setting.mean_us;
+      setting.predicted_us = setting.mean_us + 1;
+      entry.settings.push_back(setting);
+    }
+    return entry;
+  }
+
+  static TunedTable Table() {
+    TunedTable table{.content_hash = kHash, .entries = {}};
+    table.Put(Entry("mapped", 10));
+    table.Put(Entry("nvme", 10));
+    table.Put(Entry("nvme", 100));
+    return table;
+  }
+
+  void Write(const std::string& text) const { std::ofstream(TunedPath(index_)) << text; }
+  std::string Text() const { return *ReadTextFile(TunedPath(index_), 1 << 20); }
+  absl::Status ReadStatus(std::uint64_t hash = kHash) const { return ReadTunedTable(index_, hash, kVectors).status(); }
+
+  std::string index_;
+};
+
+TEST_F(TunedTableFile, ComesBackAsItWasWritten) {
+  ASSERT_TRUE(WriteTunedTable(index_, Table()).ok());
+  const auto table = ReadTunedTable(index_, kHash, kVectors);
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->entries.size(), 3u);
+  const TunedEntry* entry = table->Find({"dram", "nvme", "none"}, 100);
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->queries, 500u);
+  EXPECT_EQ(entry->origin, "q.fbin");
+  ASSERT_EQ(entry->settings.size(), 3u);
+  const TunedSetting& setting = entry->settings[1];
+  EXPECT_EQ(setting.dials.walk, WalkKind::kQuantised);
+  EXPECT_EQ(setting.dials.k, 100u);
+  EXPECT_EQ(setting.dials.ef_l0, 105u);
+  EXPECT_EQ(setting.dials.nprobe, 128u);
+  EXPECT_EQ(setting.dials, Entry("nvme", 100).settings[1].dials) << "every dial, to the bit";
+  EXPECT_EQ(setting.dials.error_bound, 1.5f);
+  EXPECT_DOUBLE_EQ(setting.recall, 0.95);
+  EXPECT_DOUBLE_EQ(setting.mean_us, 150);
+}
+
+TEST_F(TunedTableFile, PutReplacesTheSamePlacementAndKAlone) {
+  TunedTable table = Table();
+  TunedEntry entry = Entry("nvme", 10);
+  entry.origin = "later";
+  table.Put(entry);
+  EXPECT_EQ(table.entries.size(), 3u);
+  EXPECT_EQ(table.Find({"dram", "nvme", "none"}, 10)->origin, "later");
+  EXPECT_EQ(table.Find({"dram", "mapped", "none"}, 10)->origin, "q.fbin");
+}
+
+TEST_F(TunedTableFile, AnIndexThatIsNotTunedIsNotFound) {
+  EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(ReadStatus().message(), HasSubstr("run hmann tune"));
+}
+
+TEST_F(TunedTableFile, ATableOfOtherContentIsStale) {
+  ASSERT_TRUE(WriteTunedTable(index_, Table()).ok());
+  const absl::Status status = ReadStatus(kHash + 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("stale"));
+  EXPECT_THAT(status.message(), HasSubstr("fedcba9876543210"));
+}
+
+TEST_F(TunedTableFile, NamesWhatIsWrong) {
+  ASSERT_TRUE(WriteTunedTable(index_, Table()).ok());
+  const std::string good = Text();
+  const struct {
+    const char *from, *to, *message;
+  } cases[] = {{"\"version\": 1", "\"version\": 99", "is version 99; this program reads 1: run hmann tune"},
+               {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
+               {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
+               {"\"k\": 10,", "\"k\": \"ten\",", "entries[0].k: expected a whole number from 1 to 1048576, found \"ten\""},
+               {"\"k\": 10,", "\"k\": 2000,", "k: expected at most the 1000 vectors of the index, found 2000"},
+               {"\"walk\": \"quantised\"", "\"walk\": \"default\"",
+                "settings[0]: walk: expected multi-start, best-first, quantised, upper, found 'default'"},
+               {"\"recall\": 0.9,", "\"recall\": 7,", "settings[0].recall: expected a number from 0 to 1, found 7"},
+               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0]: ef_l1: expected a dial of this walk, found nothing"},
+               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0]: ef_l1: expected 1 to 1048576, found 1.5"},
+               {"\"error_bound\": 1.5", "\"error_bound\": -0.5", "settings[0]: error_bound: expected 0 to 1000000, found -0.5"}};
+  for (const auto& [from, to, message] : cases) {
+    std::string wrong = good;
+    const std::size_t place = wrong.find(from);
+    ASSERT_NE(place, std::string::npos) << from;
+    wrong.replace(place, std::string(from).size(), to);
+    Write(wrong);
+    EXPECT_THAT(ReadStatus().message(), HasSubstr(message));
+  }
+}
+
+TEST_F(TunedTableFile, ATruncatedTableIsAnErrorAndNeverHalfATable) {
+  ASSERT_TRUE(WriteTunedTable(index_, Table()).ok());
+  const std::string good = Text();
+  for (std::size_t length = 0; length + 2 < good.size(); length += 7) {
+    Write(good.substr(0, length));
+    EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kDataLoss) << length;
+  }
+}
+
+TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {
+  const TunedTable table = Table();
+  const TunedPlacement mapped{"dram", "mapped", "none"};
+  const auto chosen = table.Choose(mapped, 10, {.recall = 0.94});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_DOUBLE_EQ(chosen->recall, 0.95);
+  EXPECT_DOUBLE_EQ(table.Choose(mapped, 10, {.latency_us = 160})->recall, 0.95);
+  const absl::Status too_high = table.Choose(mapped, 10, {.recall = 0.999}).status();
+  EXPECT_EQ(too_high.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(too_high.message(), HasSubstr("recall 0.999 cannot be met"));
+  EXPECT_THAT(too_high.message(), HasSubstr("the best is recall 0.9900 (at least 0.9890) in 190.0 us"));
+  EXPECT_THAT(table.Choose(mapped, 10, {.latency_us = 3}).status().message(), HasSubstr("latency 3us cannot be met"));
+  const absl::Status other_k = table.Choose(mapped, 7, {.recall = 0.9}).status();
+  EXPECT_EQ(other_k.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(other_k.message(), HasSubstr("tuned: fast dram, slow mapped, cache none, k 10"));
+}
+
+TEST(TierWithoutPath, KeepsWhatTimesDependOn) {
+  EXPECT_EQ(TierWithoutPath("nvme:/mnt/x"), "nvme");
+  EXPECT_EQ(TierWithoutPath("mapped"), "mapped");
+  EXPECT_EQ(TierWithoutPath("dax:/dev/dax0.0"), "dax");
+  EXPECT_EQ(TierWithoutPath("numa:1"), "numa:1");
+  EXPECT_EQ(TierWithoutPath("emulated:lat=300ns"), "emulated:lat=300ns");
+}
+
+}  // namespace
+}  // namespace hmann

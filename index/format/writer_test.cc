@@ -1,0 +1,74 @@
+// What the writer refuses, and what it leaves behind when it cannot finish.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "index/format/reader.h"
+#include "index/format/testing/reseal.h"
+#include "index/format/testing/ring_index.h"
+#include "index/format/verify.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index, const std::atomic<bool>* cancelled = nullptr) {
+  Progress silent(Progress::Show::kNever);
+  return WriteIndex(path, index.contents, silent, cancelled);
+}
+absl::Status Verify(const std::string& path) {
+  Progress silent(Progress::Show::kNever);
+  return VerifyIndex(path, silent);
+}
+
+TEST(Writer, RefusesContentsThatContradictThemselves) {
+  TemporaryPath path(::testing::TempDir(), "refused");
+  const auto refusal = [&](auto change) {
+    RingIndex index;
+    change(index);
+    const absl::Status status = Write(path, index).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    struct stat ignored {};
+    EXPECT_NE(::stat(path.str().c_str(), &ignored), 0) << "nothing may be left behind";
+    return std::string(status.message());
+  };
+  const std::vector<NodeId> nine(9, 1);
+  EXPECT_THAT(refusal([&](RingIndex& i) { i.contents.links = [&](std::uint32_t, NodeId) { return std::span<const NodeId>(nine); }; }),
+              HasSubstr("expected at most 8 links in layer 1; found 9"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.label = [](NodeId) { return std::uint64_t{1} << 32; }; }), HasSubstr("32 bits"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row = [](NodeId) { return nullptr; }; }), HasSubstr("promoted node without a vector"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row_bytes = 20; }), HasSubstr("row_bytes: expected 24; found 20"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.nodes[2] = 9; }), HasSubstr("layers"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.m = 1; }), HasSubstr("m: expected 2"));
+}
+
+TEST(Writer, CancelledOrFullDiskKeepsTheOldIndex) {
+  TemporaryPath path(::testing::TempDir(), "kept");
+  RingIndex old;
+  ASSERT_TRUE(Write(path, old).ok());
+  const std::vector<std::byte> before = ReadBytes(path);
+
+  RingIndex larger({.n = 20'000, .n1 = 100});
+  const std::atomic<bool> cancelled = true;
+  EXPECT_EQ(Write(path, larger, &cancelled).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(ReadBytes(path) == before);
+
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{.rlim_cur = 256 * 1024, .rlim_max = limit.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status full = Write(path, larger).status();
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  EXPECT_TRUE(ReadBytes(path) == before);
+  EXPECT_EQ(Verify(path), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,194 @@
+/// For tests: the quantised walk, slow and obvious.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "index/search/quantised_walk.h"
+#include "index/search/testing/random_index.h"
+
+namespace hmann {
+
+/// The quantised walk and its scorers (candidate_pool.h, cell_scorer.h, link_scorer.h) in ordered sets, one estimate at a time: slow and
+/// obvious. `w`: what L1 has found; `met`: all that L1 has scored.
+class ReferenceQuantised {
+ public:
+  /// (key, id) of a candidate.
+  using Entry = std::pair<DistanceKey, NodeId>;
+
+  ReferenceQuantised(const RandomIndex& index, const std::byte* query, const Dials& options)
+      : index_(index), placed_(index.placed()), reference_(index.Reference()), query_(query), options_(options) {}
+
+  std::vector<Entry> Run(const std::vector<Entry>& w, std::set<NodeId> met) {
+    estimator_.Prepare(*placed_.encoder, query_);
+    met_ = std::move(met);
+    window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0) : std::max(256u, 4 * options_.k);
+    for (const Entry& entry : w) {
+      results_.insert(entry);
+      centroids_.insert(entry.second);
+      if (options_.ef_l0 > 0) Keep(entry);
+    }
+    limit_ = Limit();
+    std::vector<NodeId> centroids;
+    for (std::size_t i = 0; i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i)
+      centroids.push_back(w[i].second);
+    for (const NodeId centroid : centroids) {
+      const auto [begin, end] = placed_.cells->MembersOf(centroid);
+      for (NodeId id = begin; id < end; ++id) OfferOfCell(id);
+    }
+    by_edge_ = placed_.cells == nullptr;
+    const std::set<NodeId> scored(centroids.begin(), centroids.end());
+    for (const NodeId centroid : centroids) {
+      for (const NodeId id : placed_.cells->ReplicasOf(centroid)) {
+        if (scored.count(placed_.cells->CentroidOf(id)) == 0) OfferOfCell(id);
+      }
+    }
+    while (Round()) {
+    }
+    std::vector<Entry> nearest(results_.begin(), results_.end());
+    nearest.resize(std::min<std::size_t>(nearest.size(), options_.k));
+    return nearest;
+  }
+
+  std::set<NodeId> read;
+  std::uint64_t rounds = 0, estimates = 0, distances_fast = 0, distances_slow = 0;
+
+ private:
+  DistanceKey Exact(NodeId id) const { return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim); }
+  std::pair<float, float> Estimate(NodeId id) const {
+    const NodeId centroid = placed_.cells->CentroidOf(id);
+    const float centroid_distance = placed_.kernels.ToDistance(Exact(centroid)),
+                gap = estimator_.SquaredGap(index_.Row(centroid), centroid_distance);
+    const std::byte* code = placed_.Code(id);
+    float estimate, error;
+    estimator_.Estimate(&code, &centroid_distance, 1, &estimate, &error, &gap);
+    return {estimate, error};
+  }
+  DistanceKey Limit() const {
+    if (!options_.epsilon.has_value() || results_.size() < options_.k) return ~DistanceKey{0};
+    const DistanceKey kth = std::next(results_.begin(), options_.k - 1)->first;
+    return placed_.kernels.ToKey((1 + *options_.epsilon) * placed_.kernels.ToDistance(kth));
+  }
+  void Keep(const Entry& entry) {
+    pool_.insert(entry);
+    if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
+  }
+  void CountCode(NodeId id) {
+    ++estimates;
+    if (centroids_.insert(placed_.cells->CentroidOf(id)).second) ++distances_fast;
+  }
+  void Offer(NodeId id) {
+    CountCode(id);
+    const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
+    if (entry.first <= limit_) Keep(entry);
+  }
+  void OfferOfCell(NodeId id) {
+    CountCode(id);
+    const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
+    if (entry.first > limit_ || pool_.count(entry) > 0) return;
+    Keep(entry);
+    if (pool_.count(entry) > 0) met_.insert(id);
+  }
+  bool Round() {
+    std::vector<Entry> wanted;
+    limit_ = Limit();
+    const DistanceKey bound = results_.size() < options_.k ? ~DistanceKey{0} : std::next(results_.begin(), options_.k - 1)->first;
+    for (auto at = pool_.begin(); at != pool_.end() && wanted.size() < options_.beam_width; ++at) {
+      if (done_.count(at->second) > 0) continue;
+      if (at->first > limit_) break;
+      done_.insert(at->second);
+      if (at->second >= placed_.n1() && options_.error_bound >= 0 && bound != ~DistanceKey{0}) {
+        const auto [estimate, error] = Estimate(at->second);
+        if (placed_.kernels.ToKey(estimate - *options_.error_bound * error) > bound) continue;
+      }
+      wanted.push_back(*at);
+    }
+    if (wanted.empty()) return false;
+    ++rounds;
+    for (const Entry& entry : wanted) {
+      read.insert(entry.second);
+      if (entry.second < placed_.n1()) continue;
+      ++distances_slow;
+      pool_.erase(entry);
+      const Entry exact(Exact(entry.second), entry.second);
+      pool_.insert(exact);
+      results_.insert(exact);
+    }
+    if (options_.ef_l0 == 0) return true;
+    if (by_edge_) {
+      FollowEdges(wanted);
+      return true;
+    }
+    std::vector<NodeId> promoted, others;
+    for (const Entry& entry : wanted) {
+      for (const NodeId link : reference_.links(0, entry.second)) {
+        if (met_.insert(link).second) (link < placed_.n1() ? promoted : others).push_back(link);
+      }
+    }
+    EnterExactly(promoted);
+    for (const NodeId id : others) Offer(id);
+    return true;
+  }
+
+  void EnterExactly(const std::vector<NodeId>& promoted) {
+    distances_fast += promoted.size();
+    for (const NodeId id : promoted) {
+      results_.insert({Exact(id), id});
+      Keep({Exact(id), id});
+    }
+  }
+
+  /// What cannot enter the pool any more, with what an integer key may round off.
+  float BoundDistance() const {
+    const DistanceKey worst = pool_.size() < window_ ? ~DistanceKey{0} : std::prev(pool_.end())->first, bound = std::min(worst, limit_);
+    if (bound == ~DistanceKey{0}) return std::numeric_limits<float>::max();
+    return placed_.kernels.ToDistance(bound) + (placed_.kernels.dtype == DType::kF32 || placed_.kernels.metric == Metric::kCosine ? 0 : 1);
+  }
+  /// Estimates centred on where a link leaves from; one that enters the pool stays, one that does not may come again from elsewhere.
+  void FollowEdges(const std::vector<Entry>& wanted) {
+    std::vector<NodeId> promoted;
+    for (const Entry& entry : wanted) {
+      const float bound = BoundDistance();
+      for (const NodeId link : reference_.links(0, entry.second)) {
+        ++estimates;
+        if (met_.count(link) > 0) continue;
+        const std::vector<std::byte> bytes = index_.LinkCode(entry.second, link);
+        const std::byte* code = bytes.data();
+        const float from = placed_.kernels.ToDistance(Exact(entry.second));
+        float estimate;
+        estimator_.Estimate(&code, &from, 1, &estimate, nullptr);
+        if (estimate > bound) continue;
+        if (link < placed_.n1()) {
+          promoted.push_back(link);
+          met_.insert(link);
+          continue;
+        }
+        const Entry offered(placed_.kernels.ToKey(estimate), link);
+        if (offered.first > limit_) continue;
+        Keep(offered);
+        if (pool_.count(offered) > 0) met_.insert(link);
+      }
+    }
+    EnterExactly(promoted);
+  }
+
+  const RandomIndex& index_;
+  const PlacedIndex& placed_;
+  const ReferenceIndex reference_;
+  const std::byte* query_;
+  const Dials options_;
+  CodeQuery estimator_;
+  std::size_t window_ = 0;
+  DistanceKey limit_ = 0;
+  bool by_edge_ = false;
+  std::set<Entry> pool_, results_;
+  std::set<NodeId> met_, done_, centroids_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,99 @@
+/// For tests: an index that is opened on many tiers, and the answers that it must give on each of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datasets/vector_file.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/hmann.h"
+
+namespace hmann {
+
+inline constexpr std::uint64_t kTierQueries = 20;
+inline constexpr SearchOptions kTierDials{.ef_l0 = 64,
+                                          .walk = WalkKind::kBestFirst};  ///< the same dials everywhere: defaults depend on the tier
+
+struct TierAnswers {
+  std::vector<std::vector<Neighbour>> nearest;
+  std::vector<absl::Status> status;
+  Counters total;
+};
+
+/// An index, and some of its vectors' neighbourhoods as queries.
+struct TierSample {
+  TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500, CodePlace codes = CodePlace::kNode) {
+    BuildOptions options = SmallBuild(folder, dtype, metric, n, dim);
+    options.promote = 0.1;
+    options.codes = codes;
+    MustBuild(options);
+    path = options.out;
+    queries = *VectorFile::Open(options.base);
+  }
+
+  std::shared_ptr<const Index> Open(const std::string& slow, OpenOptions options = {}) const {
+    options.slow = slow;
+    auto index = Index::Open(path, options);
+    EXPECT_TRUE(index.ok()) << slow << ": " << index.status();
+    return index.ok() ? *index : nullptr;
+  }
+
+  /// All at once where the tier can; what a query does not answer is an empty list.
+  TierAnswers Search(const std::shared_ptr<const Index>& index, const SearchOptions& options, std::uint32_t in_flight = 4,
+                     const SearchLimits& limits = {}) const {
+    TierAnswers answers;
+    answers.nearest.resize(kTierQueries);
+    answers.status.resize(kTierQueries, absl::UnknownError("not answered"));
+    const absl::StatusOr<ResolvedSearch> resolved = index->Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
+    if (!resolved.ok()) return answers;
+    Searcher searcher(index);
+    const absl::Status status = searcher.SearchMany(
+        kTierQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); }, resolved->dials, in_flight,
+        [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
+          answers.status[i] = outcome;
+          if (outcome.ok()) answers.nearest[i] = answer.nearest;
+        },
+        &answers.total, limits);
+    EXPECT_TRUE(status.ok()) << status;
+    return answers;
+  }
+
+  SampleFolder folder;
+  std::string path;
+  VectorFile queries;
+};
+
+inline void ExpectSameAnswers(const TierAnswers& found, const TierAnswers& expected) {
+  for (std::size_t query = 0; query < kTierQueries; ++query) {
+    ASSERT_TRUE(found.status[query].ok()) << found.status[query];
+    ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
+    for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
+      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label) << "query " << query << ", neighbour " << i;
+      ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance);
+    }
+  }
+}
+
+inline const std::vector<SearchOptions>& ManyTierDials() {
+  static const std::vector<SearchOptions> dials = {
+      {.k = 10, .walk = WalkKind::kBestFirst},
+      {.k = 1, .ef_l1 = 1, .ef_l0 = 1, .walk = WalkKind::kBestFirst},
+      {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .walk = WalkKind::kBestFirst, .epsilon = 0.1f},
+      {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kBestFirst},
+      {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
+      {.k = 10, .walk = WalkKind::kMultiStart},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8},
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8, .epsilon = 0.1f},
+      {.k = 10, .ef_l1 = 15, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 30, .beam_width = 5},
+      {.k = 100, .ef_l1 = 100, .ef_l0 = 20, .walk = WalkKind::kQuantised, .nprobe = 3, .beam_width = 64, .error_bound = 2},
+      {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
+  };
+  return dials;
+}
+
+}  // namespace hmann

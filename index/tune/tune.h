@@ -1,0 +1,198 @@
+/// What looks at an index and a machine from outside and says how best to use them: plan an index for so much memory, find the dials that
+/// meet a target, measure what the machine can do. A client of index/hmann.h; public, as that is.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/base/progress.h"
+#include "index/distance/types.h"
+#include "index/format/target.h"
+#include "index/format/tuned_table.h"
+#include "index/hmann.h"
+
+namespace hmann {
+
+/// What an index is planned for.
+struct PlanOptions {
+  std::uint64_t fast_memory_bytes = 0;
+  std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
+  std::string profile{};      ///< device file (MeasureProfile); empty: figures of a usual machine
+  int threads = 0;            ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
+  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's graph, only N_1 is left: as many as fit.
+  std::optional<std::uint32_t> bits{}, replicas{};
+  std::optional<CodePlace> codes{};
+};
+
+/// Where the structures of a planned index go, for OpenOptions.
+struct PlannedPlacement {
+  std::string structure;  ///< "16 % promoted, 2 bits, replicas 1"
+  std::string fast, slow;
+  std::uint64_t cache_bytes = 0;  ///< of a static cache; 0: none
+  double predicted_us = 0;        ///< of a query at recall@10 of about 0.95
+};
+
+struct PlannedBuild {
+  BuildOptions build;                         ///< with promote, bits, codes and replicas of the plan
+  std::optional<PlannedPlacement> placement;  ///< absent where only N_1 was left to choose
+  std::vector<std::string> warnings;          ///< a device file of another machine
+};
+
+/// Which index of the inputs of `build` to make for so much fast memory: `hmann build --fast-memory` and `promote --fast-memory` are Plan,
+/// then Build. Reads headers only, and measures nothing: the same options, device file and number of threads give the same plan. Errors:
+/// those of opening the inputs, the device file and PlanPlacement; RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
+absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
+
+/// What Tune is to find.
+struct TuneOptions {
+  std::string index;        ///< index file
+  OpenOptions open;         ///< the placement that is tuned
+  std::string queries;      ///< vector file to learn from; empty: queries are made from indexed vectors
+                            ///< (MakeLearningSet)
+  std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
+  std::vector<std::uint32_t> k = {10};
+  std::vector<Target> targets = {
+      {.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}};  ///< measured to the end; the table answers others too
+  std::uint64_t learn = 2000;                                ///< queries, at most
+  std::uint32_t most_query_threads = 0;                      ///< 0: the usable cores
+  std::string profile;                                       ///< of the device (MeasureProfile), as bounds for the model; empty: none
+};
+
+struct TuneReport {
+  std::vector<TunedEntry> entries;    ///< one for each k, as they were stored
+  std::vector<std::string> warnings;  ///< a device profile of another machine, a stale table that was replaced
+  std::string table;                  ///< path of the tuned table
+};
+
+/// Finds the fastest dials for each target by the model and measurement (index/tune/tuner.h), one query at a time in one thread, and stores
+/// them beside the index (index/format/tuned_table.h) for Index::Resolve; entries of other placements and other k stay. Errors:
+/// INVALID_ARGUMENT (no queries, another dimension or type, targets), those of Index::Open and of AtomicFile.
+absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress);
+
+/// The median of several measurements, in the unit that its field's name ends with.
+struct Figure {
+  double median = 0;
+  double spread = 0;  ///< (highest - lowest quartile) / median of the repeats
+
+  bool noisy() const { return spread > 0.2; }
+};
+
+/// What a profile is of. Another machine's figures mean little here.
+struct MachineIdentity {
+  std::string cpu_model;  ///< "model name" of /proc/cpuinfo; where there is none, the architecture
+  int cores = 0;          ///< that this process may use
+  std::uint64_t memory_bytes = 0;
+  std::string simd;  ///< level of the kernels: "avx512"
+};
+
+/// How far the figures can be trusted.
+struct MeasurementNoise {
+  int repeats = 0;           ///< of each figure
+  double median_spread = 0;  ///< over all figures
+  double worst_spread = 0;
+  double steal_share = 0;  ///< of the CPU time of all cores while it was measured: what other virtual machines took
+  double busy_share = 0;   ///< of that time: what other processes on this machine used, ours not included
+
+  /// Otherwise the figures compare with each other at most.
+  bool quiet() const { return steal_share <= 0.02 && busy_share <= 0.1 && median_spread <= 0.1; }
+};
+
+/// One load after the other, each address known by the one before: lines of 64 bytes spread over much more than the caches hold.
+struct PageLatency {
+  std::string page;  ///< "4KiB", "2MiB"; "as placed" where the tier decides
+  Figure dependent_load_ns;
+};
+
+/// `loads` independent chains side by side in one thread, all of them lines spread as for PageLatency.
+struct LoadsInFlight {
+  std::uint32_t loads = 0;
+  Figure ns_per_line;
+};
+
+/// An addressable tier.
+struct MemoryProfile {
+  std::string tier;  ///< as MakeTier takes it: "dram", "numa:1", "emulated:lat=300ns"
+  std::vector<PageLatency> dependent_load;
+  std::vector<LoadsInFlight> in_flight;  ///< ascending by loads, the first is 1
+  Figure bandwidth_gb_per_s;             ///< 1e9 bytes; reading from end to end, one thread
+};
+
+/// L2 distance of a query to one row in the CPU's first cache, in batches.
+struct DistanceProfile {
+  DType dtype = DType::kF32;
+  std::uint32_t dim = 0;
+  Figure ns_per_distance;
+};
+
+/// An estimate from a code in the CPU's caches: `cell` for codes that follow each other, `gathered` for codes at any place.
+struct CodeProfile {
+  std::uint32_t dim = 0, bits = 0;
+  Figure ns_per_estimate_cell, ns_per_estimate_gathered;
+  Figure ns_per_query;  ///< that a query pays once: its rotation
+};
+
+/// Random 4 KiB reads, `depth` of them in flight all the time.
+struct BlockDepth {
+  std::uint32_t depth = 0;
+  Figure read_us;  ///< from submission to completion
+  Figure reads_per_s;
+};
+
+/// A block tier.
+struct BlockProfile {
+  std::string tier;                ///< as MakeTier takes it
+  std::string device;              ///< as Whereabouts::device says
+  std::uint64_t file_bytes = 0;    ///< of what was read at random
+  std::vector<BlockDepth> depths;  ///< ascending; the first is 1
+};
+
+struct DeviceProfile {
+  MachineIdentity machine;
+  MeasurementNoise noise;
+  double seconds = 0;  ///< that the measurement took
+  std::vector<MemoryProfile> memory;
+  std::vector<DistanceProfile> distances;
+  std::vector<CodeProfile> codes;
+  std::vector<BlockProfile> blocks;
+  Figure thread_wake_us;  ///< from notifying a sleeping thread until it runs
+
+  /// nullptr: not measured.
+  const MemoryProfile* Memory(std::string_view tier) const;
+  const BlockProfile* Block(std::string_view tier) const;
+};
+
+struct ProfileOptions {
+  std::vector<std::string> tiers;  ///< besides dram, as MakeTier takes them
+  std::string index;               ///< that nvme and mapped read at random; empty: a temporary file of 256 MiB
+                                   ///< beside `scratch`
+  std::string scratch;             ///< path beside which it may be made; in the folder of PATH for nvme:PATH
+  int repeats = 7;
+  std::uint64_t memory_bytes = std::uint64_t{256} << 20;  ///< of each tier that are read; much more than caches hold
+  std::chrono::milliseconds budget{4000};                 ///< of measuring; filling memory comes on top
+  /// Shapes for distances and codes; empty: 128 u8, 96 f32, 100 i8, 784 u8.
+  struct Shape {
+    DType dtype = DType::kU8;
+    std::uint32_t dim = 0;
+  };
+  std::vector<Shape> shapes;
+
+  /// Errors: INVALID_ARGUMENT naming the field.
+  absl::Status Validate() const;
+};
+
+/// Measures this machine. Errors: those of MakeTier and of the devices, INVALID_ARGUMENT for a tier that needs a file and has none.
+absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Progress& progress);
+
+/// JSON, whole or not at all; figures rounded to the digits that their spread allows. Errors: those of AtomicFile.
+absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path);
+/// Errors: NOT_FOUND; INVALID_ARGUMENT naming file, key, expected and found: an empty file, no JSON, a version of the future, a field that
+/// is missing or negative.
+absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path);
+
+}  // namespace hmann

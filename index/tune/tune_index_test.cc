@@ -1,0 +1,241 @@
+/// Tuning a real index from end to end: the table that it leaves, what a search gets from it, and what is refused.
+#include "index/tune/tune_index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "datasets/vector_file.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/tune/exact_search.h"
+#include "index/tune/learning_set.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TuneIndexTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    build_ = SmallBuild(folder_, DType::kU8, Metric::kL2, 1500, 24);
+    build_.promote = 0.1;
+    MustBuild(build_);
+    options_.index = build_.out;
+    options_.learn = 60;
+    options_.most_query_threads = 1;
+  }
+
+  absl::StatusOr<TuneReport> Run() {
+    Progress quiet(Progress::Show::kNever);
+    return Tune(options_, quiet);
+  }
+
+  std::shared_ptr<const Index> Open(const std::string& slow = "mapped") const {
+    OpenOptions open;
+    open.slow = slow;
+    return *Index::Open(build_.out, open);
+  }
+
+  SampleFolder folder_;
+  BuildOptions build_;
+  TuneOptions options_;
+};
+
+TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
+  options_.k = {1, 10};
+  options_.targets = {{.recall = 0.9}};
+  const auto report = Run();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  ASSERT_EQ(report->entries.size(), 2u);
+  EXPECT_EQ(report->entries[1].k, 10u);
+  EXPECT_EQ(report->entries[1].queries, 60u);
+  EXPECT_EQ(report->entries[1].origin, "made from indexed vectors");
+
+  const auto index = Open();
+  const auto chosen = index->Resolve({.recall = 0.9});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_TRUE(chosen->tuned.has_value());
+  EXPECT_GE(chosen->tuned->recall, 0.9);
+  EXPECT_EQ(chosen->dials, chosen->tuned->dials);
+  EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->dials.k, 1u);
+  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch, Prefetch::kOff) << "may be said beside a target";
+  EXPECT_EQ(index->Resolve({.epsilon = 0.2f, .recall = 0.9}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(index->Resolve({.k = 7, .recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::nanoseconds(1)}).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(Open("dram")->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound) << "another placement";
+}
+
+TEST_F(TuneIndexTest, KeepsTheEntriesOfOtherPlacements) {
+  ASSERT_TRUE(Run().ok());
+  options_.open.slow = "dram";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_TRUE(Open("mapped")->Resolve({.latency = std::chrono::seconds(1)}).ok());
+  EXPECT_TRUE(Open("dram")->Resolve({.latency = std::chrono::seconds(1)}).ok());
+}
+
+TEST_F(TuneIndexTest, ATableOfAnIndexThatWasRebuiltIsRefusedUntilItIsTunedAgain) {
+  ASSERT_TRUE(Run().ok());
+  build_.promote = 0.2;
+  MustBuild(build_);
+  const absl::Status stale = Open()->Resolve({.recall = 0.9}).status();
+  EXPECT_EQ(stale.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(stale.message(), HasSubstr("stale"));
+  const auto again = Run();
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(again->warnings.size(), 1u);
+  EXPECT_THAT(again->warnings[0], HasSubstr("stale"));
+  EXPECT_TRUE(Open()->Resolve({.latency = std::chrono::seconds(1)}).ok());
+}
+
+TEST_F(TuneIndexTest, AnIndexWithoutATableOpensAndSaysSo) {
+  const auto index = Open();
+  EXPECT_EQ(index->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
+  std::ofstream(TunedPath(build_.out)) << "{";
+  EXPECT_EQ(Open()->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
+  options_.queries = folder_ / "empty.u8bin";
+  std::ofstream(options_.queries, std::ios::binary).write("\0\0\0\0\30\0\0\0", 8);
+  EXPECT_EQ(Run().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Run().status().message(), HasSubstr("empty.u8bin"));
+
+  options_.queries = folder_ / "other.u8bin";
+  WriteGenerated(options_.queries, {.n = 20, .dim = 25, .intrinsic_dim = 3, .clusters = 2});
+  EXPECT_THAT(Run().status().message(), HasSubstr("expected vectors of 24 x u8 as in the index, found 25 x u8"));
+
+  options_.queries = build_.base;
+  options_.groundtruth = folder_ / "short.gt";
+  ASSERT_TRUE(WriteGroundTruth(options_.groundtruth, {.n = 1, .k = 3, .ids = {1, 2, 3}, .distances = {1, 2, 3}}).ok());
+  EXPECT_THAT(Run().status().message(), HasSubstr("short.gt: the ground truth holds 3 neighbours of 1 queries"));
+
+  options_.queries = options_.groundtruth = "";
+  options_.k = {1501};
+  EXPECT_THAT(Run().status().message(), HasSubstr("k: expected 1 to the 1500 vectors of the index, found 1501"));
+  options_.k = {};
+  EXPECT_EQ(Run().status().code(), absl::StatusCode::kInvalidArgument);
+  options_.k = {10};
+  options_.targets = {{.recall = 1.5}};
+  EXPECT_THAT(Run().status().message(), HasSubstr("recall"));
+  EXPECT_FALSE(std::ifstream(TunedPath(build_.out)).good()) << "nothing was stored";
+}
+
+TEST_F(TuneIndexTest, ChecksItselfOnQueriesThatItHasNotLearnedFrom) {
+  options_.queries = folder_ / "queries.u8bin";
+  WriteGenerated(options_.queries, {.n = 120, .first = 1500, .dim = 24, .intrinsic_dim = 6, .clusters = 30});
+  options_.targets = {{.recall = 0.9}};
+  TuningCheckRequest wish;
+  wish.wanted = true;
+  wish.most_queries = 8;
+  Progress quiet(Progress::Show::kNever);
+  const auto run = TuneIndex(options_, wish, quiet);
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(run->of_k[0].check.has_value());
+  const Tuned& tuned = run->of_k[0].tuned;
+  const TuningCheck& check = *run->of_k[0].check;
+  for (const Measurement& measured : check.measured) EXPECT_GT(measured.counters.distances_fast, 0u) << "the whole grid was run";
+  const auto never_run =
+      std::count_if(tuned.settings.begin(), tuned.settings.end(), [](const TriedSetting& tried) { return tried.fate == Fate::kDropped; });
+  EXPECT_EQ(check.held_out, static_cast<std::size_t>(never_run));
+
+  // What it says of the choice and of the best is what the queries behind the 60 learned ones show.
+  LearningOptions unseen;
+  unseen.index = build_.out;
+  unseen.queries = options_.queries;
+  unseen.first = 60;
+  const auto test = MakeLearningSet(unseen, quiet);
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ(run->test_queries, test->n());
+  const Measure measure = MeasureOn(Open(), *test);
+  const auto recall_of = [&](std::size_t setting) {
+    const auto sample = measure(tuned.settings[setting].dials, 0, test->n() / 7 * 7);
+    EXPECT_TRUE(sample.ok()) << sample.status();
+    return CombineSamples({*sample}).recall;
+  };
+  const ChoiceCheck& choice = check.choices.at(0);
+  EXPECT_EQ(choice.choice.setting, tuned.choices[0].setting);
+  EXPECT_NEAR(choice.test_recall, recall_of(choice.choice.setting), 1e-9);
+  ASSERT_TRUE(choice.best_exists);
+  EXPECT_GE(choice.best_recall, 0.9);
+  EXPECT_NEAR(choice.best_recall, recall_of(choice.best), 1e-9);
+}
+
+TEST_F(TuneIndexTest, LearningAndTestQueriesAreDisjoint) {
+  Progress quiet(Progress::Show::kNever);
+  LearningOptions learn;
+  learn.index = build_.out;
+  learn.queries = build_.base;
+  learn.most = 700;
+  const auto first = MakeLearningSet(learn, quiet);
+  learn.first = 700;
+  learn.most = 10000;
+  const auto second = MakeLearningSet(learn, quiet);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  EXPECT_EQ(first->n(), 700u);
+  EXPECT_EQ(second->n(), 800u);
+  // Queries are indexed vectors here: the nearest of each is itself.
+  std::vector<std::uint64_t> seen;
+  for (const LearningSet* set : {&*first, &*second}) {
+    for (std::uint64_t i = 0; i < set->n(); ++i) seen.push_back(set->truth.Ids(i)[0]);
+  }
+  std::sort(seen.begin(), seen.end());
+  // Copies of a vector aside, no row twice.
+  EXPECT_GT(std::unique(seen.begin(), seen.end()) - seen.begin(), 1490);
+}
+
+TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
+  const auto file = IndexFile::Open(build_.out);
+  ASSERT_TRUE(file.ok());
+  const auto base = VectorFile::Open(build_.base);
+  const std::vector<std::byte> queries(base->Row(0), base->Row(0) + 24 * 20);
+  Progress quiet(Progress::Show::kNever);
+  const auto truth = ExactSearch(*file, queries, 5, 2, quiet);
+  ASSERT_TRUE(truth.ok()) << truth.status();
+  for (std::uint64_t query = 0; query < 20; ++query) {
+    std::vector<std::pair<float, std::uint64_t>> all;
+    for (std::uint64_t row = 0; row < base->n(); ++row) {
+      float sum = 0;
+      for (std::size_t i = 0; i < 24; ++i) {
+        const float gap = static_cast<float>(queries[24 * query + i]) - static_cast<float>(base->Row(row)[i]);
+        sum += gap * gap;
+      }
+      all.emplace_back(sum, row);
+    }
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(truth->Distances(query)[i], all[i].first);
+      EXPECT_TRUE(std::find(all.begin(), all.end(), std::pair(all[i].first, truth->Ids(query)[i])) != all.end());
+    }
+  }
+}
+
+/// Made queries of every type can be searched for.
+TEST(MakeLearningSet, MakesQueriesOfEveryType) {
+  Progress quiet(Progress::Show::kNever);
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8}) {
+    for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+      const SampleFolder folder;
+      const BuildOptions build = SmallBuild(folder, dtype, metric, 400);
+      MustBuild(build);
+      LearningOptions learn;
+      learn.index = build.out;
+      learn.most = 50;
+      const auto set = MakeLearningSet(learn, quiet);
+      ASSERT_TRUE(set.ok()) << set.status();
+      const auto sample = MeasureOn(*Index::Open(build.out), *set)((*Index::Open(build.out))->Resolve({})->dials, 0, 50);
+      ASSERT_TRUE(sample.ok()) << sample.status();
+      double recall = 0;
+      for (const float one : sample->recalls) recall += static_cast<double>(one) / 50;
+      EXPECT_GT(recall, 0.8);
+      EXPECT_GT(sample->counters.distances_slow + sample->counters.distances_fast, 0u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmann

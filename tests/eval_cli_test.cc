@@ -1,0 +1,109 @@
+// `hmann eval` is a program of its own, behind the same command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::StartsWith;
+
+TEST(Eval, HelpIsOfItsCommands) {
+  const Outcome eval = Hmann({"eval", "--help"});
+  EXPECT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_THAT(eval.out, AllOf(HasSubstr("Usage: hmann eval"), HasSubstr("memory-mode"), HasSubstr("Example:\n  hmann eval sweep")));
+  EXPECT_THAT(eval.out, Not(HasSubstr("completion"))) << "what hmann asks for is not for people";
+  for (const auto& [command, option] :
+       {std::pair("sweep", "--contestants"), {"tiers", "--fast-share"}, {"disk", "--in-flight"}, {"plan", "--shares"}}) {
+    const Outcome help = Hmann({"eval", command, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << help.err;
+    EXPECT_THAT(help.out, AllOf(HasSubstr(absl::StrCat("Usage: hmann eval ", command)), HasSubstr(option))) << command;
+  }
+}
+
+TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{}, "subcommand"},
+      {{"--colour"}, "subcommand"},
+      {{"swep"}, "subcommand"},
+      {{"sweep"}, "--base"},
+      {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
+      {{"memory-mode", "--", "extra words"}, "extra words"}};
+  for (const auto& [more, word] : wrong) {
+    std::vector<std::string> arguments = {"eval"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome ran = Hmann(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << ran.err;
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.err, HasSubstr(word));
+  }
+  const TestFolder folder("eval_error");
+  const Outcome failed = Hmann({"eval", "sweep", "--base", folder / "absent.fbin", "--queries", "q.fbin", "--out", folder / "out"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval: "), HasSubstr("absent.fbin")));
+  const Outcome done = Hmann({"eval", "memory-mode", "--json"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, StartsWith("{"));
+}
+
+/// What the script that `program` prints makes of a command line.
+std::string Complete(const std::string& program, const std::string& words, int at) {
+  const TestFolder folder("eval_completion");
+  const Outcome script = RunProgram({program, "completion", "bash"});
+  EXPECT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_THAT(script.err, IsEmpty());
+  WriteFile(folder / "hmann.bash", script.out);
+  return RunProgram({"/bin/bash", "-ec",
+                     absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at,
+                                  "; _hmann; echo ${COMPREPLY[@]}")})
+      .out;
+}
+
+TEST(Eval, IsInTheManualAndCompleted) {
+  EXPECT_EQ(Complete(HmannProgram(), "hmann eval swe", 2), "sweep\n");
+  EXPECT_EQ(Complete(HmannProgram(), "hmann eval sweep --contest", 3), "--contestants\n");
+  const TestFolder folder("eval_man");
+  const Outcome man = Hmann({"man", "--out", folder.path().string()});
+  EXPECT_EQ(man.exit_code, 0) << man.err;
+  EXPECT_THAT(man.err, IsEmpty());
+  EXPECT_THAT(folder.Files(), AllOf(IsSupersetOf({"hmann.1", "hmann-build.1", "hmann-eval.1", "hmann-eval-sweep.1", "hmann-eval-disk.1"}),
+                                    Not(testing::Contains("hmann-eval-man.1"))));
+  EXPECT_THAT(ReadFile(folder / "hmann-eval.1"), HasSubstr("hmann\\-eval\\-sweep"));
+  EXPECT_THAT(ReadFile(folder / "hmann-eval-sweep.1"), AllOf(HasSubstr("hmann eval sweep"), HasSubstr("\\-\\-contestants")));
+}
+
+/// As installed without the component eval.
+TEST(Eval, WhereItIsMissingTheRestWorks) {
+  const TestFolder folder("no_eval");
+  fs::create_directory(folder / "bin");
+  const std::string program = folder / "bin/hmann";
+  fs::copy_file(HmannProgram(), program);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"sweep", "--help"}, {"memory-mode"}, {}}) {
+    std::vector<std::string> command = {program, "eval"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome ran = RunProgram(command);
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.err, AllOf(StartsWith("hmann eval: "), HasSubstr(folder / "libexec/hmann/hmann-eval"), HasSubstr("--component eval")));
+  }
+  EXPECT_THAT(RunProgram({program, "--help"}).out, HasSubstr("eval"));
+  EXPECT_EQ(Complete(program, "hmann bui", 1), "build\n");
+  EXPECT_EQ(Complete(program, "hmann ev", 1), "eval\n");
+  const Outcome man = RunProgram({program, "man", "--out", folder / "man1"});
+  EXPECT_EQ(man.exit_code, 0) << man.err;
+  EXPECT_THAT(man.err, HasSubstr(folder / "libexec/hmann/hmann-eval"));
+  EXPECT_THAT(ReadFile(folder / "man1/hmann-eval.1"), HasSubstr("hmann eval sweep"));
+}
+
+}  // namespace
+}  // namespace hmann
