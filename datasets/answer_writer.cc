@@ -15,15 +15,19 @@ namespace hmann {
 absl::Status CheckAnswerSuffix(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".ibin" || suffix == ".gt" || suffix == ".jsonl") return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": suffix \"", suffix, "\" found, .ibin .gt or .jsonl expected"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": suffix \"", suffix, "\" found, .ibin .gt or .jsonl expected"));
 }
 
-absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::uint32_t n, std::uint32_t k) {
+absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::uint32_t n,
+                                                  std::uint32_t k) {
   HMANN_RETURN_IF_ERROR(CheckAnswerSuffix(path));
   const std::string suffix = FormatSuffix(path);
   AnswerWriter writer;
   writer.path_ = path;
-  writer.format_ = suffix == ".ibin" ? Format::kIds : suffix == ".gt" ? Format::kIdsAndDistances : Format::kJsonLines;
+  writer.format_ = suffix == ".ibin" ? Format::kIds
+                   : suffix == ".gt" ? Format::kIdsAndDistances
+                                     : Format::kJsonLines;
   writer.n_ = n;
   writer.k_ = k;
   HMANN_ASSIGN_OR_RETURN(writer.file_, AtomicFile::Create(path));
@@ -34,28 +38,32 @@ absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::
   return writer;
 }
 
-absl::Status AnswerWriter::Append(std::span<const std::uint64_t> labels, std::span<const float> distances) {
+absl::Status AnswerWriter::Append(std::span<const std::uint64_t> labels,
+                                  std::span<const float> distances) {
   HMANN_CHECK(labels.size() <= k_ && labels.size() == distances.size() && written_ < n_);
   if (format_ == Format::kJsonLines) return AppendLine(labels, distances);
   const std::uint64_t most = format_ == Format::kIds ? 0x7fffffff : 0xfffffffe;
   for (const std::uint64_t label : labels) {
     if (label > most) {
-      return absl::InvalidArgumentError(absl::StrCat(path_, ": query ", written_, ": label ", label, " found, at most ", most,
-                                                     " expected in this format; .jsonl holds any label"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": query ", written_, ": label ", label, " found, at most ", most,
+                       " expected in this format; .jsonl holds any label"));
     }
   }
   for (std::uint32_t j = 0; j < k_; ++j) {
     const auto id = static_cast<std::uint32_t>(j < labels.size() ? labels[j] : kNoNeighbour);
     HMANN_RETURN_IF_ERROR(file_.Append(&id, 4));
     if (format_ == Format::kIdsAndDistances) {
-      distances_.push_back(j < distances.size() ? distances[j] : std::numeric_limits<float>::infinity());
+      distances_.push_back(j < distances.size() ? distances[j]
+                                                : std::numeric_limits<float>::infinity());
     }
   }
   ++written_;
   return absl::OkStatus();
 }
 
-absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels, std::span<const float> distances) {
+absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels,
+                                      std::span<const float> distances) {
   nlohmann::ordered_json line;
   line["query"] = written_++;
   line["ids"] = std::vector<std::uint64_t>(labels.begin(), labels.end());
@@ -66,7 +74,8 @@ absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels, std
 
 absl::Status AnswerWriter::Commit() {
   HMANN_CHECK(written_ == n_);
-  if (!distances_.empty()) HMANN_RETURN_IF_ERROR(file_.Append(distances_.data(), 4 * distances_.size()));
+  if (!distances_.empty())
+    HMANN_RETURN_IF_ERROR(file_.Append(distances_.data(), 4 * distances_.size()));
   return file_.Commit();
 }
 

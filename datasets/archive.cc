@@ -22,7 +22,8 @@ using Reader = std::unique_ptr<archive, decltype(&archive_read_free)>;
 
 absl::Status Damaged(const std::string& path, archive* reader) {
   const char* detail = archive_error_string(reader);
-  return absl::DataLossError(absl::StrCat(path, ": damaged archive: ", detail == nullptr ? "unknown" : detail));
+  return absl::DataLossError(
+      absl::StrCat(path, ": damaged archive: ", detail == nullptr ? "unknown" : detail));
 }
 
 /// True if `name` is relative and every part of it is a plain name.
@@ -38,24 +39,30 @@ bool StaysInside(std::string_view name) {
 
 /// Makes the folders above folder/name, refusing to pass through a symbolic link.
 absl::Status MakeFolders(const std::string& folder, const std::string& name) {
-  for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+  for (std::size_t slash = name.find('/'); slash != std::string::npos;
+       slash = name.find('/', slash + 1)) {
     const std::string path = absl::StrCat(folder, "/", name.substr(0, slash));
-    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return ErrnoError(errno, "mkdir", path);
+    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+      return ErrnoError(errno, "mkdir", path);
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return ErrnoError(errno, "stat", path);
-    if (!S_ISDIR(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": not a folder, the archive needs one there"));
+    if (!S_ISDIR(status.st_mode))
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": not a folder, the archive needs one there"));
   }
   return absl::OkStatus();
 }
 
-absl::Status UnpackFile(archive* reader, const std::string& path, const std::string& to, std::uint64_t* left, Progress& progress) {
+absl::Status UnpackFile(archive* reader, const std::string& path, const std::string& to,
+                        std::uint64_t* left, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(to));
   std::string block(kBlockBytes, '\0');
   for (;;) {
     const la_ssize_t bytes = archive_read_data(reader, block.data(), block.size());
     if (bytes == 0) return file.Commit();
     if (bytes < 0) return Damaged(path, reader);
-    if (static_cast<std::uint64_t>(bytes) > *left) return absl::InvalidArgumentError(absl::StrCat(path, ": unpacks to more than expected"));
+    if (static_cast<std::uint64_t>(bytes) > *left)
+      return absl::InvalidArgumentError(absl::StrCat(path, ": unpacks to more than expected"));
     *left -= static_cast<std::uint64_t>(bytes);
     HMANN_RETURN_IF_ERROR(file.Append(block.data(), static_cast<std::size_t>(bytes)));
     progress.Advance(static_cast<std::uint64_t>(bytes));
@@ -64,13 +71,16 @@ absl::Status UnpackFile(archive* reader, const std::string& path, const std::str
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path, const std::string& folder, std::uint64_t most_bytes,
+absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path,
+                                                       const std::string& folder,
+                                                       std::uint64_t most_bytes,
                                                        Progress& progress) {
   HMANN_RETURN_IF_ERROR(MappedFile::Open(path).status());
   const Reader reader(archive_read_new(), archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_all(reader.get());
-  if (archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) != ARCHIVE_OK) return Damaged(path, reader.get());
+  if (archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) != ARCHIVE_OK)
+    return Damaged(path, reader.get());
   std::vector<std::string> unpacked;
   std::uint64_t left = most_bytes;
   progress.Start(absl::StrCat("unpack ", path.substr(path.rfind('/') + 1)), 0, "B");
@@ -84,12 +94,16 @@ absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path, 
     if (name.starts_with("./")) name.erase(0, 2);
     const auto kind = archive_entry_filetype(entry);
     if (kind == AE_IFDIR) continue;
-    if (!StaysInside(name)) return absl::InvalidArgumentError(absl::StrCat(path, ": entry \"", name, "\" leads out of the folder"));
+    if (!StaysInside(name))
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": entry \"", name, "\" leads out of the folder"));
     if (kind != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": entry \"", name, "\" is not a regular file"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": entry \"", name, "\" is not a regular file"));
     }
     HMANN_RETURN_IF_ERROR(MakeFolders(folder, name));
-    HMANN_RETURN_IF_ERROR(UnpackFile(reader.get(), path, absl::StrCat(folder, "/", name), &left, progress));
+    HMANN_RETURN_IF_ERROR(
+        UnpackFile(reader.get(), path, absl::StrCat(folder, "/", name), &left, progress));
     unpacked.push_back(name);
   }
   progress.Finish();

@@ -18,7 +18,8 @@ constexpr std::uint32_t kBillion = 1'000'000'000;
 constexpr std::uint32_t kPublicQueries = 10'000;
 constexpr std::uint32_t kPublicK = 100;
 
-DataSet AnnBenchmarks(const char* name, std::uint32_t dim, Metric metric, std::uint64_t n, std::uint64_t queries) {
+DataSet AnnBenchmarks(const char* name, std::uint32_t dim, Metric metric, std::uint64_t n,
+                      std::uint64_t queries) {
   return {.name = name,
           .title = "ann-benchmarks HDF5",
           .dtype = DType::kF32,
@@ -30,7 +31,8 @@ DataSet AnnBenchmarks(const char* name, std::uint32_t dim, Metric metric, std::u
           .where = absl::StrCat(kAnnBenchmarks, name, ".hdf5")};
 }
 
-DataSet Texmex(const char* name, const char* archive, const char* title, std::uint32_t dim, std::uint64_t n, std::uint64_t queries) {
+DataSet Texmex(const char* name, const char* archive, const char* title, std::uint32_t dim,
+               std::uint64_t n, std::uint64_t queries) {
   return {.name = name,
           .title = title,
           .dtype = DType::kF32,
@@ -42,7 +44,8 @@ DataSet Texmex(const char* name, const char* archive, const char* title, std::ui
           .where = absl::StrCat(kTexmex, archive, ".tar.gz")};
 }
 
-RemoteFile Vectors(std::string name, std::string url, DType dtype, std::uint32_t n, std::uint32_t dim, std::uint64_t rows) {
+RemoteFile Vectors(std::string name, std::string url, DType dtype, std::uint32_t n,
+                   std::uint32_t dim, std::uint64_t rows) {
   const std::uint64_t row_bytes = dim * SizeOf(dtype);
   return {.name = std::move(name),
           .url = std::move(url),
@@ -73,38 +76,51 @@ std::string SliceName(std::uint64_t rows) {
   return absl::StrCat(rows);
 }
 
-/// BIGANN and DEEP1B: base (or a prefix of it), queries, and the ground truth where it is published.
+/// BIGANN and DEEP1B: base (or a prefix of it), queries, and the ground truth where it is
+/// published.
 void AddBillionFiles(Selection* selection) {
   const DataSet& set = selection->set;
   const bool bigann = set.name == "bigann";
   const std::string suffix = bigann ? ".u8bin" : ".fbin";
   const std::string slice = SliceName(selection->rows);
-  selection->files.push_back(Vectors(absl::StrCat("base.", slice, suffix), absl::StrCat(set.where, "base.1B", suffix), set.dtype, kBillion,
-                                     set.dim, selection->rows));
+  selection->files.push_back(Vectors(absl::StrCat("base.", slice, suffix),
+                                     absl::StrCat(set.where, "base.1B", suffix), set.dtype,
+                                     kBillion, set.dim, selection->rows));
   const std::string query = absl::StrCat("query.public.10K", suffix);
-  selection->files.push_back(Vectors(query, absl::StrCat(set.where, query), set.dtype, kPublicQueries, set.dim, kPublicQueries));
+  selection->files.push_back(Vectors(query, absl::StrCat(set.where, query), set.dtype,
+                                     kPublicQueries, set.dim, kPublicQueries));
   const std::string truth = absl::StrCat("GT.", slice, ".gt");
   const char* short_name = bigann ? "bigann" : "deep";
   if (selection->rows == 10'000'000 || selection->rows == 100'000'000) {
-    selection->files.push_back(Truth(truth, absl::StrCat(kBigAnn, "GT_", slice, "/", short_name, "-", slice)));
+    selection->files.push_back(
+        Truth(truth, absl::StrCat(kBigAnn, "GT_", slice, "/", short_name, "-", slice)));
   } else if (selection->rows == kBillion) {
     selection->files.push_back(
-        Truth(truth, bigann ? absl::StrCat(set.where, "GT.public.1B.ibin") : absl::StrCat(kYandex, "deep_new_groundtruth.public.10K.bin")));
+        Truth(truth, bigann ? absl::StrCat(set.where, "GT.public.1B.ibin")
+                            : absl::StrCat(kYandex, "deep_new_groundtruth.public.10K.bin")));
   }
   selection->has_ground_truth = selection->files.size() == 3;
 }
 
-/// SIFT1M, GIST1M and siftsmall: an archive with base, queries and ground truth in .?vecs files.
+/// SIFT1M, GIST1M and siftsmall: an archive with base, queries and ground truth in .?vecs
+/// files.
 void AddArchive(Selection* selection) {
   const DataSet& set = selection->set;
   const std::string archive = set.where.substr(set.where.rfind('/') + 1);
   const std::string stem = archive.substr(0, archive.find('.'));
-  selection->files.push_back(
-      {.name = archive, .url = set.where, .content = Content::kArchive, .total_bytes = 0, .wanted_bytes = 0, .n = 0, .dim = 0, .rows = 0});
+  selection->files.push_back({.name = archive,
+                              .url = set.where,
+                              .content = Content::kArchive,
+                              .total_bytes = 0,
+                              .wanted_bytes = 0,
+                              .n = 0,
+                              .dim = 0,
+                              .rows = 0});
   const std::uint64_t row_bytes = 4 + 4 * std::uint64_t{set.dim};
   selection->members = {{absl::StrCat(stem, "/", stem, "_base.fvecs"), set.n * row_bytes},
                         {absl::StrCat(stem, "/", stem, "_query.fvecs"), set.queries * row_bytes},
-                        {absl::StrCat(stem, "/", stem, "_groundtruth.ivecs"), set.queries * (4 + 4 * std::uint64_t{kPublicK})}};
+                        {absl::StrCat(stem, "/", stem, "_groundtruth.ivecs"),
+                         set.queries * (4 + 4 * std::uint64_t{kPublicK})}};
   selection->has_ground_truth = true;
 }
 
@@ -159,7 +175,8 @@ absl::StatusOr<std::uint64_t> ParseCount(std::string_view text) {
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos ||
       !absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &count) ||
       count > std::numeric_limits<std::uint64_t>::max() / unit) {
-    return absl::InvalidArgumentError(absl::StrCat("count \"", std::string(text), "\" found, a number like 250K, 10M or 1B expected"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "count \"", std::string(text), "\" found, a number like 250K, 10M or 1B expected"));
   }
   return count * unit;
 }
@@ -174,15 +191,20 @@ absl::StatusOr<Selection> Select(std::string_view name) {
     if (set.name == set_name) selection.set = set;
   }
   const DataSet& set = selection.set;
-  if (set.name.empty()) return absl::NotFoundError(absl::StrCat("data set \"", set_name, "\" is not known; known are ", known));
+  if (set.name.empty())
+    return absl::NotFoundError(
+        absl::StrCat("data set \"", set_name, "\" is not known; known are ", known));
   selection.rows = set.n;
   selection.folder = set.name;
   if (colon != std::string_view::npos) {
     HMANN_ASSIGN_OR_RETURN(selection.rows, ParseCount(name.substr(colon + 1)));
-    if (!set.sliced) return absl::InvalidArgumentError(absl::StrCat("data set ", set.name, " comes whole: a slice cannot be asked for"));
-    if (selection.rows == 0 || selection.rows > set.n) {
+    if (!set.sliced)
       return absl::InvalidArgumentError(
-          absl::StrCat("data set ", set.name, ": ", selection.rows, " vectors asked for, 1 to ", set.n, " expected"));
+          absl::StrCat("data set ", set.name, " comes whole: a slice cannot be asked for"));
+    if (selection.rows == 0 || selection.rows > set.n) {
+      return absl::InvalidArgumentError(absl::StrCat("data set ", set.name, ": ", selection.rows,
+                                                     " vectors asked for, 1 to ", set.n,
+                                                     " expected"));
     }
     selection.folder = absl::StrCat(set.name, "-", SliceName(selection.rows));
   }

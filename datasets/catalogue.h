@@ -18,11 +18,12 @@ struct RemoteFile {
   std::string name;  ///< local file name
   std::string url;
   Content content = Content::kVectors;
-  std::uint64_t total_bytes = 0;   ///< of the whole file at `url`, computed from the format; 0: the
-                                   ///< format does not tell (archive, HDF5)
-  std::uint64_t wanted_bytes = 0;  ///< a prefix, of a vector file only; equal to total_bytes for all of it
-  std::uint32_t n = 0, dim = 0;    ///< vectors: of the whole file; ground truth: queries and k
-  std::uint64_t rows = 0;          ///< vectors: how many are wanted; the header is rewritten to it
+  std::uint64_t total_bytes = 0;  ///< of the whole file at `url`, computed from the format; 0: the
+                                  ///< format does not tell (archive, HDF5)
+  std::uint64_t wanted_bytes =
+      0;  ///< a prefix, of a vector file only; equal to total_bytes for all of it
+  std::uint32_t n = 0, dim = 0;  ///< vectors: of the whole file; ground truth: queries and k
+  std::uint64_t rows = 0;        ///< vectors: how many are wanted; the header is rewritten to it
 };
 
 /// A file inside an archive.
@@ -39,8 +40,9 @@ struct DataSet {
   Metric metric = Metric::kL2;
   std::uint64_t n = 0;
   std::uint64_t queries = 0;
-  bool sliced = false;  ///< any prefix of the base can be had: NAME:1M, NAME:10M, NAME:100M, NAME:250K, ...
-  std::string where;    ///< address in front of the file names, or of the one file
+  bool sliced =
+      false;  ///< any prefix of the base can be had: NAME:1M, NAME:10M, NAME:100M, NAME:250K, ...
+  std::string where;  ///< address in front of the file names, or of the one file
 };
 
 /// Everything that `fetch` knows.
@@ -53,11 +55,13 @@ struct Selection {
   std::string folder;      ///< "bigann-10M", "sift1m"
   std::vector<RemoteFile> files;
   std::vector<Member> members;
-  bool has_ground_truth = false;  ///< false: no one publishes it for this slice; `hmann data groundtruth` computes it
+  bool has_ground_truth =
+      false;  ///< false: no one publishes it for this slice; `hmann data groundtruth` computes it
 };
 
-/// "bigann:10M", "sift1m". Errors: NOT_FOUND for an unknown name (the message lists all); INVALID_ARGUMENT for a slice that is malformed,
-/// empty, larger than the set, or of a set that is not sliced.
+/// "bigann:10M", "sift1m". Errors: NOT_FOUND for an unknown name (the message lists all);
+/// INVALID_ARGUMENT for a slice that is malformed, empty, larger than the set, or of a
+/// set that is not sliced.
 absl::StatusOr<Selection> Select(std::string_view name);
 
 /// "10M" -> 10000000, "250K", "1B", "1234". Errors: INVALID_ARGUMENT.

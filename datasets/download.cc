@@ -57,8 +57,8 @@ struct Transfer {
 };
 
 absl::Status SizeError(const DownloadRequest& request, std::uint64_t found) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(request.url, ": the server's file has ", found, " bytes, ", request.total_bytes, " expected"));
+  return absl::FailedPreconditionError(absl::StrCat(request.url, ": the server's file has ", found,
+                                                    " bytes, ", request.total_bytes, " expected"));
 }
 
 /// Decides, before the first byte is taken, where the answer's bytes belong.
@@ -73,23 +73,27 @@ absl::Status Transfer::CheckHeaders() {
     absl::string_view range = content_range;
     std::uint64_t first = 0, total = 0;
     const std::size_t dash = range.find('-'), slash = range.find('/');
-    if (!absl::ConsumePrefix(&range, "bytes ") || dash == absl::string_view::npos || slash == absl::string_view::npos ||
-        !absl::SimpleAtoi(absl::string_view(content_range).substr(6, dash - 6), &first) || first != have) {
-      return absl::UnavailableError(
-          absl::StrCat(request->url, ": Content-Range \"", content_range, "\" found, bytes from ", have, " expected"));
+    if (!absl::ConsumePrefix(&range, "bytes ") || dash == absl::string_view::npos ||
+        slash == absl::string_view::npos ||
+        !absl::SimpleAtoi(absl::string_view(content_range).substr(6, dash - 6), &first) ||
+        first != have) {
+      return absl::UnavailableError(absl::StrCat(request->url, ": Content-Range \"", content_range,
+                                                 "\" found, bytes from ", have, " expected"));
     }
-    if (absl::SimpleAtoi(absl::string_view(content_range).substr(slash + 1), &total) && request->total_bytes != 0 &&
-        total != request->total_bytes) {
+    if (absl::SimpleAtoi(absl::string_view(content_range).substr(slash + 1), &total) &&
+        request->total_bytes != 0 && total != request->total_bytes) {
       return SizeError(*request, total);
     }
     return absl::OkStatus();
   }
   const bool http = absl::StartsWithIgnoreCase(request->url, "http");
-  if (http && have > 0) {  // the whole file from its start: it has changed, or the server knows no ranges
+  if (http &&
+      have > 0) {  // the whole file from its start: it has changed, or the server knows no ranges
     if (::ftruncate(fd, 0) != 0) return ErrnoError(errno, "truncate", request->path);
     have = 0;
   }
-  if (http && length >= 0 && request->total_bytes != 0 && static_cast<std::uint64_t>(length) != request->total_bytes) {
+  if (http && length >= 0 && request->total_bytes != 0 &&
+      static_cast<std::uint64_t>(length) != request->total_bytes) {
     return SizeError(*request, static_cast<std::uint64_t>(length));
   }
   return absl::OkStatus();
@@ -98,7 +102,8 @@ absl::Status Transfer::CheckHeaders() {
 absl::Status Transfer::Take(const char* data, std::size_t bytes) {
   if (!headers_checked) HMANN_RETURN_IF_ERROR(CheckHeaders());
   received += bytes;
-  const std::uint64_t most = request->wanted_bytes != 0 ? request->wanted_bytes : request->total_bytes;
+  const std::uint64_t most =
+      request->wanted_bytes != 0 ? request->wanted_bytes : request->total_bytes;
   if (most != 0 && have + bytes > most) {
     if (request->wanted_bytes == 0) return SizeError(*request, have + bytes);
     bytes = most - have;
@@ -142,10 +147,13 @@ std::size_t OnHeader(char* data, std::size_t size, std::size_t count, void* user
 bool MayTryAgain(const absl::Status& status) { return absl::IsUnavailable(status); }
 
 absl::Status CurlError(const DownloadRequest& request, CURLcode code, const char* detail) {
-  const std::string message = absl::StrCat(request.url, ": ", detail[0] != '\0' ? detail : curl_easy_strerror(code));
-  if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) return absl::InvalidArgumentError(message);
+  const std::string message =
+      absl::StrCat(request.url, ": ", detail[0] != '\0' ? detail : curl_easy_strerror(code));
+  if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+    return absl::InvalidArgumentError(message);
   if (code == CURLE_REMOTE_FILE_NOT_FOUND) return absl::NotFoundError(message);
-  if (code == CURLE_LOGIN_DENIED || code == CURLE_REMOTE_ACCESS_DENIED) return absl::PermissionDeniedError(message);
+  if (code == CURLE_LOGIN_DENIED || code == CURLE_REMOTE_ACCESS_DENIED)
+    return absl::PermissionDeniedError(message);
   return absl::UnavailableError(message);
 }
 
@@ -166,7 +174,9 @@ std::string ReadValidator(const std::string& path) {
   return text.ok() ? *text : std::string();
 }
 
-absl::Status WriteValidator(const std::string& path, const std::string& validator) { return WriteTextFile(path + ".from", validator); }
+absl::Status WriteValidator(const std::string& path, const std::string& validator) {
+  return WriteTextFile(path + ".from", validator);
+}
 
 /// One request for the bytes from transfer->have on.
 absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
@@ -175,12 +185,14 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   char detail[CURL_ERROR_SIZE] = "";
   const std::string validator = transfer->have > 0 ? ReadValidator(request.path) : "";
   const bool http = absl::StartsWithIgnoreCase(request.url, "http");
-  if (http && transfer->have > 0 && validator.empty()) {  // nothing says that the rest would belong to these bytes
+  if (http && transfer->have > 0 &&
+      validator.empty()) {  // nothing says that the rest would belong to these bytes
     if (::ftruncate(transfer->fd, 0) != 0) return ErrnoError(errno, "truncate", request.path);
     transfer->have = 0;
   }
   CurlList headers(nullptr, curl_slist_free_all);
-  if (!validator.empty()) headers.reset(curl_slist_append(nullptr, absl::StrCat("If-Range: ", validator).c_str()));
+  if (!validator.empty())
+    headers.reset(curl_slist_append(nullptr, absl::StrCat("If-Range: ", validator).c_str()));
   std::string range;
   if (transfer->have > 0 || request.wanted_bytes != 0) {
     range = absl::StrCat(transfer->have, "-");
@@ -214,7 +226,8 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
     HMANN_RETURN_IF_ERROR(WriteValidator(request.path, transfer->validator));
   }
   if (transfer->complete) return absl::OkStatus();
-  if (http_code == 416 && transfer->have > 0 && transfer->content_range == absl::StrCat("bytes */", transfer->have)) {
+  if (http_code == 416 && transfer->have > 0 &&
+      transfer->content_range == absl::StrCat("bytes */", transfer->have)) {
     return absl::OkStatus();  // there is no more: an earlier attempt had all but did not live to
                               // see it
   }
@@ -223,11 +236,14 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   return absl::OkStatus();
 }
 
-/// Errors unless the file holds what was asked for. Too few bytes of a known number: the connection was cut, UNAVAILABLE.
+/// Errors unless the file holds what was asked for. Too few bytes of a known number: the
+/// connection was cut, UNAVAILABLE.
 absl::Status CheckLength(const DownloadRequest& request, std::uint64_t have) {
-  const std::uint64_t wanted = request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
+  const std::uint64_t wanted =
+      request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
   if (wanted == 0 ? have > 0 : have == wanted) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(request.url, ": ", have, " bytes came, ", wanted, " expected"));
+  return absl::UnavailableError(
+      absl::StrCat(request.url, ": ", have, " bytes came, ", wanted, " expected"));
 }
 
 }  // namespace
@@ -240,12 +256,14 @@ absl::Status Download(const DownloadRequest& request, Progress& progress) {
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) return ErrnoError(errno, "stat", request.path);
   std::uint64_t have = static_cast<std::uint64_t>(status.st_size);
-  const std::uint64_t wanted = request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
+  const std::uint64_t wanted =
+      request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
   if (wanted != 0 && have > wanted) {
     if (::ftruncate(file.fd, 0) != 0) return ErrnoError(errno, "truncate", request.path);
     have = 0;
   }
-  progress.Start(absl::StrCat("fetch ", request.url.substr(request.url.rfind('/') + 1)), wanted == 0 ? 0 : wanted - have, "B");
+  progress.Start(absl::StrCat("fetch ", request.url.substr(request.url.rfind('/') + 1)),
+                 wanted == 0 ? 0 : wanted - have, "B");
   absl::Status result = absl::OkStatus();
   int pause_ms = request.pause_ms;
   for (int attempt = 1; wanted == 0 || have < wanted; ++attempt) {

@@ -22,9 +22,13 @@ constexpr std::uint64_t kManyBytes = 128'000'000'008;
 class DownloadTest : public testing::Test {
  protected:
   absl::Status Get(const std::string& path, std::uint64_t total = 0, std::uint64_t wanted = 0) {
-    return Download(
-        {.url = server_.url() + path, .path = folder_ / "file", .total_bytes = total, .wanted_bytes = wanted, .attempts = 3, .pause_ms = 1},
-        progress_);
+    return Download({.url = server_.url() + path,
+                     .path = folder_ / "file",
+                     .total_bytes = total,
+                     .wanted_bytes = wanted,
+                     .attempts = 3,
+                     .pause_ms = 1},
+                    progress_);
   }
 
   const TempFolder folder_;
@@ -143,7 +147,10 @@ TEST_F(DownloadTest, FollowsRedirectsAndRefusesOtherSchemes) {
   server_.Put("/c", {.content = "", .redirect = "file://" + secret});
   std::filesystem::remove(folder_ / "file");
   EXPECT_FALSE(Get("/c").ok());
-  EXPECT_FALSE(Download({.url = "file://" + secret, .path = folder_ / "file", .attempts = 1, .pause_ms = 1}, progress_).ok());
+  EXPECT_FALSE(
+      Download({.url = "file://" + secret, .path = folder_ / "file", .attempts = 1, .pause_ms = 1},
+               progress_)
+          .ok());
   EXPECT_THAT(ReadAll(folder_ / "file"), IsEmpty());
 }
 

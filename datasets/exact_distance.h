@@ -9,8 +9,9 @@
 
 namespace hmann {
 
-/// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below 2^53), doubles for f32. Under cosine, 1 - dot /
-/// sqrt(|a|^2 |b|^2). Components are read unaligned. Squared L2; negative inner product; 1 - cosine.
+/// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below
+/// 2^53), doubles for f32. Under cosine, 1 - dot / sqrt(|a|^2 |b|^2). Components are read
+/// unaligned. Squared L2; negative inner product; 1 - cosine.
 template <typename T, typename Sum>
 double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
   Sum dot = 0, squares_a = 0, squares_b = 0, difference = 0;
@@ -31,11 +32,13 @@ double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, st
   }
   if (metric == Metric::kL2) return static_cast<double>(difference);
   if (metric == Metric::kInnerProduct) return 0.0 - static_cast<double>(dot);
-  const double norms = std::sqrt(static_cast<double>(squares_a)) * std::sqrt(static_cast<double>(squares_b));
+  const double norms =
+      std::sqrt(static_cast<double>(squares_a)) * std::sqrt(static_cast<double>(squares_b));
   return 1.0 - static_cast<double>(dot) / norms;
 }
 
-inline double ExactDistance(DType dtype, Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
+inline double ExactDistance(DType dtype, Metric metric, const std::byte* a, const std::byte* b,
+                            std::uint32_t dim) {
   switch (dtype) {
     case DType::kU8:
       return ExactDistanceOf<std::uint8_t, std::int64_t>(metric, a, b, dim);

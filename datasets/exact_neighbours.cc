@@ -30,7 +30,9 @@ constexpr double kLargestSquare = 1e37;  ///< f32 sums stay finite below it
 struct Candidate {
   double distance;
   std::uint64_t id;
-  bool operator<(const Candidate& other) const { return distance != other.distance ? distance < other.distance : id < other.id; }
+  bool operator<(const Candidate& other) const {
+    return distance != other.distance ? distance < other.distance : id < other.id;
+  }
 };
 
 /// The k best so far: a heap with the worst on top.
@@ -47,7 +49,9 @@ class Best {
     std::push_heap(heap_.begin(), heap_.end());
   }
   double Worst() const { return heap_.front().distance; }
-  bool Excludes(double distance, std::size_t k) const { return heap_.size() == k && distance > Worst(); }
+  bool Excludes(double distance, std::size_t k) const {
+    return heap_.size() == k && distance > Worst();
+  }
   void Clear() { heap_.clear(); }
   std::vector<Candidate> TakeSorted() {
     std::sort_heap(heap_.begin(), heap_.end());
@@ -70,7 +74,8 @@ struct Block {
 
 class ExactSearch {
  public:
-  ExactSearch(const VectorFile& base, const VectorFile& queries, const ExactOptions& options, Progress& progress)
+  ExactSearch(const VectorFile& base, const VectorFile& queries, const ExactOptions& options,
+              Progress& progress)
       : base_(base),
         queries_(queries),
         options_(options),
@@ -101,7 +106,8 @@ class ExactSearch {
 
  private:
   std::uint64_t BlockRows(const VectorFile& file) const {
-    return std::min(file.n(), std::max<std::uint64_t>(1, options_.block_bytes / (4 * std::uint64_t{dim_})));
+    return std::min(file.n(),
+                    std::max<std::uint64_t>(1, options_.block_bytes / (4 * std::uint64_t{dim_})));
   }
 
   absl::Status Check() const;
@@ -113,7 +119,8 @@ class ExactSearch {
 
   double ErrorBound(double query_norm, double base_norm) const {
     const double unit = (dim_ + 8) * 0x1p-24 * 1.01;
-    if (options_.metric == Metric::kL2) return unit * (query_norm + base_norm) * (query_norm + base_norm);
+    if (options_.metric == Metric::kL2)
+      return unit * (query_norm + base_norm) * (query_norm + base_norm);
     return unit * query_norm * base_norm;
   }
   double Exact(std::uint64_t query, std::uint64_t row) const {
@@ -127,7 +134,8 @@ class ExactSearch {
   ThreadPool pool_;
   const std::uint32_t dim_;
   std::vector<Best> best_;
-  std::vector<double> least_left_out_;  ///< per query: no vector that was left out so far is nearer than this
+  std::vector<double>
+      least_left_out_;  ///< per query: no vector that was left out so far is nearer than this
   std::vector<float> candidate_distances_;
   std::vector<std::int64_t> candidate_ids_;
 };
@@ -135,21 +143,26 @@ class ExactSearch {
 absl::Status ExactSearch::Check() const {
   HMANN_RETURN_IF_ERROR(queries_.CheckShape(base_.dim(), base_.dtype(), base_.path()));
   if (options_.k == 0 || options_.k > base_.n()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));
   }
   if (queries_.n() > std::numeric_limits<std::uint32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", queries_.n(), " queries found, less than 2^32 expected"));
+    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", queries_.n(),
+                                                   " queries found, less than 2^32 expected"));
   }
-  const std::uint64_t wanted = queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) + BlockRows(base_) * dim_ * 4 +
-                               BlockRows(queries_) * (dim_ * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
+  const std::uint64_t wanted =
+      queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) +
+      BlockRows(base_) * dim_ * 4 +
+      BlockRows(queries_) * (dim_ * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
   const std::uint64_t usable = UsableMemoryBytes();
   if (wanted <= usable) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(), " queries with ",
-                                                   options_.k, " neighbours, ", FormatSize(usable), " usable"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(),
+                   " queries with ", options_.k, " neighbours, ", FormatSize(usable), " usable"));
 }
 
-absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows, Block* block) {
+absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows,
+                               Block* block) {
   HMANN_RETURN_IF_ERROR(file.CheckFinite(begin, begin + rows));
   if (block->values.size() < rows * dim_ * 4) {
     HMANN_ASSIGN_OR_RETURN(block->values, Buffer::Allocate(rows * dim_ * 4));
@@ -169,19 +182,22 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
         if (file.dtype() == DType::kF32) {
           std::memcpy(out + c, row + 4 * std::size_t{c}, 4);
         } else {
-          out[c] = file.dtype() == DType::kU8 ? static_cast<float>(std::to_integer<std::uint8_t>(row[c]))
-                                              : static_cast<float>(static_cast<std::int8_t>(row[c]));
+          out[c] = file.dtype() == DType::kU8
+                       ? static_cast<float>(std::to_integer<std::uint8_t>(row[c]))
+                       : static_cast<float>(static_cast<std::int8_t>(row[c]));
         }
         square += double{out[c]} * out[c];
       }
       if (square > kLargestSquare || (normalise && square == 0)) bad_row = i;
       block->norms[i] = normalise ? 1 : std::sqrt(square);
-      for (std::uint32_t c = 0; normalise && c < dim_; ++c) out[c] = static_cast<float>(out[c] / std::sqrt(square));
+      for (std::uint32_t c = 0; normalise && c < dim_; ++c)
+        out[c] = static_cast<float>(out[c] / std::sqrt(square));
     }
   });
   if (bad_row < rows) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ": row ", begin + bad_row, ": a zero vector (under cosine), or one whose squared norm overflows"));
+        absl::StrCat(file.path(), ": row ", begin + bad_row,
+                     ": a zero vector (under cosine), or one whose squared norm overflows"));
   }
   block->largest_norm = *std::max_element(block->norms.begin(), block->norms.end());
   return absl::OkStatus();
@@ -195,7 +211,8 @@ absl::Status ExactSearch::SearchBlocks() {
   for (std::uint64_t b = 0; b < base_.n(); b += base_rows) {
     HMANN_RETURN_IF_ERROR(Load(base_, b, std::min(base_rows, base_.n() - b), &base));
     for (std::uint64_t q = 0; q < queries_.n(); q += query_rows) {
-      if (query_rows < queries_.n() || b == 0) HMANN_RETURN_IF_ERROR(Load(queries_, q, std::min(query_rows, queries_.n() - q), &queries));
+      if (query_rows < queries_.n() || b == 0)
+        HMANN_RETURN_IF_ERROR(Load(queries_, q, std::min(query_rows, queries_.n() - q), &queries));
       HMANN_RETURN_IF_ERROR(SearchPair(base, queries));
     }
   }
@@ -206,7 +223,8 @@ absl::Status ExactSearch::SearchBlocks() {
 /// Searches in slices of queries, so that progress shows.
 absl::Status ExactSearch::SearchPair(const Block& base, const Block& queries) {
   constexpr std::uint64_t kQueriesAtOnce = 4096;  // Faiss's own block
-  const std::size_t wanted = std::min<std::uint64_t>(std::uint64_t{options_.k} + options_.slack, base.rows);
+  const std::size_t wanted =
+      std::min<std::uint64_t>(std::uint64_t{options_.k} + options_.slack, base.rows);
   candidate_distances_.resize(queries.rows * wanted);
   candidate_ids_.resize(queries.rows * wanted);
   for (std::uint64_t begin = 0; begin < queries.rows; begin += kQueriesAtOnce) {
@@ -243,18 +261,22 @@ void ExactSearch::Measure(const Block& base, const Block& queries, std::size_t w
         const std::int64_t id = candidate_ids_[i * wanted + j];
         if (id < 0) continue;
         const double f32 = candidate_distances_[i * wanted + j];
-        const double rough = options_.metric == Metric::kL2 ? f32 : options_.metric == Metric::kCosine ? 1 - f32 : -f32;
+        const double rough = options_.metric == Metric::kL2       ? f32
+                             : options_.metric == Metric::kCosine ? 1 - f32
+                                                                  : -f32;
         last = std::max(last, rough);
         if (best_[query].Excludes(rough - bound, options_.k)) continue;
         const std::uint64_t row = base.begin + static_cast<std::uint64_t>(id);
         best_[query].Offer({Exact(query, row), row}, options_.k);
       }
-      if (wanted < base.rows) least_left_out_[query] = std::min(least_left_out_[query], last - bound);
+      if (wanted < base.rows)
+        least_left_out_[query] = std::min(least_left_out_[query], last - bound);
     }
   });
 }
 
-/// Compares the queries whose answers are not proved with the whole base. Returns how many they were.
+/// Compares the queries whose answers are not proved with the whole base. Returns how
+/// many they were.
 absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
   std::vector<std::uint64_t> open;
   for (std::uint64_t query = 0; query < queries_.n(); ++query) {
@@ -267,7 +289,8 @@ absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
     const std::uint64_t end = std::min(base_.n(), begin + kFullScanRows);
     pool_.ParallelFor(open.size(), 1, [&](std::size_t from, std::size_t to, int) {
       for (std::size_t i = from; i < to; ++i) {
-        for (std::uint64_t row = begin; row < end; ++row) best_[open[i]].Offer({Exact(open[i], row), row}, options_.k);
+        for (std::uint64_t row = begin; row < end; ++row)
+          best_[open[i]].Offer({Exact(open[i], row), row}, options_.k);
       }
     });
     progress_.Advance((end - begin) * open.size());
@@ -278,8 +301,8 @@ absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
 
 }  // namespace
 
-absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options,
-                                            Progress& progress) {
+absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries,
+                                            const ExactOptions& options, Progress& progress) {
   return ExactSearch(base, queries, options, progress).Run();
 }
 

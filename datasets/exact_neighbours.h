@@ -13,9 +13,10 @@ namespace hmann {
 struct ExactOptions {
   Metric metric = Metric::kL2;
   std::uint32_t k = 100;
-  std::uint32_t slack = 32;              ///< candidates beyond k that are measured again
-  int threads = 0;                       ///< 0: UsableCores()
-  std::uint64_t block_bytes = 64 << 20;  ///< of base vectors (as f32) in memory at once; as much again of queries
+  std::uint32_t slack = 32;  ///< candidates beyond k that are measured again
+  int threads = 0;           ///< 0: UsableCores()
+  std::uint64_t block_bytes =
+      64 << 20;  ///< of base vectors (as f32) in memory at once; as much again of queries
 };
 
 struct ExactReport {
@@ -24,17 +25,20 @@ struct ExactReport {
                                       ///< that they were compared with the whole base
 };
 
-/// The k nearest base vectors of every query, exactly, ties to the smaller row: l2, ip or cosine.
+/// The k nearest base vectors of every query, exactly, ties to the smaller row: l2, ip or
+/// cosine.
 ///
-/// Faiss searches each block of the base in f32 and gives k + slack candidates. They are measured again in 64-bit integers (u8, i8) or
-/// doubles (f32), and the best k are kept. A vector that Faiss left out cannot be nearer than Faiss's last candidate less the bound of its
-/// rounding errors (for a sum of dim products: (dim + 8) 2^-24 (|q| +
+/// Faiss searches each block of the base in f32 and gives k + slack candidates. They are
+/// measured again in 64-bit integers (u8, i8) or doubles (f32), and the best k are kept.
+/// A vector that Faiss left out cannot be nearer than Faiss's last candidate less the
+/// bound of its rounding errors (for a sum of dim products: (dim + 8) 2^-24 (|q| +
 /// |b|)^2; Higham 2002, section 3.1); where that does not prove the k complete, as among
-/// many duplicates, the query is compared with every base vector in full precision. The base is streamed: memory is the two blocks and the
-/// answers, whatever the file's size.
+/// many duplicates, the query is compared with every base vector in full precision. The
+/// base is streamed: memory is the two blocks and the answers, whatever the file's size.
 ///
-/// Errors: INVALID_ARGUMENT (dtypes or dims differ, k 0 or above n, NaN or Inf, a zero vector under cosine), RESOURCE_EXHAUSTED.
-absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries, const ExactOptions& options,
-                                            Progress& progress);
+/// Errors: INVALID_ARGUMENT (dtypes or dims differ, k 0 or above n, NaN or Inf, a zero
+/// vector under cosine), RESOURCE_EXHAUSTED.
+absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries,
+                                            const ExactOptions& options, Progress& progress);
 
 }  // namespace hmann

@@ -27,7 +27,8 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 std::string AddressOf(const std::string& url, const std::string& base_url) {
   if (base_url.empty()) return url;
   const std::size_t path = url.find('/', url.find("://") + 3);
-  return absl::StrCat(base_url.ends_with('/') ? base_url.substr(0, base_url.size() - 1) : base_url, url.substr(path));
+  return absl::StrCat(base_url.ends_with('/') ? base_url.substr(0, base_url.size() - 1) : base_url,
+                      url.substr(path));
 }
 
 absl::Status MakeFolder(const std::string& folder) {
@@ -36,7 +37,8 @@ absl::Status MakeFolder(const std::string& folder) {
   return error ? ErrnoError(error.value(), "mkdir", folder) : absl::OkStatus();
 }
 
-/// Compares the header of a downloaded vector file with the catalogue, then says in it how many vectors there are.
+/// Compares the header of a downloaded vector file with the catalogue, then says in it
+/// how many vectors there are.
 absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
   std::uint32_t header[2] = {0, 0};
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -46,9 +48,11 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
   if (::pread(fd, header, sizeof(header), 0) != sizeof(header)) {
     status = absl::DataLossError(absl::StrCat(path, ": a header of 8 bytes expected"));
   } else if ((header[0] != file.n && header[0] != rows) || header[1] != file.dim) {
-    status = absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: n = ", header[0], ", dim = ", header[1], " found, n = ", file.n,
-                                                     ", dim = ", file.dim, " expected from ", file.url));
-  } else if (header[0] != rows && (::pwrite(fd, &rows, sizeof(rows), 0) != sizeof(rows) || ::fsync(fd) != 0)) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(path, ": offset 0: n = ", header[0], ", dim = ", header[1],
+                     " found, n = ", file.n, ", dim = ", file.dim, " expected from ", file.url));
+  } else if (header[0] != rows &&
+             (::pwrite(fd, &rows, sizeof(rows), 0) != sizeof(rows) || ::fsync(fd) != 0)) {
     status = ErrnoError(errno, "write", path);
   }
   ::close(fd);
@@ -58,28 +62,33 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
 absl::Status CheckTruthHeader(const RemoteFile& file, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(path));
   if (truth.n == file.n && truth.k == file.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", truth.n, " queries with ", truth.k, " neighbours found, ", file.n, " with ", file.dim, " expected"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " queries with ", truth.k,
+                                                 " neighbours found, ", file.n, " with ", file.dim,
+                                                 " expected"));
 }
 
 absl::Status CheckHdf5(const RemoteFile& file, const std::string& path) {
   const auto vectors = ReadHdf5Vectors(path, "train", 1);
-  if (absl::IsUnimplemented(vectors.status())) return absl::OkStatus();  // built without HDF5: it can still be fetched
+  if (absl::IsUnimplemented(vectors.status()))
+    return absl::OkStatus();  // built without HDF5: it can still be fetched
   HMANN_RETURN_IF_ERROR(vectors.status());
   if (vectors->layout.dim == file.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": dimension ", vectors->layout.dim, " found, ", file.dim, " expected"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": dimension ", vectors->layout.dim, " found, ", file.dim, " expected"));
 }
 
 class Fetcher {
  public:
-  Fetcher(const Selection& selection, const FetchOptions& options, std::string folder, Progress& progress)
+  Fetcher(const Selection& selection, const FetchOptions& options, std::string folder,
+          Progress& progress)
       : selection_(selection), options_(options), folder_(std::move(folder)), progress_(progress) {}
 
   absl::StatusOr<std::vector<FetchedFile>> Run() {
     HMANN_RETURN_IF_ERROR(MakeFolder(folder_));
     HMANN_ASSIGN_OR_RETURN(manifest_, Manifest::Read(folder_));
     for (const RemoteFile& file : selection_.files) {
-      HMANN_RETURN_IF_ERROR(file.content == Content::kArchive ? BringArchive(file) : BringFile(file));
+      HMANN_RETURN_IF_ERROR(file.content == Content::kArchive ? BringArchive(file)
+                                                              : BringFile(file));
     }
     return std::move(fetched_);
   }
@@ -139,11 +148,13 @@ class Fetcher {
     if (!was_there) {
       const std::string part = PathOf(file.name) + ".part";
       HMANN_RETURN_IF_ERROR(DownloadTo(file, part));
-      if (const absl::Status status = manifest_.CheckOrPin(part, file.name, file.url, progress_); !status.ok()) {
+      if (const absl::Status status = manifest_.CheckOrPin(part, file.name, file.url, progress_);
+          !status.ok()) {
         RemovePart(part);
         return status;
       }
-      // An archive holds other files, too (a learning set, a note): room for as much again, and not more.
+      // An archive holds other files, too (a learning set, a note): room for as much
+      // again, and not more.
       std::uint64_t most_bytes = 1 << 20;
       for (const Member& member : selection_.members) most_bytes += 2 * member.bytes;
       HMANN_RETURN_IF_ERROR(UnpackArchive(part, folder_, most_bytes, progress_).status());
@@ -151,8 +162,11 @@ class Fetcher {
       RemovePart(part);
     }
     for (const Member& member : selection_.members) {
-      HMANN_RETURN_IF_ERROR(manifest_.CheckOrPin(PathOf(member.path), member.path, file.url, progress_));
-      fetched_.push_back({PathOf(member.path), member.path.ends_with(".ivecs") ? Content::kGroundTruth : Content::kVectors, was_there});
+      HMANN_RETURN_IF_ERROR(
+          manifest_.CheckOrPin(PathOf(member.path), member.path, file.url, progress_));
+      fetched_.push_back(
+          {PathOf(member.path),
+           member.path.ends_with(".ivecs") ? Content::kGroundTruth : Content::kVectors, was_there});
     }
     return absl::OkStatus();
   }
@@ -160,8 +174,8 @@ class Fetcher {
   absl::Status CheckSize(const Member& member) const {
     HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(PathOf(member.path)));
     if (file.bytes().size() == member.bytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(PathOf(member.path), ": ", file.bytes().size(), " bytes found, ", member.bytes, " expected"));
+    return absl::InvalidArgumentError(absl::StrCat(PathOf(member.path), ": ", file.bytes().size(),
+                                                   " bytes found, ", member.bytes, " expected"));
   }
 
   const Selection& selection_;
@@ -174,8 +188,10 @@ class Fetcher {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FetchedFile>> Fetch(const Selection& selection, const FetchOptions& options, Progress& progress) {
-  const std::string folder = options.folder.empty() ? absl::StrCat("data/", selection.folder) : options.folder;
+absl::StatusOr<std::vector<FetchedFile>> Fetch(const Selection& selection,
+                                               const FetchOptions& options, Progress& progress) {
+  const std::string folder =
+      options.folder.empty() ? absl::StrCat("data/", selection.folder) : options.folder;
   return Fetcher(selection, options, folder, progress).Run();
 }
 

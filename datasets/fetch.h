@@ -24,11 +24,15 @@ struct FetchedFile {
   bool was_there = false;  ///< present before, and equal to its pinned checksum
 };
 
-/// Brings the files of a selection into a folder. A file is downloaded to `<name>.part` and gets its name only when it is complete: size
-/// computed from the format and compared, header checked, n rewritten for a prefix, checksum pinned in the folder's manifest (see Manifest)
-/// at the first download and compared after. An interrupted download is resumed by the next call. Archives are unpacked and removed.
+/// Brings the files of a selection into a folder. A file is downloaded to `<name>.part`
+/// and gets its name only when it is complete: size computed from the format and
+/// compared, header checked, n rewritten for a prefix, checksum pinned in the folder's
+/// manifest (see Manifest) at the first download and compared after. An interrupted
+/// download is resumed by the next call. Archives are unpacked and removed.
 ///
-/// Errors: of Download, UnpackArchive and Manifest; INVALID_ARGUMENT when a header does not say what the catalogue does.
-absl::StatusOr<std::vector<FetchedFile>> Fetch(const Selection& selection, const FetchOptions& options, Progress& progress);
+/// Errors: of Download, UnpackArchive and Manifest; INVALID_ARGUMENT when a header does
+/// not say what the catalogue does.
+absl::StatusOr<std::vector<FetchedFile>> Fetch(const Selection& selection,
+                                               const FetchOptions& options, Progress& progress);
 
 }  // namespace hmann

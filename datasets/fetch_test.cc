@@ -28,16 +28,23 @@ const char* const kBigAnnQueries = "/billion-scale-ann-benchmarks/bigann/query.p
 
 /// BIGANN as far as the tests go: the first 2000 vectors, zeros behind.
 TestServer::File BigAnnBase() {
-  return {.content = Bytes(u32{1'000'000'000}, u32{128}) + Pattern(2000 * 128), .total_bytes = kBigAnnBytes};
+  return {.content = Bytes(u32{1'000'000'000}, u32{128}) + Pattern(2000 * 128),
+          .total_bytes = kBigAnnBytes};
 }
-TestServer::File BigAnnQueries() { return {.content = Bytes(u32{10'000}, u32{128}) + Pattern(10'000 * 128, 1)}; }
+TestServer::File BigAnnQueries() {
+  return {.content = Bytes(u32{10'000}, u32{128}) + Pattern(10'000 * 128, 1)};
+}
 
 class FetchTest : public testing::Test {
  protected:
-  absl::StatusOr<std::vector<FetchedFile>> FetchSet(const std::string& name, const std::string& folder = "set") {
+  absl::StatusOr<std::vector<FetchedFile>> FetchSet(const std::string& name,
+                                                    const std::string& folder = "set") {
     const auto selection = Select(name);
     EXPECT_TRUE(selection.ok()) << selection.status();
-    return Fetch(*selection, {.folder = folder_ / folder, .base_url = server_.url(), .attempts = 3, .pause_ms = 1}, progress_);
+    return Fetch(
+        *selection,
+        {.folder = folder_ / folder, .base_url = server_.url(), .attempts = 3, .pause_ms = 1},
+        progress_);
   }
 
   const TempFolder folder_;
@@ -76,8 +83,10 @@ TEST_F(FetchTest, BringsThePublishedGroundTruth) {
   selection->files.erase(selection->files.begin());  // 1.28 GB of base
   const std::string truth = Bytes(u32{10'000}, u32{100}) + std::string(8'000'000, '\x01');
   server_.Put("/billion-scale-ann-benchmarks/GT_10M/bigann-10M", {.content = truth});
-  const auto fetched =
-      Fetch(*selection, {.folder = folder_ / "set", .base_url = server_.url() + "/", .attempts = 2, .pause_ms = 1}, progress_);
+  const auto fetched = Fetch(
+      *selection,
+      {.folder = folder_ / "set", .base_url = server_.url() + "/", .attempts = 2, .pause_ms = 1},
+      progress_);
   ASSERT_TRUE(fetched.ok()) << fetched.status();
   const auto read = ReadGroundTruth(folder_ / "set/GT.10M.gt");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -117,7 +126,8 @@ TEST_F(FetchTest, NamesAWrongSizeOnTheServer) {
   server_.Put(kBigAnnBase, base);
   const absl::Status status = FetchSet("bigann:1K").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has 127999999880 bytes, 128000000008 expected"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("has 127999999880 bytes, 128000000008 expected"));
 }
 
 TEST_F(FetchTest, NamesAChangedChecksum) {
@@ -132,14 +142,16 @@ TEST_F(FetchTest, NamesAChangedChecksum) {
   folder_.Write("set/base.1K.u8bin", damaged);
   absl::Status status = FetchSet("bigann:1K").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("base.1K.u8bin: 128008 bytes with checksum"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("base.1K.u8bin: 128008 bytes with checksum"));
 
   std::filesystem::remove(path);
   TestServer::File other = BigAnnBase();
   other.content[5000] ^= 1;
   server_.Put(kBigAnnBase, other);
   status = FetchSet("bigann:1K").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << "the publisher has changed the file: " << status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss)
+      << "the publisher has changed the file: " << status;
   EXPECT_FALSE(std::filesystem::exists(path));
 
   server_.Put(kBigAnnBase, BigAnnBase());
@@ -149,7 +161,8 @@ TEST_F(FetchTest, NamesAChangedChecksum) {
 
 TEST_F(FetchTest, RefusesAForeignManifest) {
   std::filesystem::create_directories(folder_ / "set");
-  for (const char* text : {"[]", "{", R"({"files": {"a": {"bytes": -1, "xxh3": "", "url": ""}}})", R"({"files": {"a": 1}})"}) {
+  for (const char* text : {"[]", "{", R"({"files": {"a": {"bytes": -1, "xxh3": "", "url": ""}}})",
+                           R"({"files": {"a": 1}})"}) {
     folder_.Write("set/manifest.json", text);
     EXPECT_EQ(FetchSet("bigann:1K").status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
@@ -172,7 +185,8 @@ std::string Packed(const TempFolder& folder, const std::vector<Entry>& entries) 
     archive_entry_set_filetype(entry, item.type);
     archive_entry_set_perm(entry, 0644);
     if (item.type == AE_IFLNK) archive_entry_set_symlink(entry, item.content.c_str());
-    if (item.type == AE_IFREG) archive_entry_set_size(entry, static_cast<la_int64_t>(item.content.size()));
+    if (item.type == AE_IFREG)
+      archive_entry_set_size(entry, static_cast<la_int64_t>(item.content.size()));
     archive_write_header(writer, entry);
     if (item.type == AE_IFREG) archive_write_data(writer, item.content.data(), item.content.size());
     archive_entry_free(entry);
@@ -193,7 +207,8 @@ TEST_F(FetchTest, UnpacksAnArchive) {
                                       {"siftsmall/siftsmall_base.fvecs", FvecsOf(10'000, 128)},
                                       {"siftsmall/siftsmall_query.fvecs", FvecsOf(100, 128)},
                                       {"siftsmall/siftsmall_groundtruth.ivecs", FvecsOf(100, 100)}};
-  server_.Put("/local/texmex/corpus/siftsmall.tar.gz", {.content = ReadAll(Packed(folder_, entries))});
+  server_.Put("/local/texmex/corpus/siftsmall.tar.gz",
+              {.content = ReadAll(Packed(folder_, entries))});
   const auto fetched = FetchSet("siftsmall");
   ASSERT_TRUE(fetched.ok()) << fetched.status();
   ASSERT_THAT(*fetched, SizeIs(3));
@@ -212,35 +227,49 @@ TEST_F(FetchTest, NamesAnArchiveMemberOfWrongSize) {
   const std::vector<Entry> entries = {{"siftsmall/siftsmall_base.fvecs", FvecsOf(9'999, 128)},
                                       {"siftsmall/siftsmall_query.fvecs", FvecsOf(100, 128)},
                                       {"siftsmall/siftsmall_groundtruth.ivecs", FvecsOf(100, 100)}};
-  server_.Put("/local/texmex/corpus/siftsmall.tar.gz", {.content = ReadAll(Packed(folder_, entries))});
-  EXPECT_THAT(std::string(FetchSet("siftsmall").status().message()), HasSubstr("5159484 bytes found, 5160000 expected"));
+  server_.Put("/local/texmex/corpus/siftsmall.tar.gz",
+              {.content = ReadAll(Packed(folder_, entries))});
+  EXPECT_THAT(std::string(FetchSet("siftsmall").status().message()),
+              HasSubstr("5159484 bytes found, 5160000 expected"));
 }
 
 TEST_F(FetchTest, ArchivesCannotLeaveTheirFolder) {
   std::filesystem::create_directories(folder_ / "in");
   std::filesystem::create_directory_symlink(folder_.path(), folder_ / "in/link");
-  const std::vector<Entry> bad[] = {{{"../out.txt", "x"}},   {{"a/../../out.txt", "x"}},      {{folder_ / "out.txt", "x"}},
-                                    {{"link/out.txt", "x"}}, {{"l", "../out.txt", AE_IFLNK}}, {{"..", "x"}}};
+  const std::vector<Entry> bad[] = {{{"../out.txt", "x"}},           {{"a/../../out.txt", "x"}},
+                                    {{folder_ / "out.txt", "x"}},    {{"link/out.txt", "x"}},
+                                    {{"l", "../out.txt", AE_IFLNK}}, {{"..", "x"}}};
   for (const auto& entries : bad) {
     const auto unpacked = UnpackArchive(Packed(folder_, entries), folder_ / "in", 1000, progress_);
-    EXPECT_EQ(unpacked.status().code(), absl::StatusCode::kInvalidArgument) << entries[0].path << unpacked.status();
+    EXPECT_EQ(unpacked.status().code(), absl::StatusCode::kInvalidArgument)
+        << entries[0].path << unpacked.status();
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.txt")) << entries[0].path;
   }
-  EXPECT_THAT(
-      std::string(UnpackArchive(Packed(folder_, {{"big", std::string(1001, 'x')}}), folder_ / "in", 1000, progress_).status().message()),
-      HasSubstr("more than expected"));
-  EXPECT_EQ(UnpackArchive(folder_.Write("no.tar.gz", "no archive"), folder_ / "in", 1000, progress_).status().code(),
+  EXPECT_THAT(std::string(UnpackArchive(Packed(folder_, {{"big", std::string(1001, 'x')}}),
+                                        folder_ / "in", 1000, progress_)
+                              .status()
+                              .message()),
+              HasSubstr("more than expected"));
+  EXPECT_EQ(UnpackArchive(folder_.Write("no.tar.gz", "no archive"), folder_ / "in", 1000, progress_)
+                .status()
+                .code(),
             absl::StatusCode::kDataLoss);
   const std::string packed = ReadAll(Packed(folder_, {{"a", Pattern(5000)}}));
-  EXPECT_EQ(
-      UnpackArchive(folder_.Write("cut.tar.gz", packed.substr(0, packed.size() / 2)), folder_ / "in", 10'000, progress_).status().code(),
-      absl::StatusCode::kDataLoss);
+  EXPECT_EQ(UnpackArchive(folder_.Write("cut.tar.gz", packed.substr(0, packed.size() / 2)),
+                          folder_ / "in", 10'000, progress_)
+                .status()
+                .code(),
+            absl::StatusCode::kDataLoss);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in/a"));
 }
 
 TEST(Catalogue, SizesFollowFromTheFormat) {
-  const auto total = [](const char* name, std::size_t file) { return Select(name)->files[file].total_bytes; };
-  const auto wanted = [](const char* name, std::size_t file) { return Select(name)->files[file].wanted_bytes; };
+  const auto total = [](const char* name, std::size_t file) {
+    return Select(name)->files[file].total_bytes;
+  };
+  const auto wanted = [](const char* name, std::size_t file) {
+    return Select(name)->files[file].wanted_bytes;
+  };
   EXPECT_EQ(total("bigann", 0), 128'000'000'008u);
   EXPECT_EQ(total("deep1b:1M", 0), 384'000'000'008u);
   EXPECT_EQ(wanted("bigann:1M", 0), 128'000'008u);
@@ -261,8 +290,9 @@ TEST(Catalogue, SizesFollowFromTheFormat) {
 TEST(Catalogue, NamesWhatItCannotGive) {
   EXPECT_EQ(Select("sift").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Select("sift").status().message()), HasSubstr("sift1m"));
-  for (const char* name : {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:1m", "bigann:99999999999999999999",
-                           "bigann:18446744073709551615K", "sift1m:10K"}) {
+  for (const char* name :
+       {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:1m",
+        "bigann:99999999999999999999", "bigann:18446744073709551615K", "sift1m:10K"}) {
     EXPECT_EQ(Select(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
   }
 }

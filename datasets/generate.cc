@@ -17,11 +17,12 @@
 namespace hmann {
 namespace {
 
-constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {{{Shape::kClustered, "clustered"},
-                                                                       {Shape::kUniform, "uniform"},
-                                                                       {Shape::kCentroids, "centroids"},
-                                                                       {Shape::kDuplicates, "duplicates"},
-                                                                       {Shape::kLattice, "lattice"}}};
+constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {
+    {{Shape::kClustered, "clustered"},
+     {Shape::kUniform, "uniform"},
+     {Shape::kCentroids, "centroids"},
+     {Shape::kDuplicates, "duplicates"},
+     {Shape::kLattice, "lattice"}}};
 constexpr std::uint32_t kDirections = 64;  ///< all clusters choose theirs among these
 constexpr double kClusterRadius = 0.12;
 constexpr double kCloudRadius = 0.12;  ///< per component
@@ -31,17 +32,28 @@ constexpr std::uint32_t kDefaultSide = 128;  ///< fits every dtype
 constexpr std::uint64_t kBlockBytes = 4_MiB;
 
 /// Streams of one seed: what a number is for keeps it apart from all others.
-enum Stream : std::uint64_t { kComponents = 1, kCentres, kDirectionsOf, kChoice, kCoefficients, kCopies, kRadius, kDirectionValues };
+enum Stream : std::uint64_t {
+  kComponents = 1,
+  kCentres,
+  kDirectionsOf,
+  kChoice,
+  kCoefficients,
+  kCopies,
+  kRadius,
+  kDirectionValues
+};
 std::uint64_t StreamOf(std::uint64_t seed, Stream stream) { return Random(seed, stream); }
 
-/// Nearly normal (variance 1, within 3.5): a sum of four uniforms, so that it needs no libm and is the same everywhere.
+/// Nearly normal (variance 1, within 3.5): a sum of four uniforms, so that it needs no
+/// libm and is the same everywhere.
 double Normal(std::uint64_t stream, std::uint64_t counter) {
   double sum = -2;
   for (std::uint64_t j = 0; j < 4; ++j) sum += RandomUnit(stream, 4 * counter + j);
   return sum * 1.7320508075688772;
 }
 
-/// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below; the fourth power makes some be repeated often.
+/// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below; the
+/// fourth power makes some be repeated often.
 std::uint64_t Original(std::uint64_t seed, std::uint64_t i) {
   if (i % 2 == 0) return i;
   const double u = RandomUnit(StreamOf(seed, kCopies), i);
@@ -76,20 +88,26 @@ absl::StatusOr<Shape> ParseShape(std::string_view name) {
     if (known == name) return shape;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("kind \"", std::string(name), "\" found, clustered, uniform, centroids, duplicates or lattice expected"));
+      absl::StrCat("kind \"", std::string(name),
+                   "\" found, clustered, uniform, centroids, duplicates or lattice expected"));
 }
 
 absl::Status GenerateOptions::Validate() const {
-  const auto bad = [](const char* option, std::uint64_t found, std::uint64_t least, std::uint64_t most) {
-    return absl::InvalidArgumentError(absl::StrCat(option, ": ", found, " found, ", least, " to ", most, " expected"));
+  const auto bad = [](const char* option, std::uint64_t found, std::uint64_t least,
+                      std::uint64_t most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": ", found, " found, ", least, " to ", most, " expected"));
   };
   constexpr std::uint64_t kMostRows = 0xffffffff;
   if (n == 0 || n > kMostRows) return bad("n", n, 1, kMostRows);
   if (first > kMostRows) return bad("first", first, 0, kMostRows);
   if (dim == 0 || dim > kMaxDim) return bad("dim", dim, 1, kMaxDim);
-  if (intrinsic_dim == 0 || intrinsic_dim > kDirections) return bad("intrinsic dimension", intrinsic_dim, 1, kDirections);
+  if (intrinsic_dim == 0 || intrinsic_dim > kDirections)
+    return bad("intrinsic dimension", intrinsic_dim, 1, kDirections);
   if (clusters == 0) return bad("clusters", clusters, 1, 0xffffffff);
-  if (threads < 0) return absl::InvalidArgumentError(absl::StrCat("threads: ", threads, " found, at least 0 expected"));
+  if (threads < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: ", threads, " found, at least 0 expected"));
   return absl::OkStatus();
 }
 
@@ -99,26 +117,32 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
   generator.options_ = options;
   generator.dtype_ = dtype;
   if (options.shape == Shape::kLattice) {
-    const std::uint32_t most_side = dtype == DType::kU8 ? 256 : dtype == DType::kI8 ? 128 : 1u << 20;
+    const std::uint32_t most_side = dtype == DType::kU8   ? 256
+                                    : dtype == DType::kI8 ? 128
+                                                          : 1u << 20;
     generator.side_ = options.side == 0 ? kDefaultSide : options.side;
     if (generator.side_ < 2 || generator.side_ > most_side) {
-      return absl::InvalidArgumentError(absl::StrCat("side: ", generator.side_, " found, 2 to ", most_side, " expected"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("side: ", generator.side_, " found, 2 to ", most_side, " expected"));
     }
     const std::uint64_t wanted = options.first + options.n;
     std::uint64_t points = 1;
-    for (generator.axes_ = 0; generator.axes_ < options.dim && (generator.axes_ < 3 || points < wanted) && points < 1ull << 40;
+    for (generator.axes_ = 0; generator.axes_ < options.dim &&
+                              (generator.axes_ < 3 || points < wanted) && points < 1ull << 40;
          ++generator.axes_) {
       points *= generator.side_;
     }
     if (points < wanted) {
-      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ", generator.side_, " in dimension ",
-                                                     options.dim, ", ", wanted, " asked for"));
+      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ",
+                                                     generator.side_, " in dimension ", options.dim,
+                                                     ", ", wanted, " asked for"));
     }
   }
   if (options.shape == Shape::kClustered || options.shape == Shape::kDuplicates) {
     generator.directions_.resize(std::size_t{kDirections} * options.dim);
     const std::uint64_t stream = StreamOf(options.seed, kDirectionValues);
-    for (std::size_t j = 0; j < generator.directions_.size(); ++j) generator.directions_[j] = static_cast<float>(Normal(stream, j));
+    for (std::size_t j = 0; j < generator.directions_.size(); ++j)
+      generator.directions_[j] = static_cast<float>(Normal(stream, j));
   }
   return generator;
 }
@@ -127,11 +151,14 @@ void Generator::ClusteredRow(std::uint64_t i, double* out) const {
   const std::uint64_t seed = options_.seed;
   const std::uint64_t cluster = RandomBelow(StreamOf(seed, kChoice), i, options_.clusters);
   const std::uint64_t centres = StreamOf(seed, kCentres);
-  for (std::uint32_t c = 0; c < options_.dim; ++c) out[c] = 0.25 + 0.5 * RandomUnit(centres, cluster * options_.dim + c);
+  for (std::uint32_t c = 0; c < options_.dim; ++c)
+    out[c] = 0.25 + 0.5 * RandomUnit(centres, cluster * options_.dim + c);
   const double scale = kClusterRadius / std::sqrt(static_cast<double>(options_.intrinsic_dim));
   for (std::uint32_t j = 0; j < options_.intrinsic_dim; ++j) {
-    const std::uint64_t direction = RandomBelow(StreamOf(seed, kDirectionsOf), cluster * options_.intrinsic_dim + j, kDirections);
-    const double coefficient = scale * Normal(StreamOf(seed, kCoefficients), i * options_.intrinsic_dim + j);
+    const std::uint64_t direction = RandomBelow(StreamOf(seed, kDirectionsOf),
+                                                cluster * options_.intrinsic_dim + j, kDirections);
+    const double coefficient =
+        scale * Normal(StreamOf(seed, kCoefficients), i * options_.intrinsic_dim + j);
     const float* values = directions_.data() + direction * options_.dim;
     for (std::uint32_t c = 0; c < options_.dim; ++c) out[c] += coefficient * values[c];
   }
@@ -148,18 +175,21 @@ void Generator::Row(std::uint64_t i, std::byte* row) const {
   }
   const std::uint64_t components = StreamOf(options_.seed, kComponents);
   if (options_.shape == Shape::kUniform) {
-    for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, RandomUnit(components, i * dim + c), row, c);
+    for (std::uint32_t c = 0; c < dim; ++c)
+      Store(dtype_, RandomUnit(components, i * dim + c), row, c);
     return;
   }
   if (options_.shape == Shape::kCentroids) {
     const bool centroid = RandomUnit(StreamOf(options_.seed, kRadius), i) < kCentroidShare;
     const double radius = kCloudRadius * (centroid ? kCentroidRadius : 1);
-    for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, 0.5 + radius * Normal(components, i * dim + c), row, c);
+    for (std::uint32_t c = 0; c < dim; ++c)
+      Store(dtype_, 0.5 + radius * Normal(components, i * dim + c), row, c);
     return;
   }
   thread_local std::vector<double> values;
   values.resize(dim);
-  ClusteredRow(options_.shape == Shape::kDuplicates ? Original(options_.seed, i) : i, values.data());
+  ClusteredRow(options_.shape == Shape::kDuplicates ? Original(options_.seed, i) : i,
+               values.data());
   for (std::uint32_t c = 0; c < dim; ++c) Store(dtype_, values[c], row, c);
 }
 
@@ -176,7 +206,8 @@ absl::Status Generate(const GenerateOptions& options, const std::string& path, P
   for (std::uint64_t begin = 0; begin < options.n; begin += block_rows) {
     const std::uint64_t rows = std::min(block_rows, options.n - begin);
     pool.ParallelFor(rows, 64, [&](std::size_t from, std::size_t to, int) {
-      for (std::size_t i = from; i < to; ++i) generator.Row(options.first + begin + i, block.data() + i * row_bytes);
+      for (std::size_t i = from; i < to; ++i)
+        generator.Row(options.first + begin + i, block.data() + i * row_bytes);
     });
     HMANN_RETURN_IF_ERROR(writer.Append(block.data(), rows));
     progress.Advance(rows);

@@ -1,4 +1,5 @@
-/// Made-up vectors whose character is known: for tests, for planning, for looking at what a data set does to an index.
+/// Made-up vectors whose character is known: for tests, for planning, for looking at what
+/// a data set does to an index.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +26,20 @@ enum class Shape : std::uint8_t {
   kLattice,     ///< the points of a grid with step 1 in the first components, zeros behind: all
                 ///< distances are arithmetic
 };
-std::string_view Name(Shape shape);  ///< "clustered", "uniform", "centroids", "duplicates", "lattice"
+std::string_view Name(
+    Shape shape);  ///< "clustered", "uniform", "centroids", "duplicates", "lattice"
 absl::StatusOr<Shape> ParseShape(std::string_view name);
 
 struct GenerateOptions {
   Shape shape = Shape::kClustered;
   std::uint64_t n = 0;
-  std::uint64_t first = 0;  ///< number of the first vector: queries are vectors that the base does not hold
+  std::uint64_t first =
+      0;  ///< number of the first vector: queries are vectors that the base does not hold
   std::uint32_t dim = 0;
   std::uint32_t intrinsic_dim = 12;  ///< clustered and duplicates: directions that a cluster spans
   std::uint32_t clusters = 256;      ///< clustered and duplicates
-  std::uint32_t side = 0;            ///< lattice: points along each axis; 0: 128 on as few axes as hold first
-                                     ///< + n points, three at least
+  std::uint32_t side = 0;  ///< lattice: points along each axis; 0: 128 on as few axes as hold first
+                           ///< + n points, three at least
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 
@@ -44,11 +47,13 @@ struct GenerateOptions {
   absl::Status Validate() const;
 };
 
-/// Vector i of a set is a function of (options, i) alone. Floats lie around [0, 1]; u8 scales that to 0..255 and i8 to -128..127, clamped.
-/// A lattice has whole coordinates in every dtype. Thread-safe.
+/// Vector i of a set is a function of (options, i) alone. Floats lie around [0, 1]; u8
+/// scales that to 0..255 and i8 to -128..127, clamped. A lattice has whole coordinates in
+/// every dtype. Thread-safe.
 class Generator {
  public:
-  /// Errors: as Validate; INVALID_ARGUMENT when the lattice has fewer points than asked for or the dtype cannot count its side.
+  /// Errors: as Validate; INVALID_ARGUMENT when the lattice has fewer points than asked
+  /// for or the dtype cannot count its side.
   static absl::StatusOr<Generator> Make(const GenerateOptions& options, DType dtype);
 
   /// Writes vector i to `row`: dim components, unaligned.
@@ -63,7 +68,8 @@ class Generator {
   std::vector<float> directions_;  ///< kDirections x dim
 };
 
-/// Writes vectors first .. first + n - 1 to a vector file; its suffix says the dtype. Errors: as Generator::Make and VectorWriter.
+/// Writes vectors first .. first + n - 1 to a vector file; its suffix says the dtype.
+/// Errors: as Generator::Make and VectorWriter.
 absl::Status Generate(const GenerateOptions& options, const std::string& path, Progress& progress);
 
 }  // namespace hmann

@@ -28,12 +28,14 @@ std::vector<std::string> Rows(const GenerateOptions& options, DType dtype) {
   const auto generator = Generator::Make(options, dtype);
   EXPECT_TRUE(generator.ok()) << generator.status();
   std::vector<std::string> rows(options.n, std::string(options.dim * SizeOf(dtype), '\0'));
-  for (std::uint64_t i = 0; i < options.n; ++i) generator->Row(i, reinterpret_cast<std::byte*>(rows[i].data()));
+  for (std::uint64_t i = 0; i < options.n; ++i)
+    generator->Row(i, reinterpret_cast<std::byte*>(rows[i].data()));
   return rows;
 }
 
 double Distance(DType dtype, const std::string& a, const std::string& b) {
-  return ExactDistance(dtype, Metric::kL2, reinterpret_cast<const std::byte*>(a.data()), reinterpret_cast<const std::byte*>(b.data()),
+  return ExactDistance(dtype, Metric::kL2, reinterpret_cast<const std::byte*>(a.data()),
+                       reinterpret_cast<const std::byte*>(b.data()),
                        static_cast<std::uint32_t>(a.size() / SizeOf(dtype)));
 }
 
@@ -51,7 +53,8 @@ std::vector<int> Occurrences(const std::vector<std::string>& rows, int k) {
   return count;
 }
 
-/// Levina and Bickel's maximum-likelihood estimate of the local intrinsic dimension, mean over 50 rows.
+/// Levina and Bickel's maximum-likelihood estimate of the local intrinsic dimension, mean
+/// over 50 rows.
 double IntrinsicDimension(const std::vector<std::string>& rows) {
   constexpr std::size_t kNear = 20;
   double sum = 0;
@@ -71,14 +74,16 @@ double IntrinsicDimension(const std::vector<std::string>& rows) {
 TEST(Generate, DoesNotDependOnThreadsAndIsTheSameEachTime) {
   const TempFolder folder;
   Progress progress(Progress::Show::kNever);
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates, Shape::kLattice}) {
+  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids,
+                            Shape::kDuplicates, Shape::kLattice}) {
     for (const char* suffix : {".fbin", ".u8bin", ".i8bin", ".fvecs", ".bvecs"}) {
       GenerateOptions options = Options(shape, 1000, 24);
       options.threads = 1;
       ASSERT_TRUE(Generate(options, folder / ("one" + std::string(suffix)), progress).ok());
       options.threads = 3;
       ASSERT_TRUE(Generate(options, folder / ("three" + std::string(suffix)), progress).ok());
-      EXPECT_EQ(ReadAll(folder / ("one" + std::string(suffix))), ReadAll(folder / ("three" + std::string(suffix))))
+      EXPECT_EQ(ReadAll(folder / ("one" + std::string(suffix))),
+                ReadAll(folder / ("three" + std::string(suffix))))
           << Name(shape) << suffix;
       const auto file = VectorFile::Open(folder / ("one" + std::string(suffix)));
       ASSERT_TRUE(file.ok()) << file.status();
@@ -96,11 +101,13 @@ TEST(Generate, GoesOnWhereTheBaseEnds) {
   options.first = 20;
   options.n = 10;
   ASSERT_TRUE(Generate(options, folder / "end.u8bin", progress).ok());
-  EXPECT_EQ(ReadAll(folder / "end.u8bin").substr(8), ReadAll(folder / "all.u8bin").substr(8 + 20 * 8));
+  EXPECT_EQ(ReadAll(folder / "end.u8bin").substr(8),
+            ReadAll(folder / "all.u8bin").substr(8 + 20 * 8));
 }
 
 TEST(Generate, ChangesWithTheSeed) {
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
+  for (const Shape shape :
+       {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
     GenerateOptions options = Options(shape, 10, 8);
     const auto one = Rows(options, DType::kF32);
     options.seed = 2;
@@ -119,10 +126,13 @@ TEST(Generate, ClusteredHasLowIntrinsicDimensionAndUniformHasNot) {
 }
 
 TEST(Generate, CentroidsAreNeighboursOfMostOthers) {
-  const std::vector<int> centroids = Occurrences(Rows(Options(Shape::kCentroids, 600, 64), DType::kF32), 5);
-  const std::vector<int> uniform = Occurrences(Rows(Options(Shape::kUniform, 600, 64), DType::kF32), 5);
+  const std::vector<int> centroids =
+      Occurrences(Rows(Options(Shape::kCentroids, 600, 64), DType::kF32), 5);
+  const std::vector<int> uniform =
+      Occurrences(Rows(Options(Shape::kUniform, 600, 64), DType::kF32), 5);
   EXPECT_GT(*std::max_element(centroids.begin(), centroids.end()), 200);
-  EXPECT_GT(*std::max_element(centroids.begin(), centroids.end()), 3 * *std::max_element(uniform.begin(), uniform.end()));
+  EXPECT_GT(*std::max_element(centroids.begin(), centroids.end()),
+            3 * *std::max_element(uniform.begin(), uniform.end()));
 }
 
 TEST(Generate, HalfOfTheDuplicatesSetAreCopies) {
@@ -144,9 +154,12 @@ TEST(Generate, LatticeDistancesAreArithmetic) {
     const auto rows = Rows(options, dtype);
     for (std::uint64_t a = 0; a < 27; ++a) {
       for (std::uint64_t b = 0; b < 27; ++b) {
-        const auto axis = [](std::uint64_t i, int c) { return static_cast<double>(c == 0 ? i % 3 : c == 1 ? i / 3 % 3 : i / 9); };
+        const auto axis = [](std::uint64_t i, int c) {
+          return static_cast<double>(c == 0 ? i % 3 : c == 1 ? i / 3 % 3 : i / 9);
+        };
         double expected = 0;
-        for (int c = 0; c < 3; ++c) expected += (axis(a, c) - axis(b, c)) * (axis(a, c) - axis(b, c));
+        for (int c = 0; c < 3; ++c)
+          expected += (axis(a, c) - axis(b, c)) * (axis(a, c) - axis(b, c));
         EXPECT_EQ(Distance(dtype, rows[a], rows[b]), expected);
       }
     }
@@ -155,8 +168,9 @@ TEST(Generate, LatticeDistancesAreArithmetic) {
 
 TEST(Generate, UsesTheWholeRangeOfBytes) {
   const auto bytes = Rows(Options(Shape::kUniform, 1, 20'000), DType::kU8)[0];
-  const auto [least, most] = std::minmax_element(
-      bytes.begin(), bytes.end(), [](char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });
+  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end(), [](char a, char b) {
+    return static_cast<unsigned char>(a) < static_cast<unsigned char>(b);
+  });
   EXPECT_EQ(static_cast<unsigned char>(*least), 0);
   EXPECT_EQ(static_cast<unsigned char>(*most), 255);
   const auto clustered = Rows(Options(Shape::kClustered, 1000, 32), DType::kI8);
@@ -168,7 +182,9 @@ TEST(Generate, UsesTheWholeRangeOfBytes) {
 }
 
 TEST(Generate, NamesABadOption) {
-  const auto message = [](GenerateOptions options) { return std::string(Generator::Make(options, DType::kU8).status().message()); };
+  const auto message = [](GenerateOptions options) {
+    return std::string(Generator::Make(options, DType::kU8).status().message());
+  };
   EXPECT_THAT(message(Options(Shape::kUniform, 0, 4)), HasSubstr("n: 0 found"));
   EXPECT_THAT(message(Options(Shape::kUniform, 1, 0)), HasSubstr("dim: 0 found"));
   EXPECT_THAT(message(Options(Shape::kUniform, 1, 40'000)), HasSubstr("dim: 40000 found"));

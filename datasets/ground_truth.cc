@@ -15,28 +15,34 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kMostNeighbours = 1u << 24;  ///< a larger k is a file that is no ground truth
+constexpr std::uint32_t kMostNeighbours = 1u
+                                          << 24;  ///< a larger k is a file that is no ground truth
 
 absl::Status CheckDistances(const std::string& path, const GroundTruth& truth) {
   for (std::size_t i = 0; i < truth.distances.size(); ++i) {
     if (!std::isnan(truth.distances[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, ": query ", i / truth.k, ", neighbour ", i % truth.k, ": the distance is NaN"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": query ", i / truth.k, ", neighbour ",
+                                                   i % truth.k, ": the distance is NaN"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  HMANN_ASSIGN_OR_RETURN(const RowLayout layout, VecsLayout(path, file.bytes(), 4, 0, kMostNeighbours));
+  HMANN_ASSIGN_OR_RETURN(const RowLayout layout,
+                         VecsLayout(path, file.bytes(), 4, 0, kMostNeighbours));
   HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, layout.n));
   if (layout.n > std::numeric_limits<std::uint32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", layout.n, " queries found, less than 2^32 expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", layout.n, " queries found, less than 2^32 expected"));
   }
-  GroundTruth truth{.n = static_cast<std::uint32_t>(layout.n), .k = layout.dim, .ids = {}, .distances = {}};
+  GroundTruth truth{
+      .n = static_cast<std::uint32_t>(layout.n), .k = layout.dim, .ids = {}, .distances = {}};
   truth.ids.resize(layout.n * layout.dim);
   for (std::uint64_t i = 0; i < layout.n; ++i) {
     for (std::uint32_t j = 0; j < truth.k; ++j) {
-      truth.ids[i * truth.k + j] = ReadU32(file.bytes(), layout.offset + i * layout.stride + 4 * std::uint64_t{j});
+      truth.ids[i * truth.k + j] =
+          ReadU32(file.bytes(), layout.offset + i * layout.stride + 4 * std::uint64_t{j});
     }
   }
   return truth;
@@ -44,30 +50,38 @@ absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
 
 absl::StatusOr<GroundTruth> ReadHdf5(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(Hdf5Neighbours file, ReadHdf5Neighbours(path));
-  GroundTruth truth{.n = static_cast<std::uint32_t>(file.n), .k = static_cast<std::uint32_t>(file.k), .ids = {}, .distances = {}};
+  GroundTruth truth{.n = static_cast<std::uint32_t>(file.n),
+                    .k = static_cast<std::uint32_t>(file.k),
+                    .ids = {},
+                    .distances = {}};
   truth.ids.reserve(file.ids.size());
-  for (const std::int64_t id : file.ids) truth.ids.push_back(id < 0 ? kNoNeighbour : static_cast<std::uint64_t>(id));
+  for (const std::int64_t id : file.ids)
+    truth.ids.push_back(id < 0 ? kNoNeighbour : static_cast<std::uint64_t>(id));
   truth.distances.reserve(file.distances.size());
-  for (const double d : file.distances) truth.distances.push_back(static_cast<float>(file.distance == "euclidean" ? d * d : d));
+  for (const double d : file.distances)
+    truth.distances.push_back(static_cast<float>(file.distance == "euclidean" ? d * d : d));
   return truth;
 }
 
 absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::span<const std::byte> bytes = file.bytes();
-  if (bytes.size() < 8) return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes.size(), " bytes found, a header of 8 expected"));
+  if (bytes.size() < 8)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", bytes.size(), " bytes found, a header of 8 expected"));
   GroundTruth truth{.n = ReadU32(bytes, 0), .k = ReadU32(bytes, 4), .ids = {}, .distances = {}};
   if (truth.n == 0 || truth.k == 0 || truth.k > kMostNeighbours) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: ", truth.n, " queries with ", truth.k,
-                                                   " neighbours found, at least 1 of each and at most ", kMostNeighbours,
-                                                   " neighbours expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": offset 0: ", truth.n, " queries with ", truth.k,
+                     " neighbours found, at least 1 of each and at most ", kMostNeighbours,
+                     " neighbours expected"));
   }
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;  // below 2^56
   const bool has_distances = bytes.size() == 8 + 8 * count;
   if (!has_distances && bytes.size() != 8 + 4 * count) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ", 8 + 8 * count,
-                                                   " (ids and distances) expected for ", truth.n, " queries with ", truth.k,
-                                                   " neighbours"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ", 8 + 8 * count,
+        " (ids and distances) expected for ", truth.n, " queries with ", truth.k, " neighbours"));
   }
   truth.ids.resize(count);
   for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = ReadU32(bytes, 8 + 4 * i);
@@ -82,28 +96,32 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
 
 absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
-  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, suffix == ".ivecs"                     ? ReadVecs(path)
-                                            : suffix == ".hdf5" || suffix == ".h5" ? ReadHdf5(path)
-                                                                                   : ReadBare(path));
+  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, suffix == ".ivecs" ? ReadVecs(path)
+                                            : suffix == ".hdf5" || suffix == ".h5"
+                                                ? ReadHdf5(path)
+                                                : ReadBare(path));
   HMANN_RETURN_IF_ERROR(CheckDistances(path, truth));
   return truth;
 }
 
 absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth) {
   const std::string suffix = FormatSuffix(path);
-  if (suffix == ".hdf5" || suffix == ".h5") return absl::InvalidArgumentError(absl::StrCat(path, ": write .hdf5 with its vectors"));
+  if (suffix == ".hdf5" || suffix == ".h5")
+    return absl::InvalidArgumentError(absl::StrCat(path, ": write .hdf5 with its vectors"));
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;
-  if (count == 0 || truth.ids.size() != count || (!truth.distances.empty() && truth.distances.size() != count)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " x ", truth.k, " ground truth with ", truth.ids.size(),
-                                                   " ids and ", truth.distances.size(), " distances"));
+  if (count == 0 || truth.ids.size() != count ||
+      (!truth.distances.empty() && truth.distances.size() != count)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", truth.n, " x ", truth.k, " ground truth with ", truth.ids.size(),
+                     " ids and ", truth.distances.size(), " distances"));
   }
   const bool vecs = suffix == ".ivecs";
   const std::uint64_t most = vecs || suffix == ".ibin" ? 0x7fffffff : 0xffffffff;
   std::vector<std::uint32_t> ids(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (truth.ids[i] > most && truth.ids[i] != kNoNeighbour) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": query ", i / truth.k, ": id ", truth.ids[i], " does not fit, at most ", most));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": query ", i / truth.k, ": id ", truth.ids[i], " does not fit, at most ", most));
     }
     ids[i] = static_cast<std::uint32_t>(truth.ids[i]);
   }
@@ -111,14 +129,16 @@ absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth)
   if (vecs) {
     for (std::uint32_t i = 0; i < truth.n; ++i) {
       HMANN_RETURN_IF_ERROR(file.Append(&truth.k, 4));
-      HMANN_RETURN_IF_ERROR(file.Append(ids.data() + std::uint64_t{i} * truth.k, 4 * std::size_t{truth.k}));
+      HMANN_RETURN_IF_ERROR(
+          file.Append(ids.data() + std::uint64_t{i} * truth.k, 4 * std::size_t{truth.k}));
     }
     return file.Commit();
   }
   HMANN_RETURN_IF_ERROR(file.Append(&truth.n, 4));
   HMANN_RETURN_IF_ERROR(file.Append(&truth.k, 4));
   HMANN_RETURN_IF_ERROR(file.Append(ids.data(), 4 * count));
-  if (suffix != ".ibin" && !truth.distances.empty()) HMANN_RETURN_IF_ERROR(file.Append(truth.distances.data(), 4 * count));
+  if (suffix != ".ibin" && !truth.distances.empty())
+    HMANN_RETURN_IF_ERROR(file.Append(truth.distances.data(), 4 * count));
   return file.Commit();
 }
 

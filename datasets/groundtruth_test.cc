@@ -14,7 +14,8 @@ namespace {
 using testing::HasSubstr;
 using u32 = std::uint32_t;
 
-VectorFile Made(const TempFolder& folder, const std::string& name, Shape shape, std::uint64_t n, std::uint64_t first, u32 dim) {
+VectorFile Made(const TempFolder& folder, const std::string& name, Shape shape, std::uint64_t n,
+                std::uint64_t first, u32 dim) {
   Progress progress(Progress::Show::kNever);
   GenerateOptions options;
   options.shape = shape;
@@ -50,7 +51,11 @@ GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric
         qq += x * x;
         bb += y * y;
       }
-      all.emplace_back(metric == Metric::kL2 ? l2 : metric == Metric::kInnerProduct ? -dot : 1 - dot / (std::sqrt(qq) * std::sqrt(bb)), b);
+      all.emplace_back(metric == Metric::kL2 ? l2
+                       : metric == Metric::kInnerProduct
+                           ? -dot
+                           : 1 - dot / (std::sqrt(qq) * std::sqrt(bb)),
+                       b);
     }
     std::sort(all.begin(), all.end());
     for (u32 j = 0; j < k; ++j) {
@@ -79,15 +84,22 @@ class GroundTruthOf : public testing::TestWithParam<Case> {};
 TEST_P(GroundTruthOf, EqualsBruteForce) {
   const TempFolder folder;
   const auto [suffix, metric] = GetParam();
-  for (const Shape shape : {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
+  for (const Shape shape :
+       {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
     for (const u32 dim : {1u, 7u, 48u}) {
-      if (metric == Metric::kCosine && dim == 1) continue;  // all directions are one: ties of rounding, not of the data
+      if (metric == Metric::kCosine && dim == 1)
+        continue;  // all directions are one: ties of rounding, not of the data
       const VectorFile base = Made(folder, absl::StrCat("base", suffix), shape, 900, 0, dim);
       const VectorFile queries = Made(folder, absl::StrCat("query", suffix), shape, 25, 900, dim);
-      if (metric == Metric::kCosine && dim == 7 && base.dtype() != DType::kF32) continue;  // parallel small integers likewise
+      if (metric == Metric::kCosine && dim == 7 && base.dtype() != DType::kF32)
+        continue;  // parallel small integers likewise
       // Small blocks: the base comes in five, the queries in three.
-      const ExactReport exact =
-          Exact(base, queries, {.metric = metric, .k = 20, .slack = 8, .threads = 2, .block_bytes = std::uint64_t{200} * dim * 4});
+      const ExactReport exact = Exact(base, queries,
+                                      {.metric = metric,
+                                       .k = 20,
+                                       .slack = 8,
+                                       .threads = 2,
+                                       .block_bytes = std::uint64_t{200} * dim * 4});
       const GroundTruth expected = BruteForce(base, queries, metric, 20);
       EXPECT_EQ(exact.truth.ids, expected.ids) << Name(shape) << " dim " << dim;
       EXPECT_EQ(exact.truth.distances, expected.distances) << Name(shape) << " dim " << dim;
@@ -95,22 +107,30 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GroundTruthOf,
-                         testing::Values(Case{".fbin", Metric::kL2}, Case{".fbin", Metric::kInnerProduct}, Case{".fbin", Metric::kCosine},
-                                         Case{".u8bin", Metric::kL2}, Case{".u8bin", Metric::kInnerProduct},
-                                         Case{".u8bin", Metric::kCosine}, Case{".i8bin", Metric::kL2},
-                                         Case{".i8bin", Metric::kInnerProduct}, Case{".i8bin", Metric::kCosine}),
-                         [](const auto& test) { return absl::StrCat(test.param.suffix + 1, "_", std::string(Name(test.param.metric))); });
+INSTANTIATE_TEST_SUITE_P(
+    All, GroundTruthOf,
+    testing::Values(Case{".fbin", Metric::kL2}, Case{".fbin", Metric::kInnerProduct},
+                    Case{".fbin", Metric::kCosine}, Case{".u8bin", Metric::kL2},
+                    Case{".u8bin", Metric::kInnerProduct}, Case{".u8bin", Metric::kCosine},
+                    Case{".i8bin", Metric::kL2}, Case{".i8bin", Metric::kInnerProduct},
+                    Case{".i8bin", Metric::kCosine}),
+    [](const auto& test) {
+      return absl::StrCat(test.param.suffix + 1, "_", std::string(Name(test.param.metric)));
+    });
 
 TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
   const TempFolder folder;
-  // 300 equal vectors, then 10 nearer ones: k = 50 must be those 10 and the first 40 of the equal ones.
+  // 300 equal vectors, then 10 nearer ones: k = 50 must be those 10 and the first 40 of
+  // the equal ones.
   std::string rows;
   for (int i = 0; i < 310; ++i) rows += i < 300 ? "\x05\x05" : "\x01\x01";
   const auto base = VectorFile::Open(folder.Write("b.u8bin", Bytes(u32{310}, u32{2}) + rows));
-  const auto query = VectorFile::Open(folder.Write("q.u8bin", Bytes(u32{1}, u32{2}) + std::string(2, '\0')));
+  const auto query =
+      VectorFile::Open(folder.Write("q.u8bin", Bytes(u32{1}, u32{2}) + std::string(2, '\0')));
   ASSERT_TRUE(base.ok() && query.ok());
-  const ExactReport exact = Exact(*base, *query, {.metric = Metric::kL2, .k = 50, .slack = 10, .threads = 2, .block_bytes = 64 << 20});
+  const ExactReport exact =
+      Exact(*base, *query,
+            {.metric = Metric::kL2, .k = 50, .slack = 10, .threads = 2, .block_bytes = 64 << 20});
   EXPECT_EQ(exact.scanned_queries, 1u);
   for (std::uint64_t j = 0; j < 50; ++j) {
     EXPECT_EQ(exact.truth.ids[j], j < 10 ? 300 + j : j - 10);
@@ -120,14 +140,19 @@ TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
 
 TEST(GroundTruth, SeesDifferencesThatF32Hides) {
   const TempFolder folder;
-  // Squared distances 4096 + (j / 1024)^2 far from the origin: |q|^2 + |b|^2 - 2qb in f32 cannot tell them apart.
+  // Squared distances 4096 + (j / 1024)^2 far from the origin: |q|^2 + |b|^2 - 2qb in f32
+  // cannot tell them apart.
   std::string rows;
   constexpr u32 kRows = 200;
-  for (u32 i = 0; i < kRows; ++i) rows += Bytes(4000.0f + 64.0f, 4000.0f, static_cast<float>(kRows - i) * 0x1p-10f);
+  for (u32 i = 0; i < kRows; ++i)
+    rows += Bytes(4000.0f + 64.0f, 4000.0f, static_cast<float>(kRows - i) * 0x1p-10f);
   const auto base = VectorFile::Open(folder.Write("b.fbin", Bytes(kRows, u32{3}) + rows));
-  const auto query = VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{3}, 4000.0f, 4000.0f, 0.0f)));
+  const auto query =
+      VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{3}, 4000.0f, 4000.0f, 0.0f)));
   ASSERT_TRUE(base.ok() && query.ok());
-  const ExactReport exact = Exact(*base, *query, {.metric = Metric::kL2, .k = 10, .slack = 5, .threads = 2, .block_bytes = 64 << 20});
+  const ExactReport exact =
+      Exact(*base, *query,
+            {.metric = Metric::kL2, .k = 10, .slack = 5, .threads = 2, .block_bytes = 64 << 20});
   EXPECT_EQ(exact.scanned_queries, 1u);
   for (u32 j = 0; j < 10; ++j) EXPECT_EQ(exact.truth.ids[j], kRows - 1 - j);
 }
@@ -136,7 +161,9 @@ TEST(GroundTruth, ProvesOrdinaryDataWithoutScanning) {
   const auto base = VectorFile::Open("datasets/sample/base.u8bin");
   const auto queries = VectorFile::Open("datasets/sample/query.u8bin");
   ASSERT_TRUE(base.ok() && queries.ok());
-  const ExactReport exact = Exact(*base, *queries, {.metric = Metric::kL2, .k = 100, .slack = 32, .threads = 2, .block_bytes = 1 << 20});
+  const ExactReport exact =
+      Exact(*base, *queries,
+            {.metric = Metric::kL2, .k = 100, .slack = 32, .threads = 2, .block_bytes = 1 << 20});
   EXPECT_EQ(exact.scanned_queries, 0u);
   const auto shipped = ReadGroundTruth("datasets/sample/query.gt100");
   ASSERT_TRUE(shipped.ok()) << shipped.status();
@@ -147,15 +174,20 @@ TEST(GroundTruth, ProvesOrdinaryDataWithoutScanning) {
 TEST(GroundTruth, NamesBadInput) {
   const TempFolder folder;
   Progress progress(Progress::Show::kNever);
-  const auto f32 = VectorFile::Open(folder.Write("a.fbin", Bytes(u32{2}, u32{2}, 1.0f, 2.0f, 0.0f, 0.0f)));
-  const auto wide = VectorFile::Open(folder.Write("b.fbin", Bytes(u32{1}, u32{3}, 1.0f, 2.0f, 3.0f)));
+  const auto f32 =
+      VectorFile::Open(folder.Write("a.fbin", Bytes(u32{2}, u32{2}, 1.0f, 2.0f, 0.0f, 0.0f)));
+  const auto wide =
+      VectorFile::Open(folder.Write("b.fbin", Bytes(u32{1}, u32{3}, 1.0f, 2.0f, 3.0f)));
   const auto u8 = VectorFile::Open(folder.Write("c.u8bin", Bytes(u32{1}, u32{2}) + "ab"));
-  const auto nan = VectorFile::Open(folder.Write("d.fbin", Bytes(u32{1}, u32{2}, 1.0f, std::nanf(""))));
+  const auto nan =
+      VectorFile::Open(folder.Write("d.fbin", Bytes(u32{1}, u32{2}, 1.0f, std::nanf(""))));
   const auto far = VectorFile::Open(folder.Write("e.fbin", Bytes(u32{1}, u32{2}, 1e30f, 1.0f)));
   ASSERT_TRUE(f32.ok() && wide.ok() && u8.ok() && nan.ok() && far.ok());
-  const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
-    const auto report =
-        ExactNeighbours(base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20}, progress);
+  const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric,
+                           u32 k) {
+    const auto report = ExactNeighbours(
+        base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20},
+        progress);
     EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(report.status().message());
   };
@@ -165,7 +197,9 @@ TEST(GroundTruth, NamesBadInput) {
   EXPECT_THAT(message(*f32, *f32, Metric::kL2, 3), HasSubstr("k: 3 asked for, 1 to 2"));
   EXPECT_THAT(message(*f32, *nan, Metric::kL2, 1), HasSubstr("row 0, component 1"));
   EXPECT_THAT(message(*nan, *f32, Metric::kL2, 1), HasSubstr("row 0, component 1"));
-  EXPECT_THAT(message(*far, *f32, Metric::kL2, 1), HasSubstr("row 0: a zero vector (under cosine), or one whose squared norm overflows"));
+  EXPECT_THAT(
+      message(*far, *f32, Metric::kL2, 1),
+      HasSubstr("row 0: a zero vector (under cosine), or one whose squared norm overflows"));
   EXPECT_THAT(message(*f32, *f32, Metric::kCosine, 1), HasSubstr("row 1: a zero vector"));
 }
 

@@ -10,9 +10,17 @@ absl::Status NotBuilt(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string&, std::uint64_t) { return NotBuilt(path); }
-absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) { return NotBuilt(path); }
+absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string&,
+                                            std::uint64_t) {
+  return NotBuilt(path);
+}
+absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
+  return NotBuilt(path);
+}
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) { return NotBuilt(path); }
-absl::Status WriteHdf5(const std::string& path, const VectorFile&, const VectorFile&, const Hdf5Neighbours&) { return NotBuilt(path); }
+absl::Status WriteHdf5(const std::string& path, const VectorFile&, const VectorFile&,
+                       const Hdf5Neighbours&) {
+  return NotBuilt(path);
+}
 
 }  // namespace hmann

@@ -1,7 +1,9 @@
-/// ann-benchmarks' HDF5 files: `train` n x d, `test` nq x d, `neighbors` and `distances` nq x k, attribute `distance`.
+/// ann-benchmarks' HDF5 files: `train` n x d, `test` nq x d, `neighbors` and `distances`
+/// nq x k, attribute `distance`.
 ///
-/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is not thread-safe: calls here take a lock. Builds
-/// without HDF5 answer every call with UNIMPLEMENTED.
+/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is
+/// not thread-safe: calls here take a lock. Builds without HDF5 answer every call with
+/// UNIMPLEMENTED.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +18,18 @@
 
 namespace hmann {
 
-/// A data set of vectors. Either `memory` is empty and `layout` describes the file, to be mapped; or the rows are in `memory`.
+/// A data set of vectors. Either `memory` is empty and `layout` describes the file, to be
+/// mapped; or the rows are in `memory`.
 struct Hdf5Vectors {
   DType dtype = DType::kF32;
   RowLayout layout;
   Buffer memory;
 };
 
-/// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8. Errors: as VectorFile::Open.
-absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name, std::uint64_t rows);
+/// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8.
+/// Errors: as VectorFile::Open.
+absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
+                                            std::uint64_t rows);
 
 /// `neighbors` and, where there is one, `distances`, row-major n x k.
 struct Hdf5Neighbours {
@@ -36,14 +41,17 @@ struct Hdf5Neighbours {
 };
 absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path);
 
-/// The metric that the attribute `distance` names: euclidean is L2, angular is cosine. Errors: UNIMPLEMENTED for hamming, jaccard and
-/// others.
+/// The metric that the attribute `distance` names: euclidean is L2, angular is cosine.
+/// Errors: UNIMPLEMENTED for hamming, jaccard and others.
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path);
 
 class VectorFile;
 
-/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32 vectors, i32 ids, contiguous), whole or not at all.
-/// `truth.distances` must be in the file's own form already; they are written as f64, since f32 roots would not give back exact squares.
-absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries, const Hdf5Neighbours& truth);
+/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32
+/// vectors, i32 ids, contiguous), whole or not at all. `truth.distances` must be in the
+/// file's own form already; they are written as f64, since f32 roots would not give back
+/// exact squares.
+absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries,
+                       const Hdf5Neighbours& truth);
 
 }  // namespace hmann

@@ -1,4 +1,5 @@
-/// What reading and writing an HDF5 file share: the lock of the library, and its identifiers.
+/// What reading and writing an HDF5 file share: the lock of the library, and its
+/// identifiers.
 #pragma once
 
 #include <hdf5.h>
@@ -33,7 +34,8 @@ class Hdf5Handle {
  public:
   Hdf5Handle() = default;
   Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
     std::swap(id_, other.id_);
     std::swap(close_, other.close_);

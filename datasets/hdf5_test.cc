@@ -22,7 +22,8 @@ struct Layout {
   bool deflate = false;
 };
 
-void AddTable(hid_t file, const char* name, hid_t stored, hid_t memory, hsize_t n, hsize_t dim, const void* data, Layout layout = {}) {
+void AddTable(hid_t file, const char* name, hid_t stored, hid_t memory, hsize_t n, hsize_t dim,
+              const void* data, Layout layout = {}) {
   const hsize_t extent[2] = {n, dim};
   const hid_t space = H5Screate_simple(2, extent, nullptr);
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -65,8 +66,10 @@ TEST(Hdf5, ReadsContiguousChunkedPackedAndDoubles) {
     const char* name;
     hid_t type;
     Layout layout;
-  } cases[] = {{"contiguous", H5T_IEEE_F32LE, {}},     {"big_endian", H5T_IEEE_F32BE, {}}, {"chunked", H5T_IEEE_F32LE, {16, false}},
-               {"packed", H5T_IEEE_F32LE, {16, true}}, {"doubles", H5T_IEEE_F64LE, {}},    {"packed_doubles", H5T_IEEE_F64LE, {7, true}}};
+  } cases[] = {
+      {"contiguous", H5T_IEEE_F32LE, {}},       {"big_endian", H5T_IEEE_F32BE, {}},
+      {"chunked", H5T_IEEE_F32LE, {16, false}}, {"packed", H5T_IEEE_F32LE, {16, true}},
+      {"doubles", H5T_IEEE_F64LE, {}},          {"packed_doubles", H5T_IEEE_F64LE, {7, true}}};
   for (const auto& test : cases) {
     const std::string path = folder / (std::string(test.name) + ".hdf5");
     const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -77,7 +80,8 @@ TEST(Hdf5, ReadsContiguousChunkedPackedAndDoubles) {
     ASSERT_TRUE(train.ok()) << test.name << train.status();
     EXPECT_EQ(train->n(), kRows);
     EXPECT_EQ(train->dim(), kDim);
-    for (hsize_t i = 0; i < kRows; ++i) EXPECT_EQ(ComponentOf(*train, i, 3), values[i * kDim + 3]) << test.name;
+    for (hsize_t i = 0; i < kRows; ++i)
+      EXPECT_EQ(ComponentOf(*train, i, 3), values[i * kDim + 3]) << test.name;
     const auto some = VectorFile::Open(path + ":train", 17);
     ASSERT_TRUE(some.ok()) << some.status();
     EXPECT_EQ(some->n(), 17u);
@@ -86,7 +90,8 @@ TEST(Hdf5, ReadsContiguousChunkedPackedAndDoubles) {
     ASSERT_TRUE(queries.ok()) << queries.status();
     EXPECT_EQ(queries->n(), 1u);
     EXPECT_EQ(ComponentOf(*queries, 0, 0), values[kDim]);
-    EXPECT_EQ(VectorFile::Open(path, kRows + 1).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(VectorFile::Open(path, kRows + 1).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
 }
 
@@ -128,17 +133,21 @@ TEST(Hdf5, NamesWhatIsMalformed) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(path.substr(0, path.rfind(':'))));
   };
   refused(folder / "absent.hdf5", absl::StatusCode::kNotFound, "absent");
-  refused(folder.Write("foreign.hdf5", "no HDF5 at all"), absl::StatusCode::kInvalidArgument, "not an HDF5 file");
+  refused(folder.Write("foreign.hdf5", "no HDF5 at all"), absl::StatusCode::kInvalidArgument,
+          "not an HDF5 file");
   const std::string path = folder / "a.hdf5";
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const std::vector<std::int32_t> whole(16, 1);
   AddTable(file, "train", H5T_STD_I32LE, H5T_NATIVE_INT32, 4, 4, whole.data());
-  AddTable(file, "test", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, hsize_t{1} << 31, 1 << 10, nullptr, {1, false});
+  AddTable(file, "test", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, hsize_t{1} << 31, 1 << 10, nullptr,
+           {1, false});
   H5Fclose(file);
   refused(path, absl::StatusCode::kInvalidArgument, "another type than f32");
-  refused(path + ":test", absl::StatusCode::kInvalidArgument, "0 bytes stored, not enough for 2147483648 x 1024");
+  refused(path + ":test", absl::StatusCode::kInvalidArgument,
+          "0 bytes stored, not enough for 2147483648 x 1024");
   refused(path + ":other", absl::StatusCode::kInvalidArgument, "train or test expected");
-  EXPECT_THAT(std::string(ReadGroundTruth(path).status().message()), HasSubstr("attribute distance"));
+  EXPECT_THAT(std::string(ReadGroundTruth(path).status().message()),
+              HasSubstr("attribute distance"));
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   EXPECT_FALSE(VectorFile::Open(path).ok());
 }
@@ -159,10 +168,16 @@ TEST(Hdf5, AnswersDamageWithAnError) {
 
 TEST(Hdf5, RoundTrips) {
   const TempFolder folder;
-  const auto base = VectorFile::Open(folder.Write("b.u8bin", Bytes(u32{3}, u32{2}) + std::string("\x00\x01\x02\x03\xfe\xff", 6)));
-  const auto queries = VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{2}, 0.25f, -1.0f)));
+  const auto base = VectorFile::Open(
+      folder.Write("b.u8bin", Bytes(u32{3}, u32{2}) + std::string("\x00\x01\x02\x03\xfe\xff", 6)));
+  const auto queries =
+      VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{2}, 0.25f, -1.0f)));
   ASSERT_TRUE(base.ok() && queries.ok());
-  const Hdf5Neighbours truth{.n = 1, .k = 2, .ids = {2, 0}, .distances = {std::sqrt(50.0), std::sqrt(123457.0)}, .distance = "euclidean"};
+  const Hdf5Neighbours truth{.n = 1,
+                             .k = 2,
+                             .ids = {2, 0},
+                             .distances = {std::sqrt(50.0), std::sqrt(123457.0)},
+                             .distance = "euclidean"};
   const std::string path = folder / "all.hdf5";
   ASSERT_TRUE(WriteHdf5(path, *base, *queries, truth).ok());
   const auto train = VectorFile::Open(path);
@@ -177,7 +192,8 @@ TEST(Hdf5, RoundTrips) {
   EXPECT_THAT(read->ids, ElementsAre(2, 0));
   EXPECT_THAT(read->distances, ElementsAre(50.0f, 123457.0f));
   EXPECT_EQ(WriteHdf5(path, *base, *base, truth).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(WriteHdf5(folder / "no/such.hdf5", *base, *queries, truth).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(WriteHdf5(folder / "no/such.hdf5", *base, *queries, truth).code(),
+            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& p
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
-  progress.Start(absl::StrCat("checksum ", path.substr(path.rfind('/') + 1)), file.bytes().size(), "B");
+  progress.Start(absl::StrCat("checksum ", path.substr(path.rfind('/') + 1)), file.bytes().size(),
+                 "B");
   for (std::uint64_t offset = 0; offset < file.bytes().size(); offset += kBlockBytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(kBlockBytes, file.bytes().size() - offset);
     XXH3_64bits_update(&state, file.bytes().data() + offset, bytes);
@@ -31,7 +32,9 @@ absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& p
   }
   progress.Finish();
   return Manifest::Entry{
-      .bytes = file.bytes().size(), .xxh3 = absl::StrCat(absl::Hex(XXH3_64bits_digest(&state), absl::kZeroPad16)), .url = ""};
+      .bytes = file.bytes().size(),
+      .xxh3 = absl::StrCat(absl::Hex(XXH3_64bits_digest(&state), absl::kZeroPad16)),
+      .url = ""};
 }
 
 absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
@@ -42,15 +45,18 @@ absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
   if (absl::IsNotFound(text.status())) return manifest;
   HMANN_RETURN_IF_ERROR(text.status());
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(path, ": not a manifest of hmann"));
+  const absl::Status bad =
+      absl::InvalidArgumentError(absl::StrCat(path, ": not a manifest of hmann"));
   if (!json.is_object() || !json.contains("files") || !json["files"].is_object()) return bad;
   for (const auto& [name, file] : json["files"].items()) {
-    if (!file.is_object() || !file.contains("bytes") || !file["bytes"].is_number_unsigned() || !file.contains("xxh3") ||
-        !file["xxh3"].is_string() || !file.contains("url") || !file["url"].is_string()) {
+    if (!file.is_object() || !file.contains("bytes") || !file["bytes"].is_number_unsigned() ||
+        !file.contains("xxh3") || !file["xxh3"].is_string() || !file.contains("url") ||
+        !file["url"].is_string()) {
       return bad;
     }
-    manifest.entries_[name] = {
-        .bytes = file["bytes"].get<std::uint64_t>(), .xxh3 = file["xxh3"].get<std::string>(), .url = file["url"].get<std::string>()};
+    manifest.entries_[name] = {.bytes = file["bytes"].get<std::uint64_t>(),
+                               .xxh3 = file["xxh3"].get<std::string>(),
+                               .url = file["url"].get<std::string>()};
   }
   return manifest;
 }
@@ -60,13 +66,16 @@ const Manifest::Entry* Manifest::Find(const std::string& name) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& name, const std::string& url, Progress& progress) {
+absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& name,
+                                  const std::string& url, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(Entry measured, MeasureFile(path, progress));
   if (const Entry* pinned = Find(name); pinned != nullptr) {
     if (pinned->bytes == measured.bytes && pinned->xxh3 == measured.xxh3) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path, ": ", measured.bytes, " bytes with checksum ", measured.xxh3, " found, ", pinned->bytes,
-                                            " bytes with checksum ", pinned->xxh3, " expected, as in ", folder_, "/", kFileName,
-                                            " since the first download; remove that entry if the publisher has changed the file"));
+    return absl::DataLossError(absl::StrCat(
+        path, ": ", measured.bytes, " bytes with checksum ", measured.xxh3, " found, ",
+        pinned->bytes, " bytes with checksum ", pinned->xxh3, " expected, as in ", folder_, "/",
+        kFileName,
+        " since the first download; remove that entry if the publisher has changed the file"));
   }
   measured.url = url;
   entries_[name] = std::move(measured);
@@ -76,7 +85,8 @@ absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& na
 absl::Status Manifest::Write() const {
   nlohmann::ordered_json json;
   json["files"] = nlohmann::ordered_json::object();
-  for (const auto& [name, entry] : entries_) json["files"][name] = {{"bytes", entry.bytes}, {"xxh3", entry.xxh3}, {"url", entry.url}};
+  for (const auto& [name, entry] : entries_)
+    json["files"][name] = {{"bytes", entry.bytes}, {"xxh3", entry.xxh3}, {"url", entry.url}};
   return WriteTextFile(absl::StrCat(folder_, "/", kFileName), json.dump(2) + "\n");
 }
 

@@ -10,8 +10,9 @@
 
 namespace hmann {
 
-/// What a folder of downloaded files held when they first came: `manifest.json` beside them, {"files": {name: {"bytes", "xxh3", "url"}}}. A
-/// file that later differs, or comes again with another content, is an error until its entry is removed by hand.
+/// What a folder of downloaded files held when they first came: `manifest.json` beside
+/// them, {"files": {name: {"bytes", "xxh3", "url"}}}. A file that later differs, or comes
+/// again with another content, is an error until its entry is removed by hand.
 class Manifest {
  public:
   static constexpr const char* kFileName = "manifest.json";
@@ -22,15 +23,17 @@ class Manifest {
     std::string url;   ///< where it came from; for an unpacked file the archive's
   };
 
-  /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for one that is not as described above.
+  /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for one that is not as
+  /// described above.
   static absl::StatusOr<Manifest> Read(const std::string& folder);
 
   /// nullptr if there is none.
   const Entry* Find(const std::string& name) const;
 
-  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes the manifest when there is none. Errors:
-  /// DATA_LOSS naming both sizes or checksums.
-  absl::Status CheckOrPin(const std::string& path, const std::string& name, const std::string& url, Progress& progress);
+  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes
+  /// the manifest when there is none. Errors: DATA_LOSS naming both sizes or checksums.
+  absl::Status CheckOrPin(const std::string& path, const std::string& name, const std::string& url,
+                          Progress& progress);
 
  private:
   absl::Status Write() const;

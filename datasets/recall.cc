@@ -13,24 +13,30 @@ namespace {
 
 constexpr double kTie = 4e-7;
 
-bool Ties(float a, float b) { return std::abs(double{a} - double{b}) <= kTie * std::abs(double{b}); }
+bool Ties(float a, float b) {
+  return std::abs(double{a} - double{b}) <= kTie * std::abs(double{b});
+}
 
 }  // namespace
 
-double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k, std::span<const std::uint64_t> ids,
-                 std::span<const float> distances) {
+double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
+                 std::span<const std::uint64_t> ids, std::span<const float> distances) {
   HMANN_CHECK(k > 0 && k <= truth.k && query < truth.n);
   const std::span<const float> true_distances = truth.Distances(query);
   std::uint32_t good = k;
-  while (!true_distances.empty() && good < truth.k && true_distances[good] == true_distances[k - 1]) ++good;
+  while (!true_distances.empty() && good < truth.k && true_distances[good] == true_distances[k - 1])
+    ++good;
   const std::span<const std::uint64_t> true_ids = truth.Ids(query).first(good);
 
   const std::size_t answers = std::min<std::size_t>(k, ids.size());
   std::uint32_t found = 0;
   for (std::size_t i = 0; i < answers; ++i) {
-    if (ids[i] == kNoNeighbour || std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i) continue;
+    if (ids[i] == kNoNeighbour ||
+        std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i)
+      continue;
     const bool listed = std::find(true_ids.begin(), true_ids.end(), ids[i]) != true_ids.end();
-    const bool tied = !listed && !true_distances.empty() && i < distances.size() && Ties(distances[i], true_distances[k - 1]);
+    const bool tied = !listed && !true_distances.empty() && i < distances.size() &&
+                      Ties(distances[i], true_distances[k - 1]);
     if (listed || tied) ++found;
   }
   return static_cast<double>(found) / k;
@@ -38,14 +44,16 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
 
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {
   if (k > 0 && k <= truth.k && queries <= truth.n) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the ground truth holds ", truth.k, " neighbours of ", truth.n, " queries; ", k,
+  return absl::InvalidArgumentError(absl::StrCat("the ground truth holds ", truth.k,
+                                                 " neighbours of ", truth.n, " queries; ", k,
                                                  " neighbours of ", queries, " are needed"));
 }
 
 RecallSummary SummariseRecall(std::vector<double> per_query) {
   HMANN_CHECK(!per_query.empty());
   const double n = static_cast<double>(per_query.size());
-  RecallSummary summary{.mean = std::accumulate(per_query.begin(), per_query.end(), 0.0) / n, .p05 = 0};
+  RecallSummary summary{.mean = std::accumulate(per_query.begin(), per_query.end(), 0.0) / n,
+                        .p05 = 0};
   std::sort(per_query.begin(), per_query.end());
   summary.p05 = Percentile(per_query, 0.05);
   return summary;

@@ -9,7 +9,9 @@ using Ids = std::vector<std::uint64_t>;
 using Floats = std::vector<float>;
 
 /// One query; neighbours 2 and 3 (ranks 3 and 4) are equally far.
-GroundTruth Tied() { return {.n = 1, .k = 5, .ids = {10, 11, 12, 13, 14}, .distances = {1, 2, 3, 3, 9}}; }
+GroundTruth Tied() {
+  return {.n = 1, .k = 5, .ids = {10, 11, 12, 13, 14}, .distances = {1, 2, 3, 3, 9}};
+}
 
 GroundTruth WithoutDistances() {
   GroundTruth truth = Tied();
@@ -23,7 +25,8 @@ TEST(Recall, CountsWhatIsAmongTheFirstK) {
   EXPECT_EQ(RecallAtK(truth, 0, 3, Ids{12, 10, 11}, {}), 1.0);
   EXPECT_DOUBLE_EQ(RecallAtK(truth, 0, 3, Ids{10, 11, 13}, {}), 2.0 / 3);
   EXPECT_EQ(RecallAtK(truth, 0, 3, Ids{13, 14, 15}, {}), 0.0);
-  EXPECT_DOUBLE_EQ(RecallAtK(truth, 0, 3, Ids{15, 14, 13, 10, 11, 12}, {}), 0.0) << "only the first k answers count";
+  EXPECT_DOUBLE_EQ(RecallAtK(truth, 0, 3, Ids{15, 14, 13, 10, 11, 12}, {}), 0.0)
+      << "only the first k answers count";
 }
 
 TEST(Recall, CountsATieAtRankKWhereTheTruthHasDistances) {
@@ -34,12 +37,15 @@ TEST(Recall, CountsATieAtRankKWhereTheTruthHasDistances) {
 
 TEST(Recall, CountsATieThatTheTruthHasNoRoomFor) {
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 5, Ids{10, 11, 12, 13, 99}, Floats{1, 2, 3, 3, 9}), 1.0);
-  EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 5, Ids{10, 11, 12, 13, 99}, Floats{1, 2, 3, 3, 9.001f}), 0.8);
+  EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 5, Ids{10, 11, 12, 13, 99}, Floats{1, 2, 3, 3, 9.001f}),
+                   0.8);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 5, Ids{10, 11, 12, 13, 99}, {}), 0.8);
-  EXPECT_DOUBLE_EQ(RecallAtK(WithoutDistances(), 0, 5, Ids{10, 11, 12, 13, 99}, Floats{1, 2, 3, 3, 9}), 0.8);
+  EXPECT_DOUBLE_EQ(
+      RecallAtK(WithoutDistances(), 0, 5, Ids{10, 11, 12, 13, 99}, Floats{1, 2, 3, 3, 9}), 0.8);
   const GroundTruth whole{.n = 1, .k = 1, .ids = {1}, .distances = {1'000'000}};
   EXPECT_EQ(RecallAtK(whole, 0, 1, Ids{2}, Floats{1'000'000}), 1.0);
-  EXPECT_EQ(RecallAtK(whole, 0, 1, Ids{2}, Floats{1'000'001}), 0.0) << "neighbouring whole numbers are no tie";
+  EXPECT_EQ(RecallAtK(whole, 0, 1, Ids{2}, Floats{1'000'001}), 0.0)
+      << "neighbouring whole numbers are no tie";
 }
 
 TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
@@ -47,7 +53,8 @@ TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10}, {}), 0.5);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{}, {}), 0.0);
   const GroundTruth padded{.n = 1, .k = 2, .ids = {1, kNoNeighbour}, .distances = {}};
-  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbour}, {}), 0.5) << "a filler is no neighbour";
+  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbour}, {}), 0.5)
+      << "a filler is no neighbour";
 }
 
 TEST(Recall, ReadsTheRowOfTheQuery) {
@@ -70,7 +77,8 @@ TEST(Recall, ChecksThatTheTruthIsEnough) {
   EXPECT_TRUE(CheckTruthCovers(Tied(), 1, 5).ok());
   EXPECT_EQ(CheckTruthCovers(Tied(), 2, 5).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckTruthCovers(Tied(), 1, 0).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(CheckTruthCovers(Tied(), 1, 6).message()), testing::HasSubstr("holds 5 neighbours of 1 queries; 6 neighbours"));
+  EXPECT_THAT(std::string(CheckTruthCovers(Tied(), 1, 6).message()),
+              testing::HasSubstr("holds 5 neighbours of 1 queries; 6 neighbours"));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class TempFolder {
  public:
   TempFolder() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = absl::StrCat("hmann_", test->test_suite_name(), "_", test->name(), "_", ::getpid());
+    std::string name =
+        absl::StrCat("hmann_", test->test_suite_name(), "_", test->name(), "_", ::getpid());
     std::replace(name.begin(), name.end(), '/', '_');
     path_ = testing::TempDir() + name;
     std::filesystem::create_directories(path_);

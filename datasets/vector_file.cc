@@ -40,12 +40,15 @@ absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
   if (suffix == ".u8bin" || suffix == ".bvecs") return DType::kU8;
   if (suffix == ".i8bin") return DType::kI8;
   for (const char* later : {".npy", ".npz", ".f16bin", ".bf16bin", ".hvecs"}) {
-    if (suffix == later) return absl::UnimplementedError(absl::StrCat(path, ": ", suffix, " files are not supported yet"));
+    if (suffix == later)
+      return absl::UnimplementedError(
+          absl::StrCat(path, ": ", suffix, " files are not supported yet"));
   }
   if (suffix == ".ibin" || suffix == ".ivecs")
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": suffix \"", suffix, "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
+      absl::StrCat(path, ": suffix \"", suffix,
+                   "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
 }
 
 absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
@@ -54,16 +57,19 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
   const auto [name, data_set] = SplitHdf5Path(path);
   const std::string suffix = FormatSuffix(name);
   if (IsHdf5(suffix)) {
-    HMANN_ASSIGN_OR_RETURN(Hdf5Vectors vectors, ReadHdf5Vectors(name, data_set.empty() ? "train" : data_set, rows));
+    HMANN_ASSIGN_OR_RETURN(Hdf5Vectors vectors,
+                           ReadHdf5Vectors(name, data_set.empty() ? "train" : data_set, rows));
     file.dtype_ = vectors.dtype;
     file.layout_ = vectors.layout;
     file.memory_ = std::move(vectors.memory);
     if (file.memory_.size() == 0) {
       HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(name));
       const RowLayout& at = file.layout_;
-      if (at.offset > file.file_.bytes().size() || (file.file_.bytes().size() - at.offset) / at.stride < at.n) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(path, ": ", file.file_.bytes().size(), " bytes found, ", at.offset + at.n * at.stride, " expected"));
+      if (at.offset > file.file_.bytes().size() ||
+          (file.file_.bytes().size() - at.offset) / at.stride < at.n) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.file_.bytes().size(),
+                                                       " bytes found, ",
+                                                       at.offset + at.n * at.stride, " expected"));
       }
     }
   } else {
@@ -71,7 +77,8 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
     HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
     file.has_row_dims_ = IsVecs(suffix);
     HMANN_ASSIGN_OR_RETURN(file.layout_,
-                           (file.has_row_dims_ ? VecsLayout : BinLayout)(path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim));
+                           (file.has_row_dims_ ? VecsLayout : BinLayout)(
+                               path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim));
   }
   file.data_ = file.memory_.size() > 0 ? file.memory_.data() : file.file_.bytes().data();
   return file;
@@ -79,23 +86,27 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
 
 absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) const {
   end = std::min(end, n());
-  if (has_row_dims_) HMANN_RETURN_IF_ERROR(CheckVecsDims(path_, file_.bytes(), layout_, begin, end));
+  if (has_row_dims_)
+    HMANN_RETURN_IF_ERROR(CheckVecsDims(path_, file_.bytes(), layout_, begin, end));
   if (dtype_ != DType::kF32) return absl::OkStatus();
   for (std::uint64_t i = begin; i < end; ++i) {
     const std::uint32_t component = FirstNotFinite(Row(i), dim());
     if (component == dim()) continue;
     float value;
     std::memcpy(&value, Row(i) + 4 * std::size_t{component}, 4);
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": row ", i, ", component ", component, ": ", value, " found, a finite number expected"));
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": row ", i, ", component ", component,
+                                                   ": ", value,
+                                                   " found, a finite number expected"));
   }
   return absl::OkStatus();
 }
 
-absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype, const std::string& as_in) const {
+absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
+                                    const std::string& as_in) const {
   if (dim == this->dim() && dtype == dtype_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)), " as in ", as_in,
-                                                 ", found ", this->dim(), " x ", std::string(Name(dtype_))));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)), " as in ",
+                   as_in, ", found ", this->dim(), " x ", std::string(Name(dtype_))));
 }
 
 void VectorFile::Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const {

@@ -1,8 +1,11 @@
-/// libFuzzer over the readers of vector, ground-truth and label files. The input's first byte chooses the format, its second the rows asked
-/// for; the rest is the file. What a reader accepts is read to the last byte. HDF5 files are left out: their parser is not ours.
+/// libFuzzer over the readers of vector, ground-truth and label files. The input's first
+/// byte chooses the format, its second the rows asked for; the rest is the file. What a
+/// reader accepts is read to the last byte. HDF5 files are left out: their parser is not
+/// ours.
 ///
-/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a file with two rows of a `.?vecs` format passes. A fuzzer that does not
-/// find one within seconds is not fuzzing.
+/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a file with two rows of
+/// a `.?vecs` format passes. A fuzzer that does not find one within seconds is not
+/// fuzzing.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,12 +21,14 @@
 namespace hmann {
 namespace {
 
-constexpr const char* kSuffixes[] = {".fbin", ".u8bin", ".i8bin", ".fvecs", ".bvecs", ".ibin", ".ivecs", ".gt", ".labels"};
+constexpr const char* kSuffixes[] = {".fbin", ".u8bin", ".i8bin", ".fvecs", ".bvecs",
+                                     ".ibin", ".ivecs", ".gt",    ".labels"};
 
 /// A file without a disk, under a name with the suffix that a reader goes by.
 class NamedMemory {
  public:
-  NamedMemory(const char* suffix, const std::uint8_t* data, std::size_t bytes) : fd_(::memfd_create("vector_file_fuzz", 0)) {
+  NamedMemory(const char* suffix, const std::uint8_t* data, std::size_t bytes)
+      : fd_(::memfd_create("vector_file_fuzz", 0)) {
     HMANN_CHECK(fd_ >= 0 && ::write(fd_, data, bytes) == static_cast<ssize_t>(bytes));
     path_ = "/tmp/vector_file_fuzz." + std::to_string(::getpid()) + suffix;
     ::unlink(path_.c_str());
@@ -50,7 +55,8 @@ std::uint64_t ReadVectors(const std::string& path, std::uint64_t rows) {
   if (std::getenv("HMANN_FUZZ_CANARY") != nullptr && vecs && file->n() > 1) std::abort();
   std::uint64_t sum = file->CheckFinite().ok() ? 1 : 0;
   for (std::uint64_t i = 0; i < file->n(); ++i) {
-    for (std::size_t j = 0; j < file->row_bytes(); ++j) sum += std::to_integer<std::uint64_t>(file->Row(i)[j]);
+    for (std::size_t j = 0; j < file->row_bytes(); ++j)
+      sum += std::to_integer<std::uint64_t>(file->Row(i)[j]);
   }
   return sum;
 }
@@ -58,7 +64,8 @@ std::uint64_t ReadVectors(const std::string& path, std::uint64_t rows) {
 std::uint64_t ReadTruth(const std::string& path) {
   const auto truth = ReadGroundTruth(path);
   if (!truth.ok()) return 0;
-  HMANN_CHECK(truth->ids.size() == std::uint64_t{truth->n} * truth->k && truth->n > 0 && truth->k > 0);
+  HMANN_CHECK(truth->ids.size() == std::uint64_t{truth->n} * truth->k && truth->n > 0 &&
+              truth->k > 0);
   HMANN_CHECK(truth->distances.empty() || truth->distances.size() == truth->ids.size());
   return truth->Ids(truth->n - 1).back() + truth->Distances(truth->n - 1).size();
 }
@@ -68,8 +75,10 @@ std::uint64_t ReadTruth(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   if (bytes < 2) return 0;
-  const hmann::NamedMemory file(hmann::kSuffixes[data[0] % std::size(hmann::kSuffixes)], data + 2, bytes - 2);
-  volatile std::uint64_t sink = hmann::ReadVectors(file.path(), data[1]) + hmann::ReadTruth(file.path());
+  const hmann::NamedMemory file(hmann::kSuffixes[data[0] % std::size(hmann::kSuffixes)], data + 2,
+                                bytes - 2);
+  volatile std::uint64_t sink =
+      hmann::ReadVectors(file.path(), data[1]) + hmann::ReadTruth(file.path());
   const auto labels = hmann::ReadLabels(file.path(), data[1]);
   HMANN_CHECK(!labels.ok() || labels->size() == data[1]);
   (void)sink;

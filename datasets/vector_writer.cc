@@ -43,7 +43,8 @@ absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::
   writer.dim_ = dim;
   HMANN_ASSIGN_OR_RETURN(writer.dtype_, DTypeOfSuffix(path));
   if (dim == 0 || dim > kMaxDim) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected"));
   }
   const std::string suffix = FormatSuffix(path);
   writer.has_row_dims_ = suffix == ".fvecs" || suffix == ".bvecs";
@@ -67,10 +68,13 @@ absl::Status VectorWriter::Append(const std::byte* rows, std::uint64_t n) {
 }
 
 absl::Status VectorWriter::Commit() {
-  if (n_ == 0) return absl::InvalidArgumentError(absl::StrCat(path_, ": 0 vectors to write, at least 1 expected"));
+  if (n_ == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": 0 vectors to write, at least 1 expected"));
   if (!has_row_dims_) {
     if (n_ > std::numeric_limits<std::uint32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat(path_, ": ", n_, " vectors to write, less than 2^32 expected"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": ", n_, " vectors to write, less than 2^32 expected"));
     }
     const auto n = static_cast<std::uint32_t>(n_);
     HMANN_RETURN_IF_ERROR(file_.WriteAt(0, &n, 4));
@@ -78,12 +82,14 @@ absl::Status VectorWriter::Commit() {
   return file_.Commit();
 }
 
-absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out, std::uint32_t dim) {
+absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out,
+                        std::uint32_t dim) {
   for (std::uint32_t c = 0; c < dim; ++c) {
     const float value = ReadComponent(from, in, c);
     if (WriteComponent(to, value, out, c)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("component ", c, ": ", value, " found, a value that ", std::string(Name(to)), " holds exactly expected"));
+    return absl::InvalidArgumentError(absl::StrCat("component ", c, ": ", value,
+                                                   " found, a value that ", std::string(Name(to)),
+                                                   " holds exactly expected"));
   }
   return absl::OkStatus();
 }
@@ -97,8 +103,11 @@ absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Pro
     const std::uint64_t end = std::min(from.n(), begin + kProgressRows);
     HMANN_RETURN_IF_ERROR(from.CheckFinite(begin, end));
     for (std::uint64_t i = begin; i < end; ++i) {
-      if (const absl::Status status = ConvertRow(from.dtype(), from.Row(i), writer.dtype(), row.data(), from.dim()); !status.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(from.path(), ": row ", i, ", ", status.message()));
+      if (const absl::Status status =
+              ConvertRow(from.dtype(), from.Row(i), writer.dtype(), row.data(), from.dim());
+          !status.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(from.path(), ": row ", i, ", ", status.message()));
       }
       HMANN_RETURN_IF_ERROR(writer.Append(row.data(), 1));
     }

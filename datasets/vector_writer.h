@@ -12,10 +12,12 @@
 
 namespace hmann {
 
-/// Writes a vector file row by row, in the format that its suffix names; the file appears whole or not at all. Move-only.
+/// Writes a vector file row by row, in the format that its suffix names; the file appears
+/// whole or not at all. Move-only.
 class VectorWriter {
  public:
-  /// Errors: as DTypeOfSuffix; INVALID_ARGUMENT for dim 0 or above kMaxDim; as AtomicFile.
+  /// Errors: as DTypeOfSuffix; INVALID_ARGUMENT for dim 0 or above kMaxDim; as
+  /// AtomicFile.
   static absl::StatusOr<VectorWriter> Create(const std::string& path, std::uint32_t dim);
 
   DType dtype() const { return dtype_; }
@@ -23,7 +25,8 @@ class VectorWriter {
   /// `rows`: n x dim components of dtype(), row-major.
   absl::Status Append(const std::byte* rows, std::uint64_t n);
 
-  /// Errors: INVALID_ARGUMENT when nothing was appended, or 2^32 rows and more to a .?bin file; as AtomicFile.
+  /// Errors: INVALID_ARGUMENT when nothing was appended, or 2^32 rows and more to a .?bin
+  /// file; as AtomicFile.
   absl::Status Commit();
 
  private:
@@ -35,12 +38,15 @@ class VectorWriter {
   std::uint64_t n_ = 0;
 };
 
-/// Converts components: exactly, or not at all. Both dim components, unaligned. Errors: INVALID_ARGUMENT naming the component that `to`
-/// cannot hold (a fraction, out of range, not finite).
-absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out, std::uint32_t dim);
+/// Converts components: exactly, or not at all. Both dim components, unaligned. Errors:
+/// INVALID_ARGUMENT naming the component that `to` cannot hold (a fraction, out of range,
+/// not finite).
+absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out,
+                        std::uint32_t dim);
 
-/// Writes all rows of `from` to `path`, in the format and dtype of its suffix. Streams. Errors: as VectorWriter; INVALID_ARGUMENT with row
-/// and component for a value that the new dtype cannot hold exactly.
+/// Writes all rows of `from` to `path`, in the format and dtype of its suffix. Streams.
+/// Errors: as VectorWriter; INVALID_ARGUMENT with row and component for a value that the
+/// new dtype cannot hold exactly.
 absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Progress& progress);
 
 }  // namespace hmann

@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLongestLine = 1_MiB;
 
 std::string HowItEnded(int status) {
-  if (WIFSIGNALED(status)) return absl::StrCat("signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
+  if (WIFSIGNALED(status))
+    return absl::StrCat("signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
   return absl::StrCat("exit code ", WEXITSTATUS(status));
 }
 
@@ -69,8 +70,8 @@ class Descriptors {
 
 }  // namespace
 
-absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command, const std::string& log,
-                                                 const std::string& group) {
+absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command,
+                                                 const std::string& log, const std::string& group) {
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -80,9 +81,11 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   if (log_fd < 0) return ErrnoError(errno, "open", log);
   const int group_fd = group.empty() ? -1 : its.Add(::open(group.c_str(), O_WRONLY | O_CLOEXEC));
   if (group_fd < 0 && !group.empty()) return ErrnoError(errno, "open", group);
-  // A socket for stdin: writing to one that nobody reads can be told not to raise SIGPIPE.
+  // A socket for stdin: writing to one that nobody reads can be told not to raise
+  // SIGPIPE.
   int in[2], out[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return ErrnoError(errno, "socketpair", command[0]);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0)
+    return ErrnoError(errno, "socketpair", command[0]);
   ChildProcess child;
   child.in_ = in[1];
   its.Add(in[0]);
@@ -128,13 +131,15 @@ absl::Status ChildProcess::WriteLine(const std::string& line) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t sent = ::send(in_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return absl::UnavailableError(absl::StrCat("it does not listen: ", std::strerror(errno)));
+    if (sent < 0)
+      return absl::UnavailableError(absl::StrCat("it does not listen: ", std::strerror(errno)));
     done += static_cast<std::size_t>(sent);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout, const std::atomic<bool>* cancelled) {
+absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout,
+                                                   const std::atomic<bool>* cancelled) {
   const Clock::time_point start = Clock::now();
   std::size_t searched = 0;
   while (true) {
@@ -144,13 +149,16 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout, const s
       return line;
     }
     searched = buffer_.size();
-    if (searched > kLongestLine) return absl::InvalidArgumentError(absl::StrCat("it printed a line of more than ", kLongestLine, " bytes"));
+    if (searched > kLongestLine)
+      return absl::InvalidArgumentError(
+          absl::StrCat("it printed a line of more than ", kLongestLine, " bytes"));
     if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("cancelled");
     milliseconds slice(200);
     if (timeout.count() > 0) {
       const auto left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - start);
       if (left.count() <= 0)
-        return absl::DeadlineExceededError(absl::StrCat("it was silent for ", FormatDuration(1e-3 * static_cast<double>(timeout.count()))));
+        return absl::DeadlineExceededError(absl::StrCat(
+            "it was silent for ", FormatDuration(1e-3 * static_cast<double>(timeout.count()))));
       slice = std::min(slice, left);
     }
     pollfd waiting = {out_, POLLIN, 0};
@@ -158,7 +166,8 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout, const s
     char chunk[4096];
     const ssize_t got = ::read(out_, chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return absl::UnavailableError(absl::StrCat("it ended with ", Stop(milliseconds(2000))));
+    if (got <= 0)
+      return absl::UnavailableError(absl::StrCat("it ended with ", Stop(milliseconds(2000))));
     buffer_.append(chunk, static_cast<std::size_t>(got));
   }
 }

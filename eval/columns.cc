@@ -7,7 +7,8 @@
 
 namespace hmann {
 
-void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left, std::ostream& out) {
+void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left,
+                  std::ostream& out) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -17,7 +18,8 @@ void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       absl::StrAppend(&line, i == 0 ? "  " : "   ",
-                      i < left ? absl::StrFormat("%-*s", widths[i], row[i]) : absl::StrFormat("%*s", widths[i], row[i]));
+                      i < left ? absl::StrFormat("%-*s", widths[i], row[i])
+                               : absl::StrFormat("%*s", widths[i], row[i]));
     }
     out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }

@@ -7,7 +7,9 @@
 
 namespace hmann {
 
-/// A table for the eye: columns as wide as their widest cell; the first `left` columns to the left, the others to the right.
-void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left, std::ostream& out);
+/// A table for the eye: columns as wide as their widest cell; the first `left` columns to
+/// the left, the others to the right.
+void PrintColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left,
+                  std::ostream& out);
 
 }  // namespace hmann

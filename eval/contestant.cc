@@ -24,7 +24,8 @@ using std::chrono::milliseconds;
 std::string FileName(const std::string& name) {
   std::string file = name;
   std::replace_if(
-      file.begin(), file.end(), [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+      file.begin(), file.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
   return file;
 }
 
@@ -35,14 +36,16 @@ std::string TailOfLog(const std::string& log) {
   const std::string tail = text->substr(text->size() > 800 ? text->size() - 800 : 0);
   std::vector<std::string> lines = absl::StrSplit(tail, '\n', absl::SkipWhitespace());
   std::string last;
-  for (std::size_t i = lines.size() > 3 ? lines.size() - 3 : 0; i < lines.size(); ++i) absl::StrAppend(&last, "\n  | ", lines[i]);
+  for (std::size_t i = lines.size() > 3 ? lines.size() - 3 : 0; i < lines.size(); ++i)
+    absl::StrAppend(&last, "\n  | ", lines[i]);
   return last;
 }
 
 absl::StatusOr<double> PositiveIn(const Json& line, const char* key) {
   const auto value = line.find(key);
   if (value == line.end() || !value->is_number() || !(value->get<double>() > 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a positive number '", key, "', found ", line.dump()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a positive number '", key, "', found ", line.dump()));
   }
   return value->get<double>();
 }
@@ -51,13 +54,15 @@ template <typename T>
 T Optional(const Json& line, const char* key, T fallback) {
   const auto value = line.find(key);
   if (value == line.end()) return fallback;
-  if constexpr (std::is_same_v<T, bool>) return value->is_boolean() ? value->template get<bool>() : fallback;
+  if constexpr (std::is_same_v<T, bool>)
+    return value->is_boolean() ? value->template get<bool>() : fallback;
   return value->is_number() ? value->template get<T>() : fallback;
 }
 
 absl::StatusOr<Ready> ParseReady(const Json& line) {
   if (!line.contains("ready") || !line["ready"].is_string()) {
-    return absl::InvalidArgumentError(absl::StrCat("expected {\"ready\": \"name\", ...}, found ", line.dump()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected {\"ready\": \"name\", ...}, found ", line.dump()));
   }
   Ready ready;
   ready.library = line["ready"].get<std::string>();
@@ -68,7 +73,8 @@ absl::StatusOr<Ready> ParseReady(const Json& line) {
   ready.build_threads = Optional<int>(line, "build_threads", 0);
   ready.cached = Optional<bool>(line, "cached", false);
   ready.counts = Optional<bool>(line, "counts", false);
-  if (line.contains("index_file") && line["index_file"].is_string()) ready.index_file = line["index_file"].get<std::string>();
+  if (line.contains("index_file") && line["index_file"].is_string())
+    ready.index_file = line["index_file"].get<std::string>();
   if (line.contains("phases") && line["phases"].is_object()) ready.phases = line["phases"];
   if (line.contains("settings") && line["settings"].is_array()) ready.settings = line["settings"];
   return ready;
@@ -99,7 +105,8 @@ absl::StatusOr<std::optional<LatencyUs>> ReadLatency(const Json& line) {
   const auto said = line.find("latency_us");
   if (said == line.end()) return std::nullopt;
   LatencyUs latency;
-  for (const auto& [key, value] : {std::pair("mean", &latency.mean), std::pair("p50", &latency.p50), std::pair("p99", &latency.p99)}) {
+  for (const auto& [key, value] : {std::pair("mean", &latency.mean), std::pair("p50", &latency.p50),
+                                   std::pair("p99", &latency.p99)}) {
     HMANN_ASSIGN_OR_RETURN(*value, PositiveIn(said->is_object() ? *said : Json::object(), key));
   }
   return latency;
@@ -115,18 +122,20 @@ std::uint64_t DiskBytesRead(pid_t pid) {
   return 0;
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k) {
+absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path,
+                                                       std::uint64_t queries, std::uint32_t k) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::uint64_t expected = 8 + 4 * queries * k;
   if (file.bytes().size() != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected ", expected, " bytes for ", queries, " x ", k, " ids, found ", file.bytes().size()));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, " bytes for ",
+                                                   queries, " x ", k, " ids, found ",
+                                                   file.bytes().size()));
   }
   std::uint32_t header[2];
   std::memcpy(header, file.bytes().data(), sizeof header);
   if (header[0] != queries || header[1] != k) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": offset 0: expected ", queries, " x ", k, ", found ", header[0], " x ", header[1]));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: expected ", queries, " x ", k,
+                                                   ", found ", header[0], " x ", header[1]));
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
@@ -137,7 +146,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path, 
 
 absl::Status Contestant::Error(const absl::Status& status) const {
   if (status.code() == absl::StatusCode::kCancelled) return status;
-  return absl::Status(status.code(), absl::StrCat("contestant ", spec_.name, ": ", status.message(), TailOfLog(log_)));
+  return absl::Status(status.code(), absl::StrCat("contestant ", spec_.name, ": ", status.message(),
+                                                  TailOfLog(log_)));
 }
 
 absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const ContestantJob& job) {
@@ -148,7 +158,8 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
   contestant.log_ = stem + ".log";
   contestant.answers_ = stem + ".answers.ibin";
   HMANN_ASSIGN_OR_RETURN(contestant.process_,
-                         ChildProcess::Start(Arguments(contestant.spec_, job), contestant.log_, contestant.spec_.memory_group));
+                         ChildProcess::Start(Arguments(contestant.spec_, job), contestant.log_,
+                                             contestant.spec_.memory_group));
   absl::StatusOr<Json> line = contestant.Receive(job.build_timeout);
   if (!line.ok()) return line.status();
   absl::StatusOr<Ready> ready = ParseReady(*line);
@@ -158,7 +169,8 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
   const Json& settings = contestant.spec_.settings;
   if (!settings.is_array() || settings.empty() ||
       !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
-    return contestant.Error(absl::InvalidArgumentError(absl::StrCat("settings: expected an array of objects, found ", settings.dump())));
+    return contestant.Error(absl::InvalidArgumentError(
+        absl::StrCat("settings: expected an array of objects, found ", settings.dump())));
   }
   return contestant;
 }
@@ -168,18 +180,21 @@ absl::StatusOr<Json> Contestant::Receive(milliseconds timeout) {
   if (!text.ok()) return Error(text.status());
   Json line = Json::parse(*text, nullptr, false);
   if (!line.is_object()) {
-    return Error(absl::InvalidArgumentError(
-        absl::StrCat("expected a line of JSON, an object, found '", absl::CHexEscape(text->substr(0, 200)), "'")));
+    return Error(
+        absl::InvalidArgumentError(absl::StrCat("expected a line of JSON, an object, found '",
+                                                absl::CHexEscape(text->substr(0, 200)), "'")));
   }
   if (line.contains("error")) {
-    return Error(absl::FailedPreconditionError(line["error"].is_string() ? line["error"].get<std::string>() : line["error"].dump()));
+    return Error(absl::FailedPreconditionError(
+        line["error"].is_string() ? line["error"].get<std::string>() : line["error"].dump()));
   }
   return line;
 }
 
 absl::StatusOr<Json> Contestant::Ask(const Json& command) {
   const absl::Status sent = process_.WriteLine(command.dump());
-  HMANN_ASSIGN_OR_RETURN(Json line, Receive(job_.run_timeout));  // of a program that is gone, this says how it ended
+  HMANN_ASSIGN_OR_RETURN(
+      Json line, Receive(job_.run_timeout));  // of a program that is gone, this says how it ended
   if (!sent.ok()) return Error(sent);
   return line;
 }
@@ -187,12 +202,14 @@ absl::StatusOr<Json> Contestant::Ask(const Json& command) {
 absl::Status Contestant::WarmUp(const Json& setting, std::uint64_t queries) {
   HMANN_ASSIGN_OR_RETURN(const Json line, Ask({{"warm_up", setting}, {"queries", queries}}));
   if (line.contains("warmed")) return absl::OkStatus();
-  return Error(absl::InvalidArgumentError(absl::StrCat("expected {\"warmed\": ", queries, "}, found ", line.dump())));
+  return Error(absl::InvalidArgumentError(
+      absl::StrCat("expected {\"warmed\": ", queries, "}, found ", line.dump())));
 }
 
 absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
   std::error_code ignored;
-  std::filesystem::remove(answers_, ignored);  // the answers of the run before must not pass for those of this one
+  std::filesystem::remove(
+      answers_, ignored);  // the answers of the run before must not pass for those of this one
   Json command = {{"run", setting}, {"answers", answers_}};
   if (count) command["count"] = true;
   const std::uint64_t read_before = DiskBytesRead(process_.pid());
@@ -202,11 +219,13 @@ absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
   answer.read_bytes = read_after - std::min(read_before, read_after);
   if (count) {
     if (!line.contains("counters") || !line["counters"].is_object()) {
-      return Error(absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump())));
+      return Error(
+          absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump())));
     }
     answer.counters = line["counters"];
   } else {
-    const absl::StatusOr<double> seconds = PositiveIn(line, "seconds"), cpu_seconds = PositiveIn(line, "cpu_seconds");
+    const absl::StatusOr<double> seconds = PositiveIn(line, "seconds"),
+                                 cpu_seconds = PositiveIn(line, "cpu_seconds");
     if (!seconds.ok()) return Error(seconds.status());
     if (!cpu_seconds.ok()) return Error(cpu_seconds.status());
     answer.seconds = *seconds;
@@ -223,7 +242,8 @@ absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
 }
 
 absl::Status Contestant::Stop() {
-  const absl::Status ignored = process_.WriteLine(R"({"quit": true})");  // if it is dead already, that is what Stop says
+  const absl::Status ignored =
+      process_.WriteLine(R"({"quit": true})");  // if it is dead already, that is what Stop says
   const std::string end = process_.Stop(milliseconds(10000));
   if (end != "exit code 0") return Error(absl::InternalError(absl::StrCat("it ended with ", end)));
   return absl::OkStatus();

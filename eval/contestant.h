@@ -24,20 +24,21 @@ struct ContestantJob {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
   int threads = 1;
-  std::uint64_t query_count = 0;                               ///< queries that are answered: the shape of the answers
-  std::string work;                                            ///< of built indexes
-  std::string folder;                                          ///< of logs and answers
+  std::uint64_t query_count = 0;  ///< queries that are answered: the shape of the answers
+  std::string work;               ///< of built indexes
+  std::string folder;             ///< of logs and answers
   std::chrono::milliseconds build_timeout{0}, run_timeout{0};  ///< 0: waits for ever
   const std::atomic<bool>* cancelled = nullptr;                ///< not owned
 };
 
 struct ContestantSpec {
-  std::string name;                  ///< in tables and charts; unique
-  std::vector<std::string> command;  ///< program and leading arguments; those of the job come behind
-  Json build = Json::object();       ///< the library's own build settings
-  Json settings;                     ///< array; null: what the program offers
-  std::string memory_group;          ///< cgroup.procs file of the cgroup that the program enters before it
-                                     ///< starts; "": ours
+  std::string name;  ///< in tables and charts; unique
+  std::vector<std::string>
+      command;                  ///< program and leading arguments; those of the job come behind
+  Json build = Json::object();  ///< the library's own build settings
+  Json settings;                ///< array; null: what the program offers
+  std::string memory_group;  ///< cgroup.procs file of the cgroup that the program enters before it
+                             ///< starts; "": ours
 };
 
 /// A program's first line.
@@ -56,12 +57,15 @@ struct Ready {
 struct RunAnswer {
   double seconds = 0, cpu_seconds = 0;  ///< 0 in a counted run
   Json counters;                        ///< null in a timed one
-  std::optional<LatencyUs> latency;     ///< of single queries, where the setting says "threads" or "in_flight"
-  std::uint64_t read_bytes = 0;         ///< that the kernel read from disks for the program meanwhile (/proc/PID/io)
-  std::vector<std::uint64_t> ids;       ///< queries x k
+  std::optional<LatencyUs>
+      latency;  ///< of single queries, where the setting says "threads" or "in_flight"
+  std::uint64_t read_bytes =
+      0;  ///< that the kernel read from disks for the program meanwhile (/proc/PID/io)
+  std::vector<std::uint64_t> ids;  ///< queries x k
 };
 
-/// A library under test: a program that keeps an index and answers all queries whenever told to. Move-only; the program ends with it.
+/// A library under test: a program that keeps an index and answers all queries whenever
+/// told to. Move-only; the program ends with it.
 ///
 /// Every error names the contestant and quotes the end of its log.
 class Contestant {
@@ -73,15 +77,18 @@ class Contestant {
   const ContestantSpec& spec() const { return spec_; }
   const Ready& ready() const { return ready_; }
 
-  /// Runs all queries at one setting. `count`: with counters, not timed; only if ready().counts.
+  /// Runs all queries at one setting. `count`: with counters, not timed; only if
+  /// ready().counts.
   absl::StatusOr<RunAnswer> Run(const Json& setting, bool count);
 
-  /// Lets it answer the last `queries` queries at a setting, for what that does to caches.
+  /// Lets it answer the last `queries` queries at a setting, for what that does to
+  /// caches.
   absl::Status WarmUp(const Json& setting, std::uint64_t queries);
 
   pid_t pid() const { return process_.pid(); }
 
-  /// Asks the program to leave. Errors: INTERNAL when it does not, or not with exit code 0.
+  /// Asks the program to leave. Errors: INTERNAL when it does not, or not with exit code
+  /// 0.
   absl::Status Stop();
 
  private:

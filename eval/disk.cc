@@ -20,7 +20,8 @@ constexpr std::uint32_t kBlock = 4096;
 /// One thread that keeps `depth` reads in flight.
 class Loop {
  public:
-  Loop(const Region& region, std::uint32_t depth, std::uint64_t seed) : region_(region), depth_(depth), seed_(seed) {}
+  Loop(const Region& region, std::uint32_t depth, std::uint64_t seed)
+      : region_(region), depth_(depth), seed_(seed) {}
 
   absl::Status Open() {
     if (depth_ == 0) return absl::OkStatus();
@@ -29,7 +30,8 @@ class Loop {
   }
 
   /// Reads until `end`; counts what is done after `from`.
-  absl::Status Run(Clock::time_point from, Clock::time_point end, const std::atomic<bool>* cancelled) {
+  absl::Status Run(Clock::time_point from, Clock::time_point end,
+                   const std::atomic<bool>* cancelled) {
     if (depth_ == 0) return absl::OkStatus();
     std::vector<Clock::time_point> started(depth_);
     std::vector<BlockRead> next;
@@ -50,7 +52,8 @@ class Loop {
       const Clock::time_point seen = Clock::now();
       for (const BlockDone& read : done) {
         HMANN_RETURN_IF_ERROR(read.status);
-        if (seen >= from && seen < end) seconds_.push_back(std::chrono::duration<float>(seen - started[read.frame]).count());
+        if (seen >= from && seen < end)
+          seconds_.push_back(std::chrono::duration<float>(seen - started[read.frame]).count());
         next.push_back(Read(read.frame));
       }
     }
@@ -59,7 +62,9 @@ class Loop {
   const std::vector<float>& seconds() const { return seconds_; }
 
  private:
-  BlockRead Read(std::uint32_t frame) { return {RandomBelow(seed_, counter_++, region_.size() / kBlock) * kBlock, kBlock, frame, frame}; }
+  BlockRead Read(std::uint32_t frame) {
+    return {RandomBelow(seed_, counter_++, region_.size() / kBlock) * kBlock, kBlock, frame, frame};
+  }
 
   const Region& region_;
   std::uint32_t depth_;
@@ -68,14 +73,17 @@ class Loop {
   std::vector<float> seconds_;
 };
 
-absl::StatusOr<DepthFigures> MeasureDepth(const Region& region, std::uint32_t depth, const DiskOptions& options) {
+absl::StatusOr<DepthFigures> MeasureDepth(const Region& region, std::uint32_t depth,
+                                          const DiskOptions& options) {
   std::vector<Loop> loops;
   const auto threads = static_cast<std::uint32_t>(options.threads);
   for (std::uint32_t t = 0; t < threads; ++t) {
-    loops.emplace_back(region, depth / threads + (t < depth % threads ? 1 : 0), Random(options.seed, std::uint64_t{depth} * threads + t));
+    loops.emplace_back(region, depth / threads + (t < depth % threads ? 1 : 0),
+                       Random(options.seed, std::uint64_t{depth} * threads + t));
     HMANN_RETURN_IF_ERROR(loops.back().Open());
   }
-  const Clock::time_point start = Clock::now(), from = start + options.time / 10, end = start + options.time;
+  const Clock::time_point start = Clock::now(), from = start + options.time / 10,
+                          end = start + options.time;
   std::vector<absl::Status> statuses(threads);
   std::vector<std::thread> others;
   for (std::uint32_t t = 1; t < threads; ++t) {
@@ -88,10 +96,12 @@ absl::StatusOr<DepthFigures> MeasureDepth(const Region& region, std::uint32_t de
     HMANN_RETURN_IF_ERROR(statuses[t]);
     seconds.insert(seconds.end(), loops[t].seconds().begin(), loops[t].seconds().end());
   }
-  if (options.cancelled != nullptr && options.cancelled->load()) return absl::CancelledError("cancelled");
+  if (options.cancelled != nullptr && options.cancelled->load())
+    return absl::CancelledError("cancelled");
   if (seconds.empty()) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("depth ", depth, ": no read was done within ", options.time / std::chrono::milliseconds(1), " ms"));
+    return absl::DeadlineExceededError(absl::StrCat("depth ", depth, ": no read was done within ",
+                                                    options.time / std::chrono::milliseconds(1),
+                                                    " ms"));
   }
   DepthFigures figures;
   figures.depth = depth;
@@ -114,7 +124,9 @@ absl::StatusOr<DiskFigures> MeasureDisk(const std::string& path, const DiskOptio
   if (options.depths.empty() || std::count(options.depths.begin(), options.depths.end(), 0u) > 0) {
     return absl::InvalidArgumentError("disk: expected depths of at least 1");
   }
-  if (options.threads < 1) return absl::InvalidArgumentError(absl::StrCat("disk: expected at least one thread, found ", options.threads));
+  if (options.threads < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("disk: expected at least one thread, found ", options.threads));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   DiskFigures figures;
   figures.path = path;
@@ -122,11 +134,14 @@ absl::StatusOr<DiskFigures> MeasureDisk(const std::string& path, const DiskOptio
   figures.threads = options.threads;
   figures.blocks = file.bytes().size() / kBlock;
   if (figures.blocks == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected at least a block of ", kBlock, " bytes, found ", file.bytes().size()));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected at least a block of ", kBlock,
+                                                   " bytes, found ", file.bytes().size()));
   }
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> tier, MakeTier(figures.tier));
   Progress quiet(Progress::Show::kNever);
-  HMANN_ASSIGN_OR_RETURN(const Region region, tier->Place({file.bytes().first(figures.blocks * kBlock), 0, path, 0}, quiet));
+  HMANN_ASSIGN_OR_RETURN(
+      const Region region,
+      tier->Place({file.bytes().first(figures.blocks * kBlock), 0, path, 0}, quiet));
   for (const std::uint32_t depth : options.depths) {
     HMANN_ASSIGN_OR_RETURN(const DepthFigures at, MeasureDepth(region, depth, options));
     figures.depths.push_back(at);

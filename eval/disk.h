@@ -13,9 +13,10 @@
 namespace hmann {
 
 struct DiskOptions {
-  std::vector<std::uint32_t> depths = {1, 2, 4, 8, 16, 32, 64};  ///< reads in flight, of all threads together
-  int threads = 1;                                               ///< that read side by side; a depth below it leaves some idle
-  std::chrono::nanoseconds time = std::chrono::seconds(1);       ///< of each depth
+  std::vector<std::uint32_t> depths = {1,  2,  4, 8,
+                                       16, 32, 64};  ///< reads in flight, of all threads together
+  int threads = 1;  ///< that read side by side; a depth below it leaves some idle
+  std::chrono::nanoseconds time = std::chrono::seconds(1);  ///< of each depth
   std::uint64_t seed = 1;
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
 };
@@ -35,9 +36,10 @@ struct DiskFigures {
   double most_iops() const;
 };
 
-/// Random reads of whole 4 KiB blocks of a file past the page cache, through tier `nvme`, in a closed loop: a read that is done is followed
-/// by the next. The first tenth of each depth's time is not counted. Errors: INVALID_ARGUMENT for no depth or a file below one block;
-/// CANCELLED; those of the tier.
+/// Random reads of whole 4 KiB blocks of a file past the page cache, through tier `nvme`,
+/// in a closed loop: a read that is done is followed by the next. The first tenth of each
+/// depth's time is not counted. Errors: INVALID_ARGUMENT for no depth or a file below one
+/// block; CANCELLED; those of the tier.
 absl::StatusOr<DiskFigures> MeasureDisk(const std::string& path, const DiskOptions& options);
 
 }  // namespace hmann

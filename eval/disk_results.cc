@@ -25,7 +25,11 @@ Json DiskJson(const DiskFigures& disk) {
                       {"p99_us", at.latency.p99},
                       {"reads", at.reads}});
   }
-  return {{"path", disk.path}, {"tier", disk.tier}, {"blocks", disk.blocks}, {"threads", disk.threads}, {"depths", depths}};
+  return {{"path", disk.path},
+          {"tier", disk.tier},
+          {"blocks", disk.blocks},
+          {"threads", disk.threads},
+          {"depths", depths}};
 }
 
 double MostIops(const DiskSweepResult& result) {
@@ -41,13 +45,20 @@ Json LimitJson(const DiskSweepResult& result) {
           {"cgroup_version", result.cgroup_version}};
 }
 
-int Shape(const ContestantFigures& row, const char* key) { return row.points[0].setting.value(key, 1); }
+int Shape(const ContestantFigures& row, const char* key) {
+  return row.points[0].setting.value(key, 1);
+}
 
 /// One contestant in one shape, at one target.
-Json RowJson(const ContestantFigures& row, std::size_t target, std::uint32_t at, const Reading& reading, double most_iops) {
+Json RowJson(const ContestantFigures& row, std::size_t target, std::uint32_t at,
+             const Reading& reading, double most_iops) {
   const TargetFigures& figures = row.targets[target];
-  const auto counter = [&](const char* name) { return OrNull(CounterAtRecall(row, name, figures.target, reading)); };
-  const auto observed = [&](const char* name) { return ObservedAtRecall(row, name, figures.target, reading); };
+  const auto counter = [&](const char* name) {
+    return OrNull(CounterAtRecall(row, name, figures.target, reading));
+  };
+  const auto observed = [&](const char* name) {
+    return ObservedAtRecall(row, name, figures.target, reading);
+  };
   const std::optional<double> bytes = observed("read_bytes");
   const std::optional<double> blocks = bytes ? std::optional(*bytes / kBlockBytes) : std::nullopt;
   Json share = nullptr;
@@ -73,8 +84,8 @@ Json RowJson(const ContestantFigures& row, std::size_t target, std::uint32_t at,
 }
 
 /// All rows of recall@at. Each contestant is held against hnswlib with as many threads.
-void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>& targets, std::uint32_t at, const DiskSweepResult& result,
-             Json* rows) {
+void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>& targets,
+             std::uint32_t at, const DiskSweepResult& result, Json* rows) {
   Reading reading = result.sweep.reading;
   reading.k = at;
   reading.targets = targets;
@@ -82,7 +93,8 @@ void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>&
   for (const ContestantRuns& run : runs) {
     const auto rival = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& other) {
       return other.name.starts_with(kMappedRival) &&
-             other.settings[0].setting.value("threads", 1) == run.settings[0].setting.value("threads", 1);
+             other.settings[0].setting.value("threads", 1) ==
+                 run.settings[0].setting.value("threads", 1);
     });
     reading.reference = rival == runs.end() ? "" : rival->name;
     std::vector<ContestantRuns> pair = {run};
@@ -90,7 +102,8 @@ void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>&
     read.emplace_back(Read(pair, reading)[0], reading);
   }
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    for (const auto& [row, its_reading] : read) rows->push_back(RowJson(row, t, at, its_reading, MostIops(result)));
+    for (const auto& [row, its_reading] : read)
+      rows->push_back(RowJson(row, t, at, its_reading, MostIops(result)));
   }
 }
 
@@ -110,30 +123,36 @@ std::string MeanCell(const Json& row, const char* value, const char* mad, const 
 void PrintDisk(const Json& disk, std::ostream& out) {
   std::vector<std::vector<std::string>> cells(1);
   cells[0] = {"4 KiB random reads in flight"};
-  for (const Json& at : disk["measured"][0]["depths"]) cells[0].push_back(absl::StrCat(at["depth"].get<int>()));
+  for (const Json& at : disk["measured"][0]["depths"])
+    cells[0].push_back(absl::StrCat(at["depth"].get<int>()));
   for (const Json& measured : disk["measured"]) {
     const int threads = measured["threads"].get<int>();
     const std::string who = absl::StrCat(", ", threads, threads == 1 ? " thread" : " threads");
-    for (const auto& [title, key] : {std::pair("reads per second", "iops"), {"mean us", "mean_us"}, {"p99 us", "p99_us"}}) {
+    for (const auto& [title, key] :
+         {std::pair("reads per second", "iops"), {"mean us", "mean_us"}, {"p99 us", "p99_us"}}) {
       cells.push_back({title + who});
       for (const Json& at : measured["depths"]) cells.back().push_back(Cell(at[key], "%.0f"));
     }
   }
   const Json& first = disk["measured"][0];
-  out << absl::StrFormat("The disk by itself: %s through tier %s, O_DIRECT\n", first["path"].get<std::string>(),
-                         first["tier"].get<std::string>());
+  out << absl::StrFormat("The disk by itself: %s through tier %s, O_DIRECT\n",
+                         first["path"].get<std::string>(), first["tier"].get<std::string>());
   PrintColumns(cells, 1, out);
   const Json& alone = first["depths"][0];
-  out << absl::StrFormat("  with %d in flight: mean %.1f us, p99 %.1f us; the limit below: %.0f reads/s\n", alone["depth"].get<int>(),
-                         alone["mean_us"].get<double>(), alone["p99_us"].get<double>(), disk["most_iops"].get<double>());
+  out << absl::StrFormat(
+      "  with %d in flight: mean %.1f us, p99 %.1f us; the limit below: %.0f reads/s\n",
+      alone["depth"].get<int>(), alone["mean_us"].get<double>(), alone["p99_us"].get<double>(),
+      disk["most_iops"].get<double>());
 }
 
 void PrintMemory(const Json& memory, std::ostream& out) {
-  out << absl::StrFormat("Memory of each contestant: %s%s; page cache included, no swap (cgroup v%d)\n",
-                         FormatSize(memory["limit_bytes"].get<std::uint64_t>()),
-                         memory["limit_given"].get<bool>() ? "" : ", a quarter of hmann's index file and 64 MiB",
-                         memory["cgroup_version"].get<int>());
-  std::vector<std::vector<std::string>> cells = {{"contestant", "index file", "limit", "own memory, loaded", "peak"}};
+  out << absl::StrFormat(
+      "Memory of each contestant: %s%s; page cache included, no swap (cgroup v%d)\n",
+      FormatSize(memory["limit_bytes"].get<std::uint64_t>()),
+      memory["limit_given"].get<bool>() ? "" : ", a quarter of hmann's index file and 64 MiB",
+      memory["cgroup_version"].get<int>());
+  std::vector<std::vector<std::string>> cells = {
+      {"contestant", "index file", "limit", "own memory, loaded", "peak"}};
   for (const Json& one : memory["contestants"]) {
     cells.push_back({one["contestant"].get<std::string>()});
     for (const char* key : {"index_file_bytes", "limit_bytes", "loaded_bytes", "peak_bytes"}) {
@@ -142,7 +161,8 @@ void PrintMemory(const Json& memory, std::ostream& out) {
   }
   PrintColumns(cells, 1, out);
   for (const Json& one : memory["contestants"]) {
-    if (one["index_file_bytes"].get<std::uint64_t>() > one["limit_bytes"].get<std::uint64_t>()) continue;
+    if (one["index_file_bytes"].get<std::uint64_t>() > one["limit_bytes"].get<std::uint64_t>())
+      continue;
     out << absl::StrFormat(
         "  the limit holds all of %s's index file: through the page cache, that is no search on a "
         "disk\n",
@@ -187,7 +207,8 @@ Json ToJson(const DiskSweepResult& result) {
   AddRows(result.sweep.runs, result.sweep.reading.targets, result.sweep.reading.k, result, &rows);
   Json memory = LimitJson(result);
   memory["contestants"] = contestants;
-  figures["disk"] = {{"measured", measured}, {"most_iops", MostIops(result)}, {"memory", memory}, {"rows", rows}};
+  figures["disk"] = {
+      {"measured", measured}, {"most_iops", MostIops(result)}, {"memory", memory}, {"rows", rows}};
   return figures;
 }
 
@@ -200,20 +221,27 @@ void PrintDiskTables(const Json& figures, std::ostream& out) {
       "%s: %d x %d %s, %s; %d queries, k = %d; median of %d rounds, closed loop; per query: "
       "records, bytes and rounds as hmann "
       "counts them, 4 KiB blocks as the kernel does\n",
-      data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
-      data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>());
-  std::vector<std::vector<std::string>> cells = {
-      {"recall", "search", "QPS", "x hnswlib", "mean us", "p99 us", "I/Os", "records", "bytes", "rounds", "blocks", "of the disk"}};
+      data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
+      data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
+      data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>());
+  std::vector<std::vector<std::string>> cells = {{"recall", "search", "QPS", "x hnswlib", "mean us",
+                                                  "p99 us", "I/Os", "records", "bytes", "rounds",
+                                                  "blocks", "of the disk"}};
   bool above = false;
   for (const Json& row : disk["rows"]) {
-    const bool starred = !row["at_recall"].is_null() && row["at_recall"].get<double>() > row["target"].get<double>() + 1e-12;
+    const bool starred = !row["at_recall"].is_null() &&
+                         row["at_recall"].get<double>() > row["target"].get<double>() + 1e-12;
     above = above || starred;
-    cells.push_back({absl::StrFormat("@%d %g%s", row["at"].get<int>(), row["target"].get<double>(), starred ? "*" : ""),
-                     row["contestant"].get<std::string>(), MeanCell(row, "qps", "qps_mad", ""), MeanCell(row, "ratio", "ratio_mad", "x"),
-                     Cell(row["mean_us"], "%.0f"), Cell(row["p99_us"], "%.0f"), Cell(row["io_reads"], "%.1f"),
-                     Cell(row["slow_reads"], "%.1f"), Cell(row["slow_bytes"], "%.0f"), Cell(row["rounds"], "%.1f"),
-                     Cell(row["blocks"], "%.1f"),
-                     row["disk_share"].is_null() ? "-" : absl::StrFormat("%.0f %%", 100 * row["disk_share"].get<double>())});
+    cells.push_back({absl::StrFormat("@%d %g%s", row["at"].get<int>(), row["target"].get<double>(),
+                                     starred ? "*" : ""),
+                     row["contestant"].get<std::string>(), MeanCell(row, "qps", "qps_mad", ""),
+                     MeanCell(row, "ratio", "ratio_mad", "x"), Cell(row["mean_us"], "%.0f"),
+                     Cell(row["p99_us"], "%.0f"), Cell(row["io_reads"], "%.1f"),
+                     Cell(row["slow_reads"], "%.1f"), Cell(row["slow_bytes"], "%.0f"),
+                     Cell(row["rounds"], "%.1f"), Cell(row["blocks"], "%.1f"),
+                     row["disk_share"].is_null()
+                         ? "-"
+                         : absl::StrFormat("%.0f %%", 100 * row["disk_share"].get<double>())});
   }
   PrintColumns(cells, 2, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";

@@ -26,7 +26,9 @@ absl::StatusOr<std::uint64_t> FileBytes(const std::string& contestant, const std
   std::error_code error;
   const std::uint64_t bytes = path.empty() ? 0 : fs::file_size(path, error);
   if (error) return ErrnoError(error.value(), "stat", path);
-  if (bytes == 0) return absl::FailedPreconditionError(absl::StrCat("contestant ", contestant, ": expected 'index_file', found none"));
+  if (bytes == 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("contestant ", contestant, ": expected 'index_file', found none"));
   return bytes;
 }
 
@@ -46,13 +48,16 @@ absl::StatusOr<std::vector<LimitedMemory>> BuildIndexes(const SweepOptions& swee
   return memory;
 }
 
-absl::Status MeasureDisks(const DiskSweepOptions& options, const std::string& path, const Say& say, std::vector<DiskFigures>* disks) {
+absl::Status MeasureDisks(const DiskSweepOptions& options, const std::string& path, const Say& say,
+                          std::vector<DiskFigures>* disks) {
   for (const int threads : options.threads) {
     DiskOptions disk = options.disk;
     disk.threads = threads;
     disk.cancelled = options.sweep.job.cancelled;
-    say(absl::StrFormat("disk: random 4 KiB reads of %s, %d thread%s, %s for each of %d depths", path, threads, threads == 1 ? "" : "s",
-                        FormatDuration(std::chrono::duration<double>(disk.time).count()), disk.depths.size()));
+    say(absl::StrFormat("disk: random 4 KiB reads of %s, %d thread%s, %s for each of %d depths",
+                        path, threads, threads == 1 ? "" : "s",
+                        FormatDuration(std::chrono::duration<double>(disk.time).count()),
+                        disk.depths.size()));
     HMANN_ASSIGN_OR_RETURN(DiskFigures figures, MeasureDisk(path, disk));
     disks->push_back(std::move(figures));
   }
@@ -60,7 +65,8 @@ absl::Status MeasureDisks(const DiskSweepOptions& options, const std::string& pa
 }
 
 /// Every setting in every shape.
-Json Shaped(const Json& settings, const std::vector<int>& threads, const std::vector<int>& in_flight) {
+Json Shaped(const Json& settings, const std::vector<int>& threads,
+            const std::vector<int>& in_flight) {
   Json shaped = Json::array();
   for (const int t : threads) {
     for (const int q : in_flight) {
@@ -81,14 +87,17 @@ std::string RowName(const std::string& contestant, int threads, int in_flight) {
 }
 
 /// A contestant a shape.
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs, const DiskSweepOptions& options) {
+std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
+                                         const DiskSweepOptions& options) {
   std::vector<ContestantRuns> rows;
   for (const int threads : options.threads) {
     for (const ContestantRuns& contestant : runs) {
       for (const int in_flight : {1, options.in_flight}) {
-        ContestantRuns row = Filter(contestant, RowName(contestant.name, threads, in_flight), [&](const Json& setting) {
-          return setting.value("threads", 0) == threads && setting.value("in_flight", 0) == in_flight;
-        });
+        ContestantRuns row = Filter(contestant, RowName(contestant.name, threads, in_flight),
+                                    [&](const Json& setting) {
+                                      return setting.value("threads", 0) == threads &&
+                                             setting.value("in_flight", 0) == in_flight;
+                                    });
         const bool doubled = !rows.empty() && rows.back().name == row.name;
         if (!row.settings.empty() && !doubled) rows.push_back(std::move(row));
       }
@@ -110,7 +119,8 @@ std::uint64_t HugePoolBytes(pid_t pid) {
 /// The cgroups of a sweep and what they do to an error.
 class Limits {
  public:
-  absl::Status Make(const std::vector<LimitedMemory>& memory, std::uint64_t bytes, std::vector<ContestantSpec>* specs) {
+  absl::Status Make(const std::vector<LimitedMemory>& memory, std::uint64_t bytes,
+                    std::vector<ContestantSpec>* specs) {
     for (std::size_t c = 0; c < memory.size(); ++c) {
       HMANN_ASSIGN_OR_RETURN(MemoryGroup group, MemoryGroup::Create(absl::StrCat(c), bytes));
       (*specs)[c].memory_group = group.procs();
@@ -125,7 +135,8 @@ class Limits {
     if (huge == 0) return absl::OkStatus();
     if (huge >= groups_[c].limit_bytes()) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("huge pages: expected less than the limit of ", groups_[c].limit_bytes(), " bytes, found ", huge));
+          absl::StrCat("huge pages: expected less than the limit of ", groups_[c].limit_bytes(),
+                       " bytes, found ", huge));
     }
     say(absl::StrCat("  ", FormatSize(huge),
                      " of its memory are huge pages, which no cgroup counts: the limit of the rest "
@@ -135,9 +146,11 @@ class Limits {
 
   absl::Status Explain(const absl::Status& status, const std::vector<LimitedMemory>& memory) const {
     if (status.code() == absl::StatusCode::kCancelled) return status;
-    std::string why = absl::StrCat(status.message(), "\n  (in ", FormatSize(groups_[0].limit_bytes()), " of memory");
+    std::string why = absl::StrCat(status.message(), "\n  (in ",
+                                   FormatSize(groups_[0].limit_bytes()), " of memory");
     for (std::size_t c = 0; c < groups_.size(); ++c) {
-      if (groups_[c].Use().out_of_memory_kills > 0) absl::StrAppend(&why, "; ", memory[c].contestant, " needed more and was ended for it");
+      if (groups_[c].Use().out_of_memory_kills > 0)
+        absl::StrAppend(&why, "; ", memory[c].contestant, " needed more and was ended for it");
     }
     return absl::Status(status.code(), why + ")");
   }
@@ -152,36 +165,50 @@ class Limits {
 
 absl::Status DiskSweepOptions::Validate() const {
   if (threads.empty() || *std::min_element(threads.begin(), threads.end()) < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("search threads: expected numbers from 1, found '", absl::StrJoin(threads, ","), "'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "search threads: expected numbers from 1, found '", absl::StrJoin(threads, ","), "'"));
   }
-  if (sweep.clock != RunClock::kWall) return absl::InvalidArgumentError("clock: expected wall: waiting for the disk is what is measured");
-  if (in_flight < 1) return absl::InvalidArgumentError(absl::StrCat("in flight: expected at least 1, found ", in_flight));
+  if (sweep.clock != RunClock::kWall)
+    return absl::InvalidArgumentError(
+        "clock: expected wall: waiting for the disk is what is measured");
+  if (in_flight < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("in flight: expected at least 1, found ", in_flight));
   for (const double target : targets_at_1) {
     if (!(target > 0 && target <= 1))
-      return absl::InvalidArgumentError(absl::StrCat("targets at 1: expected recalls in (0, 1], found ", target));
+      return absl::InvalidArgumentError(
+          absl::StrCat("targets at 1: expected recalls in (0, 1], found ", target));
   }
   return sweep.Validate();
 }
 
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric, const Json& build) {
+absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric,
+                                                            const Json& build) {
   Json own = {{"fast", "dram"}, {"slow", "nvme"}};
   own.update(build);
   HMANN_ASSIGN_OR_RETURN(ContestantSpec pool, OwnContestant("hmann", own));
   pool.name = absl::StrCat(kOnDisk, " best-first");
   pool.settings = Json::array();
   // More work in L1 saves reads: it is in fast memory.
-  for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
+  for (const auto& [ef_l1, ef_l0] :
+       {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
     pool.settings.push_back({{"walk", "best-first"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
   }
   ContestantSpec quantised = pool;
   quantised.name = absl::StrCat(kOnDisk, " quantised");
   quantised.settings = Json::array();
-  for (const auto& [ef_l0, stop] : {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
-    quantised.settings.push_back(
-        {{"walk", "quantised"}, {"ef_l1", 64}, {"ef_l0", ef_l0}, {"nprobe", 128}, {"beam_width", 16}, {"error_bound", stop}});
+  for (const auto& [ef_l0, stop] :
+       {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
+    quantised.settings.push_back({{"walk", "quantised"},
+                                  {"ef_l1", 64},
+                                  {"ef_l0", ef_l0},
+                                  {"nprobe", 128},
+                                  {"beam_width", 16},
+                                  {"error_bound", stop}});
   }
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
+  HMANN_ASSIGN_OR_RETURN(ContestantSpec rival,
+                         OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
   rival.name = kMappedRival;
   rival.build["level0"] = "mapped";
   rival.settings = Json::array();
@@ -189,13 +216,15 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   return std::vector<ContestantSpec>{std::move(quantised), std::move(pool), std::move(rival)};
 }
 
-absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress, const Say& say) {
+absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress,
+                                             const Say& say) {
   HMANN_RETURN_IF_ERROR(options.Validate());
   SweepOptions& sweep = options.sweep;
   std::error_code error;
   fs::create_directories(sweep.job.folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", sweep.job.folder);
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(sweep.job.queries, sweep.job.query_rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries,
+                         VectorFile::Open(sweep.job.queries, sweep.job.query_rows));
   sweep.job.query_count = queries.n();
 
   DiskSweepResult result;
@@ -204,7 +233,8 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   HMANN_RETURN_IF_ERROR(MemoryGroup::Create("probe", 64_MiB).status());
   HMANN_ASSIGN_OR_RETURN(result.memory, BuildIndexes(sweep, say));
   result.limit_given = options.memory_limit.has_value();
-  result.memory_limit = options.memory_limit.value_or(result.memory[0].index_file_bytes / 4 + 64_MiB);
+  result.memory_limit =
+      options.memory_limit.value_or(result.memory[0].index_file_bytes / 4 + 64_MiB);
   HMANN_RETURN_IF_ERROR(MeasureDisks(options, result.memory[0].index_file, say, &result.disks));
 
   Limits limits;
@@ -213,7 +243,8 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   for (std::size_t c = 0; c < sweep.contestants.size(); ++c) {
     ContestantSpec& spec = sweep.contestants[c];
     std::vector<int> in_flight = {1};
-    if (spec.name.starts_with(kOnDisk) && options.in_flight > 1) in_flight.push_back(options.in_flight);
+    if (spec.name.starts_with(kOnDisk) && options.in_flight > 1)
+      in_flight.push_back(options.in_flight);
     spec.settings = Shaped(spec.settings, options.threads, in_flight);
     HMANN_ASSIGN_OR_RETURN(const double left, DropFromPageCache(result.memory[c].index_file));
     if (left > 0.01) {
@@ -223,8 +254,8 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
                           spec.name, 100 * left));
     }
   }
-  say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)", FormatSize(result.memory_limit),
-                      result.cgroup_version));
+  say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)",
+                      FormatSize(result.memory_limit), result.cgroup_version));
   sweep.notes = DiskNotes(result);
   sweep.started = [&](std::size_t c, pid_t pid) {
     result.memory[c].loaded_bytes = limits.groups()[c].Use().anonymous_bytes;

@@ -1,4 +1,5 @@
-/// Search on a disk inside a memory limit: hmann with L0 on tier `nvme` beside hnswlib with its level 0 mapped, and the disk by itself.
+/// Search on a disk inside a memory limit: hmann with L0 on tier `nvme` beside hnswlib
+/// with its level 0 mapped, and the disk by itself.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,10 @@ struct DiskSweepOptions {
                        ///< "in_flight"; targets: of recall@k
   std::vector<double> targets_at_1 = {0.95};
   std::vector<int> threads = {1, 2};
-  int in_flight = 8;                          ///< queries that a thread of hmann keeps under way in the rows that say so
-  std::optional<std::uint64_t> memory_limit;  ///< bytes; absent: a quarter of hmann's index file + 64 MiB
-  DiskOptions disk;                           ///< `threads` is filled in: each of `threads`
+  int in_flight = 8;  ///< queries that a thread of hmann keeps under way in the rows that say so
+  std::optional<std::uint64_t>
+      memory_limit;  ///< bytes; absent: a quarter of hmann's index file + 64 MiB
+  DiskOptions disk;  ///< `threads` is filled in: each of `threads`
 
   /// Errors: INVALID_ARGUMENT naming the field.
   absl::Status Validate() const;
@@ -50,14 +52,17 @@ struct DiskSweepResult {
   std::vector<LimitedMemory> memory;
 };
 
-/// hmann (`build`: build settings of its own) and hnswlib (integer distance where the data is u8 under L2), with settings for such a sweep.
-/// Errors: as OwnContestant.
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric, const Json& build);
+/// hmann (`build`: build settings of its own) and hnswlib (integer distance where the
+/// data is u8 under L2), with settings for such a sweep. Errors: as OwnContestant.
+absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric,
+                                                            const Json& build);
 
-/// Builds both indexes without a limit and lets the programs end; measures the disk through hmann's index file; empties the page cache of
-/// both files; starts the programs anew, each in a memory cgroup of its own, and runs the sweep: with each number of threads, hmann one
-/// query at a time and in_flight, hnswlib one at a time. Errors: those of MemoryGroup::Create, MeasureDisk and RunSweep; of a program that
-/// was ended for its memory, says so.
+/// Builds both indexes without a limit and lets the programs end; measures the disk
+/// through hmann's index file; empties the page cache of both files; starts the programs
+/// anew, each in a memory cgroup of its own, and runs the sweep: with each number of
+/// threads, hmann one query at a time and in_flight, hnswlib one at a time. Errors: those
+/// of MemoryGroup::Create, MeasureDisk and RunSweep; of a program that was ended for its
+/// memory, says so.
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress,
                                              const std::function<void(const std::string&)>& say);
 

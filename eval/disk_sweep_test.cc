@@ -1,4 +1,5 @@
-// A whole small sweep on the disk under a memory limit, over the sample that ships. Skipped where no memory cgroup can be made.
+// A whole small sweep on the disk under a memory limit, over the sample that ships.
+// Skipped where no memory cgroup can be made.
 #include "eval/disk_sweep.h"
 
 #include <gmock/gmock.h>
@@ -43,13 +44,16 @@ class DiskSweep : public testing::Test {
     sweep.targets = {0.95};
     sweep.warm_up_queries = 20;
     options_.in_flight = 4;
-    options_.disk.time = std::chrono::milliseconds(250);  // a busy machine may leave a thread without the CPU for a tenth of a second
+    options_.disk.time = std::chrono::milliseconds(
+        250);  // a busy machine may leave a thread without the CPU for a tenth of a second
     options_.disk.depths = {1, 8};
-    absl::StatusOr<std::vector<ContestantSpec>> specs = DiskContestants(DType::kU8, Metric::kL2, {{"promote", 0.16}});
+    absl::StatusOr<std::vector<ContestantSpec>> specs =
+        DiskContestants(DType::kU8, Metric::kL2, {{"promote", 0.16}});
     ASSERT_TRUE(specs.ok()) << specs.status();
     sweep.contestants = *std::move(specs);
     ASSERT_EQ(sweep.contestants.size(), 3u);
-    sweep.contestants.erase(sweep.contestants.begin());  // the quantised walk; one of hmann's will do here
+    sweep.contestants.erase(
+        sweep.contestants.begin());  // the quantised walk; one of hmann's will do here
     sweep.contestants[0].settings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
                                      {{"walk", "best-first"}, {"ef_l1", 64}, {"ef_l0", 60}}};
     sweep.contestants[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
@@ -58,20 +62,23 @@ class DiskSweep : public testing::Test {
     fs::remove_all(folder_);
     if (groups_.empty()) return;
     for (const auto& entry : fs::directory_iterator(groups_)) {
-      EXPECT_FALSE(entry.path().filename().string().starts_with(absl::StrCat("hmann-eval.", ::getpid(), ".")))
+      EXPECT_FALSE(entry.path().filename().string().starts_with(
+          absl::StrCat("hmann-eval.", ::getpid(), ".")))
           << entry.path() << " is left over";
     }
   }
 
   absl::StatusOr<DiskSweepResult> Run() {
     Progress progress(Progress::Show::kNever);
-    return RunDiskSweep(options_, progress, [this](const std::string& line) { said_ += line + "\n"; });
+    return RunDiskSweep(options_, progress,
+                        [this](const std::string& line) { said_ += line + "\n"; });
   }
 
   std::map<std::string, int> KindsOfLines() const {
     std::map<std::string, int> kinds;
     std::ifstream lines(folder_ + "/results.jsonl");
-    for (std::string line; std::getline(lines, line);) ++kinds[Json::parse(line, nullptr, false).value("kind", "")];
+    for (std::string line; std::getline(lines, line);)
+      ++kinds[Json::parse(line, nullptr, false).value("kind", "")];
     return kinds;
   }
 
@@ -102,18 +109,25 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   ASSERT_TRUE(result.ok()) << result.status();
   std::vector<std::string> names;
   for (const ContestantRuns& row : result->sweep.runs) names.push_back(row.name);
-  EXPECT_THAT(names, ElementsAre("hmann best-first, 1 thread", "hmann best-first, 1 thread, 4 in flight", "hnswlib, 1 thread",
-                                 "hmann best-first, 2 threads", "hmann best-first, 2 threads, 4 in flight", "hnswlib, 2 threads"));
+  EXPECT_THAT(names,
+              ElementsAre("hmann best-first, 1 thread", "hmann best-first, 1 thread, 4 in flight",
+                          "hnswlib, 1 thread", "hmann best-first, 2 threads",
+                          "hmann best-first, 2 threads, 4 in flight", "hnswlib, 2 threads"));
   for (const std::size_t row : {1u, 3u, 4u}) {
     for (std::size_t s = 0; s < 2; ++s) {
-      EXPECT_EQ(result->sweep.runs[row].settings[s].recall, result->sweep.runs[0].settings[s].recall) << names[row] << ": equal dials";
-      EXPECT_EQ(result->sweep.runs[row].settings[s].counters["slow_reads"], result->sweep.runs[0].settings[s].counters["slow_reads"]);
+      EXPECT_EQ(result->sweep.runs[row].settings[s].recall,
+                result->sweep.runs[0].settings[s].recall)
+          << names[row] << ": equal dials";
+      EXPECT_EQ(result->sweep.runs[row].settings[s].counters["slow_reads"],
+                result->sweep.runs[0].settings[s].counters["slow_reads"]);
     }
   }
   for (std::size_t s = 0; s < 2; ++s) {
-    EXPECT_EQ(result->sweep.runs[3].settings[s].counters, result->sweep.runs[0].settings[s].counters)
+    EXPECT_EQ(result->sweep.runs[3].settings[s].counters,
+              result->sweep.runs[0].settings[s].counters)
         << "counted once for all numbers of threads";
-    EXPECT_EQ(result->sweep.runs[4].settings[s].counters, result->sweep.runs[1].settings[s].counters);
+    EXPECT_EQ(result->sweep.runs[4].settings[s].counters,
+              result->sweep.runs[1].settings[s].counters);
   }
   EXPECT_EQ(result->sweep.runs[2].settings[1].recall, result->sweep.runs[5].settings[1].recall)
       << "hnswlib, with as many threads as it likes";
@@ -129,19 +143,24 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   const Json figures = ToJson(*result);
   const Json& disk = figures["disk"];
   ASSERT_EQ(disk["measured"].size(), 2u);
-  EXPECT_GE(disk["most_iops"].get<double>(), disk["measured"][0]["depths"][0]["iops"].get<double>());
+  EXPECT_GE(disk["most_iops"].get<double>(),
+            disk["measured"][0]["depths"][0]["iops"].get<double>());
   CheckRows(disk["rows"]);
-  // What the kernel counts for hmann is what it asked for itself: nothing comes out of a page cache, nothing else is read.
+  // What the kernel counts for hmann is what it asked for itself: nothing comes out of a
+  // page cache, nothing else is read.
   const SettingRuns& alone = result->sweep.runs[0].settings[1];
   EXPECT_NEAR(alone.observed.at("read_bytes")[0], alone.counters["io_bytes"].get<double>(),
               0.05 * alone.counters["io_bytes"].get<double>());
 
-  const std::map<std::string, int> expected = {{"sweep", 1}, {"disk", 2}, {"memory", 1}, {"contestant", 2}, {"count", 4}, {"run", 2 * 12}};
+  const std::map<std::string, int> expected = {{"sweep", 1},      {"disk", 2},  {"memory", 1},
+                                               {"contestant", 2}, {"count", 4}, {"run", 2 * 12}};
   EXPECT_EQ(KindsOfLines(), expected);
   std::ostringstream table;
   PrintDiskTables(figures, table);
-  EXPECT_THAT(table.str(), AllOf(HasSubstr("reads per second, 2 threads"), HasSubstr("a quarter of hmann's index file and 64 MiB"),
-                                 HasSubstr("@10 0.95"), HasSubstr("hmann best-first, 2 threads, 4 in flight")));
+  EXPECT_THAT(table.str(),
+              AllOf(HasSubstr("reads per second, 2 threads"),
+                    HasSubstr("a quarter of hmann's index file and 64 MiB"), HasSubstr("@10 0.95"),
+                    HasSubstr("hmann best-first, 2 threads, 4 in flight")));
   EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
 }
 
@@ -150,7 +169,8 @@ TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {
   options_.memory_limit = 2_MiB;
   const absl::StatusOr<DiskSweepResult> result = Run();
   ASSERT_FALSE(result.ok());
-  EXPECT_THAT(std::string(result.status().message()), AllOf(HasSubstr("contestant hmann"), HasSubstr("2.0 MiB")));
+  EXPECT_THAT(std::string(result.status().message()),
+              AllOf(HasSubstr("contestant hmann"), HasSubstr("2.0 MiB")));
   EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
 }
 
@@ -158,9 +178,10 @@ TEST_F(DiskSweep, CancelledItLeavesNothing) {
   std::atomic<bool> cancelled{false};
   options_.sweep.job.cancelled = &cancelled;
   Progress progress(Progress::Show::kNever);
-  const absl::StatusOr<DiskSweepResult> result = RunDiskSweep(options_, progress, [&](const std::string& line) {
-    if (line.starts_with("memory:")) cancelled = true;  // the cgroups are there
-  });
+  const absl::StatusOr<DiskSweepResult> result =
+      RunDiskSweep(options_, progress, [&](const std::string& line) {
+        if (line.starts_with("memory:")) cancelled = true;  // the cgroups are there
+      });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
 }
 

@@ -47,7 +47,8 @@ TEST_F(Disk, EveryDepthIsMeasured) {
       EXPECT_GT(at.latency.p50, 0);
       EXPECT_LE(at.latency.p50, at.latency.p99);
       EXPECT_LE(at.iops, figures->most_iops());
-      // Little's law: reads in flight = rate x time of one; less only while nothing is in flight.
+      // Little's law: reads in flight = rate x time of one; less only while nothing is in
+      // flight.
       EXPECT_LE(at.iops * at.latency.mean * 1e-6, at.depth * 1.5);
     }
   }
@@ -76,7 +77,8 @@ TEST_F(Disk, ReadsGoPastThePageCache) {
 TEST_F(Disk, WhatCannotBeMeasuredIsNamed) {
   EXPECT_EQ(MeasureDisk(path_ + ".none", options_).status().code(), absl::StatusCode::kNotFound);
   std::ofstream(path_, std::ios::trunc) << "short";
-  EXPECT_THAT(std::string(MeasureDisk(path_, options_).status().message()), HasSubstr("at least a block of 4096 bytes, found 5"));
+  EXPECT_THAT(std::string(MeasureDisk(path_, options_).status().message()),
+              HasSubstr("at least a block of 4096 bytes, found 5"));
   options_.depths = {1, 0};
   EXPECT_FALSE(MeasureDisk(path_, options_).ok());
   options_.depths.clear();

@@ -20,7 +20,9 @@ std::vector<double> Qps(const SettingRuns& runs, const Reading& reading) {
   return qps;
 }
 
-double Resolution(const Reading& reading) { return 1.0 / (static_cast<double>(reading.queries) * reading.k); }
+double Resolution(const Reading& reading) {
+  return 1.0 / (static_cast<double>(reading.queries) * reading.k);
+}
 
 /// Indices of the points on the front, recall ascending.
 std::vector<std::size_t> Front(const std::vector<PointFigures>& points) {
@@ -34,8 +36,15 @@ std::vector<PointFigures> Points(const ContestantRuns& runs, const Reading& read
   std::vector<PointFigures> points;
   for (const SettingRuns& setting : runs.settings) {
     const std::vector<double> qps = Qps(setting, reading);
-    points.push_back({setting.setting, setting.counters, Median(setting.recall), Median(qps), Mad(qps), false, {}});
-    for (const auto& [name, values] : setting.observed) points.back().observed[name] = Median(values);
+    points.push_back({setting.setting,
+                      setting.counters,
+                      Median(setting.recall),
+                      Median(qps),
+                      Mad(qps),
+                      false,
+                      {}});
+    for (const auto& [name, values] : setting.observed)
+      points.back().observed[name] = Median(values);
   }
   for (const std::size_t i : Front(points)) points[i].front = true;
   return points;
@@ -47,7 +56,8 @@ struct RoundsAtTarget {
   double at_recall = 0;
 };
 
-RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFigures>& points, double target, const Reading& reading) {
+RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFigures>& points,
+                          double target, const Reading& reading) {
   const std::vector<std::size_t> front = Front(points);
   RoundsAtTarget result;
   std::vector<double> recalls(front.size()), values(front.size());
@@ -55,9 +65,11 @@ RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFig
   const std::size_t rounds = runs.settings.empty() ? 0 : runs.settings[0].seconds.size();
   for (std::size_t r = 0; r < rounds; ++r) {
     for (std::size_t i = 0; i < front.size(); ++i) {
-      values[i] = static_cast<double>(reading.queries) / Seconds(runs.settings[front[i]], r, reading.clock);
+      values[i] =
+          static_cast<double>(reading.queries) / Seconds(runs.settings[front[i]], r, reading.clock);
     }
-    const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
+    const std::optional<AtRecall> at =
+        InterpolateAtRecall(recalls, values, target, Resolution(reading));
     if (!at) return {};
     result.qps.push_back(at->value);
     result.at_recall = at->recall;
@@ -68,14 +80,16 @@ RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFig
 double WallOverCpu(const ContestantRuns& runs) {
   std::vector<double> ratios;
   for (const SettingRuns& setting : runs.settings) {
-    for (std::size_t r = 0; r < setting.seconds.size(); ++r) ratios.push_back(setting.seconds[r] / setting.cpu_seconds[r]);
+    for (std::size_t r = 0; r < setting.seconds.size(); ++r)
+      ratios.push_back(setting.seconds[r] / setting.cpu_seconds[r]);
   }
   return ratios.empty() ? 0 : Median(std::move(ratios));
 }
 
 /// What `value` says of the points of the front that have it, at a recall.
-std::optional<double> AtRecallOfFront(const ContestantFigures& contestant, double target, const Reading& reading,
-                                      const std::function<std::optional<double>(const PointFigures&)>& value) {
+std::optional<double> AtRecallOfFront(
+    const ContestantFigures& contestant, double target, const Reading& reading,
+    const std::function<std::optional<double>(const PointFigures&)>& value) {
   std::vector<double> recalls, values;
   for (const std::size_t i : Front(contestant.points)) {
     const std::optional<double> found = value(contestant.points[i]);
@@ -83,22 +97,33 @@ std::optional<double> AtRecallOfFront(const ContestantFigures& contestant, doubl
     recalls.push_back(contestant.points[i].recall);
     values.push_back(std::max(*found, 1e-9));  // none at all: a log needs something
   }
-  const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution(reading));
+  const std::optional<AtRecall> at =
+      InterpolateAtRecall(recalls, values, target, Resolution(reading));
   return at ? std::optional(at->value) : std::nullopt;
 }
 
 }  // namespace
 
-std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, const Reading& reading) {
+std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
+                                    const Reading& reading) {
   std::vector<ContestantFigures> figures;
   figures.reserve(runs.size());
   for (const ContestantRuns& contestant : runs) {
-    figures.push_back({contestant.name, contestant.ready, contestant.build, Points(contestant, reading), {}, WallOverCpu(contestant)});
+    figures.push_back({contestant.name,
+                       contestant.ready,
+                       contestant.build,
+                       Points(contestant, reading),
+                       {},
+                       WallOverCpu(contestant)});
   }
-  const auto reference = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& c) { return c.name == reading.reference; });
+  const auto reference = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& c) {
+    return c.name == reading.reference;
+  });
   for (const double target : reading.targets) {
     RoundsAtTarget of_reference;
-    if (reference != runs.end()) of_reference = ReadRounds(*reference, figures[reference - runs.begin()].points, target, reading);
+    if (reference != runs.end())
+      of_reference =
+          ReadRounds(*reference, figures[reference - runs.begin()].points, target, reading);
     for (std::size_t c = 0; c < runs.size(); ++c) {
       const RoundsAtTarget rounds = ReadRounds(runs[c], figures[c].points, target, reading);
       TargetFigures at;
@@ -108,7 +133,8 @@ std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, con
         at.qps_mad = Mad(rounds.qps);
         at.at_recall = rounds.at_recall;
         std::vector<double> ratios;
-        for (std::size_t r = 0; r < of_reference.qps.size(); ++r) ratios.push_back(rounds.qps[r] / of_reference.qps[r]);
+        for (std::size_t r = 0; r < of_reference.qps.size(); ++r)
+          ratios.push_back(rounds.qps[r] / of_reference.qps[r]);
         if (!ratios.empty()) {
           at.ratio = Median(ratios);
           at.ratio_mad = Mad(ratios);
@@ -120,7 +146,8 @@ std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, con
   return figures;
 }
 
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const std::function<bool(const Json& setting)>& keep) {
+ContestantRuns Filter(const ContestantRuns& runs, const std::string& name,
+                      const std::function<bool(const Json& setting)>& keep) {
   ContestantRuns kept = {name, runs.ready, runs.build, {}};
   for (const SettingRuns& setting : runs.settings) {
     if (keep(setting.setting)) kept.settings.push_back(setting);
@@ -128,20 +155,24 @@ ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const
   return kept;
 }
 
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
+std::optional<double> CounterAtRecall(const ContestantFigures& contestant,
+                                      const std::string& counter, double target,
                                       const Reading& reading) {
-  return AtRecallOfFront(contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
-    if (!point.counters.is_object() || !point.counters.contains(counter)) return std::nullopt;
-    return point.counters[counter].get<double>();
-  });
+  return AtRecallOfFront(contestant, target, reading,
+                         [&](const PointFigures& point) -> std::optional<double> {
+                           if (!point.counters.is_object() || !point.counters.contains(counter))
+                             return std::nullopt;
+                           return point.counters[counter].get<double>();
+                         });
 }
 
-std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name, double target,
-                                       const Reading& reading) {
-  return AtRecallOfFront(contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
-    const auto found = point.observed.find(name);
-    return found == point.observed.end() ? std::nullopt : std::optional(found->second);
-  });
+std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name,
+                                       double target, const Reading& reading) {
+  return AtRecallOfFront(
+      contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
+        const auto found = point.observed.find(name);
+        return found == point.observed.end() ? std::nullopt : std::optional(found->second);
+      });
 }
 
 ContestantRuns ByFirstAnswer(const ContestantRuns& runs) {
@@ -160,10 +191,12 @@ std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) 
   std::vector<std::pair<double, Turn>> timed;
   for (std::size_t c = 0; c < settings_of.size(); ++c) {
     for (std::size_t s = 0; s < settings_of[c]; ++s) {
-      timed.push_back({(static_cast<double>(s) + 0.5) / static_cast<double>(settings_of[c]), {c, s}});
+      timed.push_back(
+          {(static_cast<double>(s) + 0.5) / static_cast<double>(settings_of[c]), {c, s}});
     }
   }
-  std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Turn> turns;
   turns.reserve(timed.size());
   for (const auto& [time, turn] : timed) turns.push_back(turn);

@@ -13,7 +13,10 @@
 
 namespace hmann {
 
-enum class RunClock { kWall, kCpu };  ///< what QPS is made of: elapsed time, or CPU time of the search thread
+enum class RunClock {
+  kWall,
+  kCpu
+};  ///< what QPS is made of: elapsed time, or CPU time of the search thread
 
 /// One setting of a contestant: a value per round of each.
 struct SettingRuns {
@@ -34,8 +37,8 @@ struct ContestantRuns {
 
 struct PointFigures {
   Json setting, counters;
-  double recall = 0, qps = 0, qps_mad = 0;      ///< medians over rounds
-  bool front = false;                           ///< no other setting of this contestant beats it in both
+  double recall = 0, qps = 0, qps_mad = 0;  ///< medians over rounds
+  bool front = false;  ///< no other setting of this contestant beats it in both
   std::map<std::string, double> observed = {};  ///< medians over rounds
 };
 
@@ -66,28 +69,38 @@ struct Reading {
   std::string reference;  ///< contestant that ratios are to; "" for none
 };
 
-/// The front is chosen on medians, and each round is then read along that same front, so that a contestant with many settings gains nothing
-/// by the luck of single runs. Ratios are taken within a round; their median and MAD are over rounds.
-std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs, const Reading& reading);
+/// The front is chosen on medians, and each round is then read along that same front, so
+/// that a contestant with many settings gains nothing by the luck of single runs. Ratios
+/// are taken within a round; their median and MAD are over rounds.
+std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
+                                    const Reading& reading);
 
-/// The settings of `runs` for which `keep` holds, as a contestant of its own (a walk of hmann, say).
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const std::function<bool(const Json& setting)>& keep);
+/// The settings of `runs` for which `keep` holds, as a contestant of its own (a walk of
+/// hmann, say).
+ContestantRuns Filter(const ContestantRuns& runs, const std::string& name,
+                      const std::function<bool(const Json& setting)>& keep);
 
-/// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where the curve does not reach or nobody counted.
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant, const std::string& counter, double target,
+/// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where
+/// the curve does not reach or nobody counted.
+std::optional<double> CounterAtRecall(const ContestantFigures& contestant,
+                                      const std::string& counter, double target,
                                       const Reading& reading);
 
 /// The same of what timed runs told beside their times.
-std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name, double target, const Reading& reading);
+std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name,
+                                       double target, const Reading& reading);
 
-/// The same runs, read by how often the first answer is a nearest: for a Reading with k = 1.
+/// The same runs, read by how often the first answer is a nearest: for a Reading with k =
+/// 1.
 ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
 
-/// A setting without "threads": however many there are, a query finds the same with the same work.
+/// A setting without "threads": however many there are, a query finds the same with the
+/// same work.
 Json SettingWithoutThreads(const Json& setting);
 
-/// Which run comes when: (contestant, setting) pairs, each once. The contestants' settings are spread evenly over the round, however many
-/// each has, so that all of them see the same machine; odd rounds run backwards.
+/// Which run comes when: (contestant, setting) pairs, each once. The contestants'
+/// settings are spread evenly over the round, however many each has, so that all of them
+/// see the same machine; odd rounds run backwards.
 struct Turn {
   std::size_t contestant = 0, setting = 0;
   bool operator==(const Turn&) const = default;

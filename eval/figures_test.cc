@@ -11,21 +11,32 @@ namespace hmann {
 namespace {
 
 /// Settings with recalls, each with a time per round.
-ContestantRuns Runs(const std::string& name, const std::vector<std::pair<double, std::vector<double>>>& settings) {
+ContestantRuns Runs(const std::string& name,
+                    const std::vector<std::pair<double, std::vector<double>>>& settings) {
   ContestantRuns runs;
   runs.name = name;
   for (const auto& [recall, seconds] : settings) {
-    runs.settings.push_back({{{"ef", runs.settings.size()}}, nullptr, std::vector<double>(seconds.size(), recall), seconds, seconds});
+    runs.settings.push_back({{{"ef", runs.settings.size()}},
+                             nullptr,
+                             std::vector<double>(seconds.size(), recall),
+                             seconds,
+                             seconds});
   }
   return runs;
 }
 
-const Reading kReading = {.queries = 1000, .k = 10, .clock = RunClock::kWall, .targets = {0.9, 0.99}, .reference = "slow"};
+const Reading kReading = {.queries = 1000,
+                          .k = 10,
+                          .clock = RunClock::kWall,
+                          .targets = {0.9, 0.99},
+                          .reference = "slow"};
 
 TEST(Figures, RatiosAreWithinARound) {
   // The machine is twice as slow in round 1, for both: the ratio does not see it.
   const std::vector<ContestantFigures> figures =
-      Read({Runs("slow", {{0.9, {1, 2, 1}}, {0.99, {4, 8, 4}}}), Runs("fast", {{0.9, {0.5, 1, 0.5}}, {0.99, {1, 2, 1}}})}, kReading);
+      Read({Runs("slow", {{0.9, {1, 2, 1}}, {0.99, {4, 8, 4}}}),
+            Runs("fast", {{0.9, {0.5, 1, 0.5}}, {0.99, {1, 2, 1}}})},
+           kReading);
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_DOUBLE_EQ(*figures[0].targets[0].qps, 1000);
   EXPECT_DOUBLE_EQ(*figures[0].targets[0].ratio, 1);
@@ -37,7 +48,8 @@ TEST(Figures, RatiosAreWithinARound) {
 
 TEST(Figures, OneLuckyRunDoesNotMakeAFront) {
   // Setting 1 is slower than setting 0 but for one round.
-  const std::vector<ContestantFigures> figures = Read({Runs("x", {{0.95, {1, 1, 1}}, {0.95, {2, 0.1, 2}}})}, kReading);
+  const std::vector<ContestantFigures> figures =
+      Read({Runs("x", {{0.95, {1, 1, 1}}, {0.95, {2, 0.1, 2}}})}, kReading);
   EXPECT_TRUE(figures[0].points[0].front);
   EXPECT_FALSE(figures[0].points[1].front);
   EXPECT_DOUBLE_EQ(*figures[0].targets[0].qps, 1000);
@@ -45,7 +57,8 @@ TEST(Figures, OneLuckyRunDoesNotMakeAFront) {
 }
 
 TEST(Figures, WhatIsNotReachedHasNoValue) {
-  const std::vector<ContestantFigures> figures = Read({Runs("slow", {{0.9, {1}}, {0.999, {4}}}), Runs("low", {{0.91, {1}}})}, kReading);
+  const std::vector<ContestantFigures> figures =
+      Read({Runs("slow", {{0.9, {1}}, {0.999, {4}}}), Runs("low", {{0.91, {1}}})}, kReading);
   EXPECT_FALSE(figures[1].targets[1].qps.has_value());
   EXPECT_FALSE(figures[1].targets[1].ratio.has_value());
   EXPECT_TRUE(figures[0].targets[1].ratio.has_value());
@@ -74,7 +87,8 @@ TEST(Figures, CountersAreReadAlongTheFront) {
   runs.settings[2].counters = {{"slow_reads", 1e6}};  // beaten by setting 1: not on the front
   const ContestantFigures figures = Read({runs}, kReading)[0];
   EXPECT_NEAR(*CounterAtRecall(figures, "slow_reads", 0.9, kReading), 100, 1e-6);
-  EXPECT_NEAR(*CounterAtRecall(figures, "slow_reads", 1 - std::sqrt(0.001), kReading), std::sqrt(1e5), 1e-6);
+  EXPECT_NEAR(*CounterAtRecall(figures, "slow_reads", 1 - std::sqrt(0.001), kReading),
+              std::sqrt(1e5), 1e-6);
   EXPECT_FALSE(CounterAtRecall(figures, "slow_reads", 0.999, kReading).has_value());
   EXPECT_FALSE(CounterAtRecall(figures, "no such counter", 0.9, kReading).has_value());
 }
@@ -85,7 +99,8 @@ TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
   runs.settings[1].observed["p99_us"] = {1000, 999, 5000};
   const ContestantFigures figures = Read({runs}, kReading)[0];
   EXPECT_EQ(figures.points[0].observed.at("p99_us"), 100);
-  EXPECT_NEAR(*ObservedAtRecall(figures, "p99_us", 1 - std::sqrt(0.001), kReading), std::sqrt(1e5), 1e-6);
+  EXPECT_NEAR(*ObservedAtRecall(figures, "p99_us", 1 - std::sqrt(0.001), kReading), std::sqrt(1e5),
+              1e-6);
   EXPECT_FALSE(ObservedAtRecall(figures, "p50_us", 0.9, kReading).has_value());
 }
 
@@ -101,12 +116,14 @@ TEST(Figures, TheFirstAnswerIsAReadingOfItsOwn) {
 }
 
 TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
-  EXPECT_EQ(SettingWithoutThreads({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}), Json({{"ef", 40}, {"in_flight", 8}}));
+  EXPECT_EQ(SettingWithoutThreads({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}),
+            Json({{"ef", 40}, {"in_flight", 8}}));
   EXPECT_EQ(SettingWithoutThreads({{"ef", 40}}), Json({{"ef", 40}}));
 }
 
 TEST(Figures, FilterKeepsSomeSettings) {
-  const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y", [](const Json& setting) { return setting["ef"] == 1; });
+  const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y",
+                                     [](const Json& setting) { return setting["ef"] == 1; });
   EXPECT_EQ(kept.name, "y");
   ASSERT_EQ(kept.settings.size(), 1u);
   EXPECT_EQ(kept.settings[0].recall[0], 0.99);

@@ -59,7 +59,8 @@ bool HasWord(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The number after `key` in a file of "key value" pairs; with an empty key, its first number. 0 when it is not there.
+/// The number after `key` in a file of "key value" pairs; with an empty key, its first
+/// number. 0 when it is not there.
 std::uint64_t NumberIn(const std::string& path, const std::string& key) {
   const std::vector<std::string> words = Words(path);
   std::uint64_t value = 0;
@@ -81,10 +82,13 @@ std::optional<Mount> FindMount(const std::string& mounts, int version) {
     // 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
     const std::vector<std::string> halves = absl::StrSplit(line, absl::MaxSplits(" - ", 1));
     if (halves.size() != 2) continue;
-    const std::vector<std::string> place = absl::StrSplit(halves[0], ' '), kind = absl::StrSplit(halves[1], ' ');
-    if (place.size() < 5 || kind.size() < 3 || kind[0] != (version == 1 ? "cgroup" : "cgroup2")) continue;
+    const std::vector<std::string> place = absl::StrSplit(halves[0], ' '),
+                                   kind = absl::StrSplit(halves[1], ' ');
+    if (place.size() < 5 || kind.size() < 3 || kind[0] != (version == 1 ? "cgroup" : "cgroup2"))
+      continue;
     const std::vector<std::string> options = absl::StrSplit(kind[2], ',');
-    if (version == 1 && std::find(options.begin(), options.end(), "memory") == options.end()) continue;
+    if (version == 1 && std::find(options.begin(), options.end(), "memory") == options.end())
+      continue;
     return Mount{place[3], place[4]};
   }
   return std::nullopt;
@@ -97,13 +101,16 @@ std::optional<std::string> OwnPath(const std::string& self, int version) {
     const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;
     const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-    if (version == 1 ? std::find(controllers.begin(), controllers.end(), "memory") != controllers.end() : fields[0] == "0")
+    if (version == 1
+            ? std::find(controllers.begin(), controllers.end(), "memory") != controllers.end()
+            : fields[0] == "0")
       return fields[2];
   }
   return std::nullopt;
 }
 
-/// Folders below which a group may be made, the best first: our own cgroup, and under v2 those above it.
+/// Folders below which a group may be made, the best first: our own cgroup, and under v2
+/// those above it.
 std::vector<Parent> FindParents(const CgroupFiles& files) {
   std::vector<Parent> parents;
   for (const int version : {1, 2}) {
@@ -111,7 +118,8 @@ std::vector<Parent> FindParents(const CgroupFiles& files) {
     const std::optional<std::string> own = OwnPath(files.self, version);
     if (!mount || !own) continue;
     absl::string_view below = *own;
-    if (mount->root != "/") absl::ConsumePrefix(&below, mount->root);  // a container sees a part of the tree
+    if (mount->root != "/")
+      absl::ConsumePrefix(&below, mount->root);  // a container sees a part of the tree
     std::string folder = absl::StrCat(mount->point, below == "/" ? "" : below);
     std::error_code ignored;
     if (!fs::is_directory(folder, ignored)) folder = mount->point;
@@ -140,14 +148,18 @@ void RemoveLeftOver(const std::string& parent) {
 
 }  // namespace
 
-absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::uint64_t limit_bytes, const CgroupFiles& files) {
+absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::uint64_t limit_bytes,
+                                                const CgroupFiles& files) {
   if (limit_bytes < 1_MiB)
-    return absl::InvalidArgumentError(absl::StrCat("memory limit: expected at least 1 MiB, found ", limit_bytes, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory limit: expected at least 1 MiB, found ", limit_bytes, " bytes"));
   std::vector<std::string> tried;
   for (const Parent& parent : FindParents(files)) {
     RemoveLeftOver(parent.folder);
     if (parent.version == 2 && !HasWord(parent.folder + "/cgroup.subtree_control", "memory")) {
-      if (const absl::Status enabled = WriteValue(parent.folder + "/cgroup.subtree_control", "+memory"); !enabled.ok()) {
+      if (const absl::Status enabled =
+              WriteValue(parent.folder + "/cgroup.subtree_control", "+memory");
+          !enabled.ok()) {
         tried.emplace_back(enabled.message());
         continue;
       }
@@ -166,18 +178,21 @@ absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::ui
     }
     return group;
   }
-  if (tried.empty()) tried.emplace_back(absl::StrCat("no memory controller in ", files.mounts, " and ", files.self));
-  return absl::FailedPreconditionError(absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
-                                                    "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
-                                                    "in a container, one whose /sys/fs/cgroup "
-                                                    "can be written"));
+  if (tried.empty())
+    tried.emplace_back(absl::StrCat("no memory controller in ", files.mounts, " and ", files.self));
+  return absl::FailedPreconditionError(
+      absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
+                   "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
+                   "in a container, one whose /sys/fs/cgroup "
+                   "can be written"));
 }
 
 absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
   const std::string text = absl::StrCat(bytes);
   if (version_ == 2) {
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.max", text));
-    // Both are there only where the kernel accounts for swap; without swap they are not needed.
+    // Both are there only where the kernel accounts for swap; without swap they are not
+    // needed.
     (void)WriteValue(folder_ + "/memory.swap.max", "0");
   } else {
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.limit_in_bytes", text));
@@ -190,7 +205,8 @@ absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
 
 absl::Status MemoryGroup::Lower(std::uint64_t limit_bytes) {
   if (limit_bytes > limit_bytes_) {
-    return absl::InvalidArgumentError(absl::StrCat(folder_, ": expected a limit below ", limit_bytes_, " bytes, found ", limit_bytes));
+    return absl::InvalidArgumentError(absl::StrCat(folder_, ": expected a limit below ",
+                                                   limit_bytes_, " bytes, found ", limit_bytes));
   }
   return Limit(limit_bytes);
 }
@@ -198,7 +214,8 @@ absl::Status MemoryGroup::Lower(std::uint64_t limit_bytes) {
 MemoryUse MemoryGroup::Use() const {
   const std::string stat = folder_ + "/memory.stat";
   if (version_ == 2) {
-    return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"), NumberIn(folder_ + "/memory.events", "oom_kill")};
+    return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"),
+            NumberIn(folder_ + "/memory.events", "oom_kill")};
   }
   return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"),
           NumberIn(folder_ + "/memory.oom_control", "oom_kill")};

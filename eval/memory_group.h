@@ -17,20 +17,24 @@ struct CgroupFiles {
 
 /// What the programs in a memory cgroup have taken.
 struct MemoryUse {
-  std::uint64_t peak_bytes = 0;       ///< highest charge so far, page cache included; 0 where the kernel does not tell
+  std::uint64_t peak_bytes =
+      0;  ///< highest charge so far, page cache included; 0 where the kernel does not tell
   std::uint64_t anonymous_bytes = 0;  ///< now: memory that is no file's
   std::uint64_t out_of_memory_kills = 0;
 };
 
-/// A memory cgroup of our own: who starts in it gets so many bytes and no swap, his page cache included. Made below the cgroup that we are
-/// in (cgroup v1 with a memory controller, or cgroup v2; there beside it where ours may have no children). Move-only.
+/// A memory cgroup of our own: who starts in it gets so many bytes and no swap, his page
+/// cache included. Made below the cgroup that we are in (cgroup v1 with a memory
+/// controller, or cgroup v2; there beside it where ours may have no children). Move-only.
 ///
-/// The destructor ends what still runs in it and removes it. Those that a killed run has left behind are removed by the next Create.
+/// The destructor ends what still runs in it and removes it. Those that a killed run has
+/// left behind are removed by the next Create.
 class MemoryGroup {
  public:
-  /// `name` tells groups of this process apart. Errors: FAILED_PRECONDITION saying what was tried and what would help; INVALID_ARGUMENT for
-  /// a limit below 1 MiB.
-  static absl::StatusOr<MemoryGroup> Create(const std::string& name, std::uint64_t limit_bytes, const CgroupFiles& files = {});
+  /// `name` tells groups of this process apart. Errors: FAILED_PRECONDITION saying what
+  /// was tried and what would help; INVALID_ARGUMENT for a limit below 1 MiB.
+  static absl::StatusOr<MemoryGroup> Create(const std::string& name, std::uint64_t limit_bytes,
+                                            const CgroupFiles& files = {});
   MemoryGroup(MemoryGroup&& other) noexcept { *this = std::move(other); }
   MemoryGroup& operator=(MemoryGroup&& other) noexcept;
   ~MemoryGroup();

@@ -35,7 +35,9 @@ class MemoryLimit : public testing::Test {
   absl::StatusOr<ChildProcess> Start(const std::string& script) {
     return ChildProcess::Start({"/bin/sh", "-c", script}, stem_ + ".log", group_->procs());
   }
-  static absl::StatusOr<std::string> Line(absl::StatusOr<ChildProcess>& child) { return child->ReadLine(milliseconds(60000), nullptr); }
+  static absl::StatusOr<std::string> Line(absl::StatusOr<ChildProcess>& child) {
+    return child->ReadLine(milliseconds(60000), nullptr);
+  }
 
   std::optional<MemoryGroup> group_;
   std::string stem_;
@@ -44,7 +46,8 @@ class MemoryLimit : public testing::Test {
 TEST_F(MemoryLimit, AProgramStartsInsideAndTheGroupGoesWithIt) {
   const fs::path folder = fs::path(group_->procs()).parent_path();
   {
-    absl::StatusOr<ChildProcess> child = Start("grep -c '/hmann-eval' /proc/self/cgroup; cat > /dev/null");
+    absl::StatusOr<ChildProcess> child =
+        Start("grep -c '/hmann-eval' /proc/self/cgroup; cat > /dev/null");
     ASSERT_TRUE(child.ok()) << child.status();
     EXPECT_EQ(*Line(child), "1");
     EXPECT_TRUE(fs::exists(folder));
@@ -65,7 +68,8 @@ TEST_F(MemoryLimit, WhatStillRunsInItEndsWithIt) {
 }
 
 TEST_F(MemoryLimit, TooMuchMemoryEndsTheProgramAndIsCounted) {
-  absl::StatusOr<ChildProcess> child = Start("x=$(head -c 100000000 /dev/zero | tr '\\0' 'x'); echo ${#x}");
+  absl::StatusOr<ChildProcess> child =
+      Start("x=$(head -c 100000000 /dev/zero | tr '\\0' 'x'); echo ${#x}");
   ASSERT_TRUE(child.ok()) << child.status();
   const absl::StatusOr<std::string> line = Line(child);
   EXPECT_TRUE(!line.ok() || *line != "100000000") << *line;
@@ -79,7 +83,8 @@ TEST_F(MemoryLimit, PageCacheCountsAndIsNotAnError) {
   const absl::StatusOr<double> left = DropFromPageCache(file);
   ASSERT_TRUE(left.ok()) << left.status();
   EXPECT_EQ(*left, 0);
-  absl::StatusOr<ChildProcess> child = Start(absl::StrCat("cat ", file, " | wc -c; cat > /dev/null"));
+  absl::StatusOr<ChildProcess> child =
+      Start(absl::StrCat("cat ", file, " | wc -c; cat > /dev/null"));
   ASSERT_TRUE(child.ok()) << child.status();
   EXPECT_THAT(*Line(child), HasSubstr("67108864"));
   const MemoryUse use = group_->Use();
@@ -92,7 +97,8 @@ TEST_F(MemoryLimit, ItCanBeLowered) {
   EXPECT_FALSE(group_->Lower(64_MiB).ok());
   ASSERT_TRUE(group_->Lower(8_MiB).ok());
   EXPECT_EQ(group_->limit_bytes(), 8_MiB);
-  absl::StatusOr<ChildProcess> child = Start("x=$(head -c 20000000 /dev/zero | tr '\\0' 'x'); echo ${#x}");
+  absl::StatusOr<ChildProcess> child =
+      Start("x=$(head -c 20000000 /dev/zero | tr '\\0' 'x'); echo ${#x}");
   ASSERT_TRUE(child.ok()) << child.status();
   const absl::StatusOr<std::string> line = Line(child);
   EXPECT_TRUE(!line.ok() || *line != "20000000") << *line;
@@ -101,7 +107,8 @@ TEST_F(MemoryLimit, ItCanBeLowered) {
 TEST_F(MemoryLimit, AGroupThatIsGoneIsAnErrorOfTheStart) {
   const std::string procs = group_->procs();
   group_.reset();
-  EXPECT_THAT(std::string(ChildProcess::Start({"true"}, stem_ + ".log", procs).status().message()), HasSubstr("cgroup.procs"));
+  EXPECT_THAT(std::string(ChildProcess::Start({"true"}, stem_ + ".log", procs).status().message()),
+              HasSubstr("cgroup.procs"));
 }
 
 }  // namespace

@@ -16,15 +16,18 @@ namespace fs = std::filesystem;
 
 absl::StatusOr<std::string> FindProgram(const std::string& name) {
   std::vector<std::string> folders;
-  if (const char* told = std::getenv("HMANN_ADAPTER_DIR"); told != nullptr) folders.emplace_back(told);
+  if (const char* told = std::getenv("HMANN_ADAPTER_DIR"); told != nullptr)
+    folders.emplace_back(told);
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& folder : {here, here / "../../libexec/hmann"}) folders.push_back(folder.lexically_normal().string());
+  for (const fs::path& folder : {here, here / "../../libexec/hmann"})
+    folders.push_back(folder.lexically_normal().string());
   for (const std::string& folder : folders) {
     const std::string program = absl::StrCat(folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
-  return absl::NotFoundError(absl::StrCat("program ", name, ": expected in one of ", absl::StrJoin(folders, ", "), ", found in none"));
+  return absl::NotFoundError(absl::StrCat("program ", name, ": expected in one of ",
+                                          absl::StrJoin(folders, ", "), ", found in none"));
 }
 
 }  // namespace
@@ -66,11 +69,13 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("adapter: expected NAME=COMMAND, found '", text, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("adapter: expected NAME=COMMAND, found '", text, "'"));
   }
   ContestantSpec spec;
   spec.name = text.substr(0, equals);
-  // The shell splits the command and adds the sweep's arguments to it; exec, so that signals and the exit code are the program's own.
+  // The shell splits the command and adds the sweep's arguments to it; exec, so that
+  // signals and the exit code are the program's own.
   spec.command = {"/bin/sh", "-c", absl::StrCat("exec ", text.substr(equals + 1), " \"$@\""), "sh"};
   return spec;
 }

@@ -1,4 +1,5 @@
-// The rivals' side of adapters/PROTOCOL.md: hnswlib and Faiss, as they are in the contest.
+// The rivals' side of adapters/PROTOCOL.md: hnswlib and Faiss, as they are in the
+// contest.
 #include "eval/own_contestants.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +44,8 @@ TEST_F(OwnContestants, HnswlibBuildsAnswersAndKeepsItsIndex) {
     EXPECT_GT(answer->cpu_seconds, 0);
     ASSERT_EQ(answer->ids.size(), 500u);
     for (std::size_t q = 0; q < 50; ++q) {
-      const std::set<std::uint64_t> ids(answer->ids.begin() + q * 10, answer->ids.begin() + (q + 1) * 10);
+      const std::set<std::uint64_t> ids(answer->ids.begin() + q * 10,
+                                        answer->ids.begin() + (q + 1) * 10);
       EXPECT_EQ(ids.size(), 10u);
       EXPECT_LT(*ids.rbegin(), 2000u);
     }
@@ -60,8 +62,10 @@ TEST_F(OwnContestants, HnswlibMappedAnswersAsInMemoryOverTheSameFile) {
     spec.build["level0"] = level0;
     absl::StatusOr<Contestant> contestant = Contestant::Start(spec, job_);
     ASSERT_TRUE(contestant.ok()) << contestant.status();
-    EXPECT_EQ(contestant->ready().cached, !answers.empty()) << "how it is loaded makes no other index";
-    EXPECT_EQ(contestant->ready().library.ends_with(", level 0 mapped"), std::string(level0) == "mapped");
+    EXPECT_EQ(contestant->ready().cached, !answers.empty())
+        << "how it is loaded makes no other index";
+    EXPECT_EQ(contestant->ready().library.ends_with(", level 0 mapped"),
+              std::string(level0) == "mapped");
     if (!file.empty()) {
       EXPECT_EQ(contestant->ready().index_file, file);
     }
@@ -77,9 +81,11 @@ TEST_F(OwnContestants, HnswlibMappedAnswersAsInMemoryOverTheSameFile) {
   job_.work.clear();
   ContestantSpec spec = *OwnContestant("hnswlib-u8", {});
   spec.build["level0"] = "mapped";
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected --work"));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected --work"));
   spec.build["level0"] = "elsewhere";
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected memory or mapped, found \"elsewhere\""));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected memory or mapped, found \"elsewhere\""));
 }
 
 TEST_F(OwnContestants, ADamagedFileIsNotMapped) {
@@ -93,22 +99,28 @@ TEST_F(OwnContestants, ADamagedFileIsNotMapped) {
   }
   const std::uint64_t bytes = fs::file_size(file);
   fs::resize_file(file, bytes - 1);
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr(absl::StrCat(file, ": offset ")));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr(absl::StrCat(file, ": offset ")));
   fs::resize_file(file, bytes + 10);
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected the end, found"));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected the end, found"));
   fs::resize_file(file, 50);
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected a header of 96 bytes, found 50"));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected a header of 96 bytes, found 50"));
 }
 
-/// Squared distances of a query's answers, in their order; of all rows, the least first, when `ids` is empty.
-std::vector<int> SquaredDistances(const VectorFile& base, const VectorFile& queries, std::uint64_t query, std::vector<std::uint64_t> ids) {
+/// Squared distances of a query's answers, in their order; of all rows, the least first,
+/// when `ids` is empty.
+std::vector<int> SquaredDistances(const VectorFile& base, const VectorFile& queries,
+                                  std::uint64_t query, std::vector<std::uint64_t> ids) {
   const bool all = ids.empty();
   for (std::uint64_t i = 0; all && i < base.n(); ++i) ids.push_back(i);
   std::vector<int> distances;
   for (const std::uint64_t id : ids) {
     int sum = 0;
     for (std::uint32_t j = 0; j < base.dim(); ++j) {
-      const int difference = std::to_integer<int>(base.Row(id)[j]) - std::to_integer<int>(queries.Row(query)[j]);
+      const int difference =
+          std::to_integer<int>(base.Row(id)[j]) - std::to_integer<int>(queries.Row(query)[j]);
       sum += difference * difference;
     }
     distances.push_back(sum);
@@ -118,10 +130,12 @@ std::vector<int> SquaredDistances(const VectorFile& base, const VectorFile& quer
 }
 
 TEST_F(OwnContestants, FaissMeasuresTheBestOfItsCodesAgain) {
-  // With so much effort every row is measured again, so the answers are exact, whatever the codes say.
+  // With so much effort every row is measured again, so the answers are exact, whatever
+  // the codes say.
   const std::map<std::string, Json> all = {{"faiss-sq8", {{"ef", 2000}, {"refine", 100}}},
                                            {"faiss-ivfpq", {{"nprobe", 51}, {"refine", 200}}}};
-  const absl::StatusOr<VectorFile> base = VectorFile::Open(job_.base, job_.rows), queries = VectorFile::Open(job_.queries, 50);
+  const absl::StatusOr<VectorFile> base = VectorFile::Open(job_.base, job_.rows),
+                                   queries = VectorFile::Open(job_.queries, 50);
   ASSERT_TRUE(base.ok() && queries.ok()) << base.status() << queries.status();
   for (const auto& [name, setting] : all) {
     for (const bool kept : {false, true}) {
@@ -130,18 +144,22 @@ TEST_F(OwnContestants, FaissMeasuresTheBestOfItsCodesAgain) {
       ASSERT_TRUE(contestant.ok()) << contestant.status();
       EXPECT_THAT(contestant->ready().library, HasSubstr("refine"));
       EXPECT_EQ(contestant->ready().cached, kept);
-      EXPECT_GT(contestant->ready().index_bytes, 2000u * 128) << "the bytes that are measured again";
+      EXPECT_GT(contestant->ready().index_bytes, 2000u * 128)
+          << "the bytes that are measured again";
       EXPECT_LT(contestant->ready().index_bytes, 2000u * 128 * 4);
       const absl::StatusOr<RunAnswer> answer = contestant->Run(setting, false);
       ASSERT_TRUE(answer.ok()) << answer.status();
       for (std::size_t q = 0; q < 50; ++q) {
-        const std::vector<std::uint64_t> ids(answer->ids.begin() + q * 10, answer->ids.begin() + (q + 1) * 10);
+        const std::vector<std::uint64_t> ids(answer->ids.begin() + q * 10,
+                                             answer->ids.begin() + (q + 1) * 10);
         ASSERT_LT(*std::max_element(ids.begin(), ids.end()), 2000u);
         std::vector<int> best = SquaredDistances(*base, *queries, q, {});
         best.resize(10);
         EXPECT_EQ(SquaredDistances(*base, *queries, q, ids), best) << "query " << q;
       }
-      EXPECT_THAT(std::string(contestant->Run({{"ef", 50}, {"nprobe", 5}}, false).status().message()), HasSubstr("is unknown"));
+      EXPECT_THAT(
+          std::string(contestant->Run({{"ef", 50}, {"nprobe", 5}}, false).status().message()),
+          HasSubstr("is unknown"));
     }
   }
 }
@@ -149,11 +167,14 @@ TEST_F(OwnContestants, FaissMeasuresTheBestOfItsCodesAgain) {
 TEST_F(OwnContestants, FaissRefusesAnIndexThatItDoesNotHave) {
   ContestantSpec spec = *OwnContestant("faiss-ivfpq", {});
   spec.build["nlist"] = 0;
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("setting nlist: expected a whole number from 1"));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("setting nlist: expected a whole number from 1"));
   spec.build = {{"index", "hnsw"}, {"nlist", 8}};
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected with ivfpq only"));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected with ivfpq only"));
   spec.build = {{"index", "flat"}};
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()), HasSubstr("expected hnsw, hnsw-sq8 or ivfpq, found \"flat\""));
+  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
+              HasSubstr("expected hnsw, hnsw-sq8 or ivfpq, found \"flat\""));
 }
 
 TEST_F(OwnContestants, ManyThreadsAndWarmUpChangeNoAnswer) {
@@ -164,39 +185,47 @@ TEST_F(OwnContestants, ManyThreadsAndWarmUpChangeNoAnswer) {
     const absl::StatusOr<RunAnswer> alone = contestant->Run({{"ef", 50}}, false);
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_TRUE(contestant->WarmUp({{"ef", 50}}, 10).ok());
-    EXPECT_THAT(std::string(contestant->WarmUp({{"ef", 50}}, 51).message()), HasSubstr("from 1 to 50"));
+    EXPECT_THAT(std::string(contestant->WarmUp({{"ef", 50}}, 51).message()),
+                HasSubstr("from 1 to 50"));
     const bool many = std::string(name) == "hnswlib";
-    const absl::StatusOr<RunAnswer> shaped = contestant->Run({{"ef", 50}, {"threads", many ? 3 : 1}}, false);
+    const absl::StatusOr<RunAnswer> shaped =
+        contestant->Run({{"ef", 50}, {"threads", many ? 3 : 1}}, false);
     ASSERT_TRUE(shaped.ok()) << shaped.status();
     EXPECT_EQ(shaped->ids, alone->ids);
     ASSERT_TRUE(shaped->latency.has_value());
     EXPECT_GT(shaped->latency->p50, 0);
     EXPECT_LE(shaped->latency->p50, shaped->latency->p99);
     EXPECT_LE(shaped->latency->mean, 1e6 * shaped->seconds);
-    EXPECT_FALSE(contestant->Run({{"ef", 50}, {"in_flight", 2}}, false).ok()) << "a library that answers one at a time";
+    EXPECT_FALSE(contestant->Run({{"ef", 50}, {"in_flight", 2}}, false).ok())
+        << "a library that answers one at a time";
     EXPECT_FALSE(contestant->Run({{"ef", 50}, {"threads", 0}}, false).ok());
   }
 }
 
 TEST_F(OwnContestants, ItsIntegerDistanceRefusesOtherData) {
   job_.metric = Metric::kInnerProduct;
-  const absl::StatusOr<Contestant> contestant = Contestant::Start(*OwnContestant("hnswlib-u8", {}), job_);
+  const absl::StatusOr<Contestant> contestant =
+      Contestant::Start(*OwnContestant("hnswlib-u8", {}), job_);
   ASSERT_FALSE(contestant.ok());
-  EXPECT_THAT(std::string(contestant.status().message()), AllOf(HasSubstr("contestant hnswlib-u8"), HasSubstr("expected u8 under l2")));
+  EXPECT_THAT(std::string(contestant.status().message()),
+              AllOf(HasSubstr("contestant hnswlib-u8"), HasSubstr("expected u8 under l2")));
 }
 
 TEST_F(OwnContestants, AnUnknownSettingIsAnErrorAndTheProgramGoesOn) {
   absl::StatusOr<Contestant> contestant = Contestant::Start(*OwnContestant("hnswlib", {}), job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
-  EXPECT_THAT(std::string(contestant->Run({{"fe", 50}}, false).status().message()), HasSubstr("setting 'fe' is unknown"));
-  EXPECT_THAT(std::string(contestant->Run({{"ef", 0}}, false).status().message()), HasSubstr("whole number from 1"));
+  EXPECT_THAT(std::string(contestant->Run({{"fe", 50}}, false).status().message()),
+              HasSubstr("setting 'fe' is unknown"));
+  EXPECT_THAT(std::string(contestant->Run({{"ef", 0}}, false).status().message()),
+              HasSubstr("whole number from 1"));
   EXPECT_TRUE(contestant->Run({{"ef", 50}}, false).ok());
 }
 
 TEST_F(OwnContestants, AMissingFileIsNamed) {
   job_.base = "no/such/base.u8bin";
   const absl::Status status = Contestant::Start(*OwnContestant("hnswlib", {}), job_).status();
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("contestant hnswlib"), HasSubstr("no/such/base.u8bin")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("contestant hnswlib"), HasSubstr("no/such/base.u8bin")));
 }
 
 }  // namespace

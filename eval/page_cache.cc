@@ -18,9 +18,11 @@ absl::StatusOr<double> ShareInPageCache(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.bytes().empty()) return 0;
   std::vector<unsigned char> pages((file.bytes().size() + 4_KiB - 1) / 4_KiB);
-  if (::mincore(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), pages.data()) != 0)
+  if (::mincore(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), pages.data()) !=
+      0)
     return ErrnoError(errno, "mincore", path);
-  const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  const auto there =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<double>(there) / static_cast<double>(pages.size());
 }
 

@@ -16,8 +16,9 @@
 namespace hmann {
 namespace {
 
-/// Each walk by what ends it best: on 200 thousand SIFT vectors at +300 ns, 2 and 16 % promoted, the pool is never slower by epsilon than
-/// by a width, the quantised walk takes turns, and nobody's front has beams or cells: these get every third width.
+/// Each walk by what ends it best: on 200 thousand SIFT vectors at +300 ns, 2 and 16 %
+/// promoted, the pool is never slower by epsilon than by a width, the quantised walk
+/// takes turns, and nobody's front has beams or cells: these get every third width.
 Json HmannLadder(const std::vector<int>& widths, Metric metric, bool codes) {
   Json settings = Json::array();
   const auto add = [&](const char* walk, int ef_l1, int ef_l0, const Json& more = Json::object()) {
@@ -27,18 +28,22 @@ Json HmannLadder(const std::vector<int>& widths, Metric metric, bool codes) {
   const bool reaches = metric != Metric::kInnerProduct;  // distances have multiples
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const int width = widths[i];
-    const bool seldom = (widths.size() - 1 - i) % 3 == 0;  // the last, which reaches furthest, among them
+    const bool seldom =
+        (widths.size() - 1 - i) % 3 == 0;  // the last, which reaches furthest, among them
     if (!reaches) add("best-first", 4, width);
     if (seldom) add("multi-start", width, 1);
     if (codes) add("quantised", 16, width, {{"nprobe", 0}});
     if (codes && seldom) add("quantised", 64, width, {{"nprobe", 128}});
   }
   if (!reaches) return settings;
-  for (const double epsilon : {0.03, 0.05, 0.07, 0.09, 0.12, 0.16, 0.2, 0.3, 0.45}) add("best-first", 1, 400, {{"epsilon", epsilon}});
+  for (const double epsilon : {0.03, 0.05, 0.07, 0.09, 0.12, 0.16, 0.2, 0.3, 0.45})
+    add("best-first", 1, 400, {{"epsilon", epsilon}});
   if (!codes) return settings;
-  for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3}) add("quantised", 16, 400, {{"nprobe", 0}, {"epsilon", epsilon}});
+  for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3})
+    add("quantised", 16, 400, {{"nprobe", 0}, {"epsilon", epsilon}});
   // A pool of estimates is worth keeping short.
-  for (const double epsilon : {0.06, 0.08, 0.1, 0.13}) add("quantised", 2, 40, {{"nprobe", 0}, {"epsilon", epsilon}});
+  for (const double epsilon : {0.06, 0.08, 0.1, 0.13})
+    add("quantised", 2, 40, {{"nprobe", 0}, {"epsilon", epsilon}});
   return settings;
 }
 
@@ -67,21 +72,27 @@ absl::StatusOr<PlanRequest> RequestOf(const PlanContest& contest, const Contesta
 /// The contestants and their curves, one amount of fast memory after the other.
 class Lineup {
  public:
-  Lineup(const PlanContest& contest, PlanRequest request) : contest_(contest), request_(std::move(request)) {}
+  Lineup(const PlanContest& contest, PlanRequest request)
+      : contest_(contest), request_(std::move(request)) {}
 
   absl::Status Add(double share, std::uint64_t file_bytes) {
-    const PlanBesideRules beside = CompareWithRules(request_, static_cast<std::uint64_t>(share * static_cast<double>(file_bytes)), 0);
-    const std::string suffix = absl::StrFormat(", %.3g %%", 100 * share), plan = absl::StrCat("the plan", suffix);
+    const PlanBesideRules beside = CompareWithRules(
+        request_, static_cast<std::uint64_t>(share * static_cast<double>(file_bytes)), 0);
+    const std::string suffix = absl::StrFormat(", %.3g %%", 100 * share),
+                      plan = absl::StrCat("the plan", suffix);
     HMANN_RETURN_IF_ERROR(AddHmann(plan, plan, beside.plan, beside.fast_bytes));
-    HMANN_RETURN_IF_ERROR(AddHmann(absl::StrCat("upper layers first", suffix), plan, beside.layers, beside.fast_bytes));
+    HMANN_RETURN_IF_ERROR(AddHmann(absl::StrCat("upper layers first", suffix), plan, beside.layers,
+                                   beside.fast_bytes));
     const Json match = {{"placement", "first-touch-queries"}, {"fast_share", share}};
     for (const int width : contest_.widths) {
       of_hnsw_.push_back(match);
       of_hnsw_.back().update({{"ef", width}, {"emulated", contest_.emulated}});
     }
-    const std::optional<double> predicted = beside.touch.has_value() ? std::optional(beside.touch->predicted_us) : std::nullopt;
-    made_.curves.push_back({absl::StrCat("first touch", suffix), "HNSW", match, plan, "model", beside.fast_bytes, beside.fast_bytes,
-                            "HNSW, pages in order of use", predicted});
+    const std::optional<double> predicted =
+        beside.touch.has_value() ? std::optional(beside.touch->predicted_us) : std::nullopt;
+    made_.curves.push_back({absl::StrCat("first touch", suffix), "HNSW", match, plan, "model",
+                            beside.fast_bytes, beside.fast_bytes, "HNSW, pages in order of use",
+                            predicted});
     return absl::OkStatus();
   }
 
@@ -95,10 +106,11 @@ class Lineup {
   }
 
  private:
-  absl::Status AddHmann(const std::string& name, const std::string& against, const std::optional<PlacementPlan>& plan,
-                        std::uint64_t budget) {
+  absl::Status AddHmann(const std::string& name, const std::string& against,
+                        const std::optional<PlacementPlan>& plan, std::uint64_t budget) {
     if (!plan.has_value()) {
-      return absl::ResourceExhaustedError(absl::StrCat(name, ": ", FormatSize(budget), " are too little fast memory for these vectors"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          name, ": ", FormatSize(budget), " are too little fast memory for these vectors"));
     }
     Json build = {{"promote", ShareOf(request_.shape, plan->structure.n1)},
                   {"bits", plan->structure.bits},
@@ -106,15 +118,17 @@ class Lineup {
                   {"seed", contest_.seed},
                   {"fast", plan->fast_tier},
                   {"slow", plan->l0_tier}};
-    if (plan->cache_bytes > 0) build.update({{"cache", "static"}, {"cache_bytes", plan->cache_bytes}});
+    if (plan->cache_bytes > 0)
+      build.update({{"cache", "static"}, {"cache_bytes", plan->cache_bytes}});
     HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", build));
     spec.name = name;
     spec.settings = HmannLadder(contest_.widths, request_.shape.metric, plan->structure.bits > 0);
     made_.programs.push_back(std::move(spec));
     std::string structure = DescribeStructure(request_.shape, plan->structure);
-    if (plan->cache_bytes > 0) absl::StrAppend(&structure, ", cache ", FormatSize(plan->cache_bytes));
-    made_.curves.push_back(
-        {name, name, Json::object(), against, "emulated", budget, plan->used.fast, std::move(structure), plan->predicted_us});
+    if (plan->cache_bytes > 0)
+      absl::StrAppend(&structure, ", cache ", FormatSize(plan->cache_bytes));
+    made_.curves.push_back({name, name, Json::object(), against, "emulated", budget,
+                            plan->used.fast, std::move(structure), plan->predicted_us});
     return absl::OkStatus();
   }
 
@@ -125,24 +139,30 @@ class Lineup {
 };
 
 Json Row(const PlanCurve& curve, const TargetFigures& at) {
-  const auto inverse = [](const std::optional<double>& value, double scale) { return value ? Json(scale / *value) : Json(nullptr); };
-  return {{"name", curve.name},
-          {"kind", curve.kind},
-          {"structure", curve.structure},
-          {"budget_bytes", curve.budget_bytes},
-          {"fast_bytes", curve.fast_bytes},
-          {"predicted_us", curve.predicted_us ? Json(*curve.predicted_us) : Json(nullptr)},
-          {"recall", at.target},
-          {"mean_us", inverse(at.qps, 1e6)},
-          {"of_plan", inverse(at.ratio, 1)},
-          {"of_plan_mad", at.ratio ? Json(*at.ratio_mad / (*at.ratio * *at.ratio)) : Json(nullptr)}};
+  const auto inverse = [](const std::optional<double>& value, double scale) {
+    return value ? Json(scale / *value) : Json(nullptr);
+  };
+  return {
+      {"name", curve.name},
+      {"kind", curve.kind},
+      {"structure", curve.structure},
+      {"budget_bytes", curve.budget_bytes},
+      {"fast_bytes", curve.fast_bytes},
+      {"predicted_us", curve.predicted_us ? Json(*curve.predicted_us) : Json(nullptr)},
+      {"recall", at.target},
+      {"mean_us", inverse(at.qps, 1e6)},
+      {"of_plan", inverse(at.ratio, 1)},
+      {"of_plan_mad", at.ratio ? Json(*at.ratio_mad / (*at.ratio * *at.ratio)) : Json(nullptr)}};
 }
 
 ContestantRuns RunsOf(const PlanCurve& curve, const SweepResult& result) {
-  const auto runs = std::find_if(result.runs.begin(), result.runs.end(), [&](const auto& one) { return one.name == curve.program; });
+  const auto runs = std::find_if(result.runs.begin(), result.runs.end(),
+                                 [&](const auto& one) { return one.name == curve.program; });
   return Filter(*runs, curve.name, [&](const Json& setting) {
     return std::all_of(curve.match.items().begin(), curve.match.items().end(),
-                       [&](const auto& item) { return setting.contains(item.key()) && setting[item.key()] == item.value(); });
+                       [&](const auto& item) {
+                         return setting.contains(item.key()) && setting[item.key()] == item.value();
+                       });
   });
 }
 
@@ -150,13 +170,18 @@ ContestantRuns RunsOf(const PlanCurve& curve, const SweepResult& result) {
 
 absl::Status PlanContest::Validate() const {
   HMANN_RETURN_IF_ERROR(EmulationSpec::Parse(emulated).status());
-  if (shares.empty()) return absl::InvalidArgumentError("shares: expected at least one, found none");
+  if (shares.empty())
+    return absl::InvalidArgumentError("shares: expected at least one, found none");
   for (const double share : shares) {
-    if (!(share > 0 && share < 1)) return absl::InvalidArgumentError(absl::StrCat("shares: expected between 0 and 1, found ", share));
+    if (!(share > 0 && share < 1))
+      return absl::InvalidArgumentError(
+          absl::StrCat("shares: expected between 0 and 1, found ", share));
   }
-  if (widths.empty()) return absl::InvalidArgumentError("widths: expected at least one, found none");
+  if (widths.empty())
+    return absl::InvalidArgumentError("widths: expected at least one, found none");
   for (const int width : widths) {
-    if (width < 1) return absl::InvalidArgumentError(absl::StrCat("widths: expected at least 1, found ", width));
+    if (width < 1)
+      return absl::InvalidArgumentError(absl::StrCat("widths: expected at least 1, found ", width));
   }
   return absl::OkStatus();
 }
@@ -183,7 +208,8 @@ Json PlanFigures(const SweepResult& result, const PlanLineup& lineup) {
     Reading reading = rows.reading;
     reading.reference = lineup.curves[i].against;
     const ContestantFigures read = Read(rows.runs, reading)[i];
-    for (const TargetFigures& at : read.targets) figures["plan"].push_back(Row(lineup.curves[i], at));
+    for (const TargetFigures& at : read.targets)
+      figures["plan"].push_back(Row(lineup.curves[i], at));
   }
   return figures;
 }

@@ -1,4 +1,5 @@
-// Who takes part on the sample that ships, which run belongs to which curve, and what is divided by what. tests/plan_cli_test.cc runs it.
+// Who takes part on the sample that ships, which run belongs to which curve, and what is
+// divided by what. tests/plan_cli_test.cc runs it.
 #include "eval/plan_contest.h"
 
 #include <gmock/gmock.h>
@@ -35,11 +36,13 @@ PlanLineup MustLineUp(const PlanContest& contest) {
 }
 
 /// As if each setting of a program had the same recall and took `seconds(program)`.
-SweepResult Ran(const PlanLineup& lineup, const std::function<double(const std::string&)>& seconds) {
+SweepResult Ran(const PlanLineup& lineup,
+                const std::function<double(const std::string&)>& seconds) {
   SweepResult ran;
   ran.data = {{"base", "base.u8bin"}};
   ran.rounds = 1;
-  ran.reading = {.queries = 1000, .k = 10, .clock = RunClock::kWall, .targets = {0.95}, .reference = ""};
+  ran.reading = {
+      .queries = 1000, .k = 10, .clock = RunClock::kWall, .targets = {0.95}, .reference = ""};
   for (const ContestantSpec& spec : lineup.programs) {
     ContestantRuns& program = ran.runs.emplace_back();
     program.name = spec.name;
@@ -55,7 +58,8 @@ TEST(PlanLineup, EachShareHasThreeCurvesHeldAgainstThePlan) {
   const PlanLineup lineup = MustLineUp(Contest());
   ASSERT_EQ(lineup.curves.size(), 6u);
   std::set<std::string> programs;
-  for (const ContestantSpec& spec : lineup.programs) EXPECT_TRUE(programs.insert(spec.name).second) << spec.name;
+  for (const ContestantSpec& spec : lineup.programs)
+    EXPECT_TRUE(programs.insert(spec.name).second) << spec.name;
   EXPECT_EQ(programs.size(), 5u) << "one of HNSW, which is one index for both shares";
   for (std::size_t i = 0; i < lineup.curves.size(); ++i) {
     const PlanCurve& curve = lineup.curves[i];
@@ -68,7 +72,8 @@ TEST(PlanLineup, EachShareHasThreeCurvesHeldAgainstThePlan) {
     EXPECT_LE(curve.fast_bytes, curve.budget_bytes);
     EXPECT_GT(*curve.predicted_us, 0);
   }
-  EXPECT_GE(*lineup.curves[1].predicted_us, 0.99 * *lineup.curves[0].predicted_us) << "the planner's own opinion of the rule";
+  EXPECT_GE(*lineup.curves[1].predicted_us, 0.99 * *lineup.curves[0].predicted_us)
+      << "the planner's own opinion of the rule";
   EXPECT_EQ(lineup.programs[1].build["bits"], 0) << "upper layers first has no codes";
 }
 
@@ -104,7 +109,8 @@ TEST(PlanLineup, EveryRunBelongsToOneCurve) {
   std::size_t settings = 0, in_curves = 0;
   for (const ContestantSpec& spec : lineup.programs) {
     std::set<std::string> different;
-    for (const Json& setting : spec.settings) EXPECT_TRUE(different.insert(setting.dump()).second) << spec.name << ": " << setting;
+    for (const Json& setting : spec.settings)
+      EXPECT_TRUE(different.insert(setting.dump()).second) << spec.name << ": " << setting;
     settings += spec.settings.size();
   }
   const Json figures = PlanFigures(Ran(lineup, [](const std::string&) { return 1.0; }), lineup);
@@ -117,17 +123,19 @@ TEST(PlanLineup, EveryRunBelongsToOneCurve) {
 
 TEST(PlanFigures, TimesAreMultiplesOfThePlansWithTheSameMemory) {
   const PlanLineup lineup = MustLineUp(Contest());
-  const Json figures = PlanFigures(Ran(lineup,
-                                       [](const std::string& program) {
-                                         if (program == "HNSW") return 6.0;
-                                         const bool rule = program.starts_with("upper");
-                                         return program.ends_with("40 %") ? (rule ? 3.0 : 2.0) : (rule ? 2.0 : 1.0);
-                                       }),
-                                   lineup);
+  const Json figures =
+      PlanFigures(Ran(lineup,
+                      [](const std::string& program) {
+                        if (program == "HNSW") return 6.0;
+                        const bool rule = program.starts_with("upper");
+                        return program.ends_with("40 %") ? (rule ? 3.0 : 2.0) : (rule ? 2.0 : 1.0);
+                      }),
+                  lineup);
   ASSERT_EQ(figures["plan"].size(), 6u);
   const double expected[] = {1, 1.5, 3, 1, 2, 6};
   for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_NEAR(figures["plan"][i]["of_plan"].get<double>(), expected[i], 1e-9) << figures["plan"][i];
+    EXPECT_NEAR(figures["plan"][i]["of_plan"].get<double>(), expected[i], 1e-9)
+        << figures["plan"][i];
     EXPECT_EQ(figures["plan"][i]["recall"], 0.95);
   }
   EXPECT_NEAR(figures["plan"][0]["mean_us"].get<double>(), 2000, 1e-6) << "2 s for 1000 queries";
@@ -141,12 +149,17 @@ TEST(PlanContest, WhatMakesNoSenseIsNamed) {
     EXPECT_FALSE(status.ok());
     return std::string(status.message());
   };
-  EXPECT_THAT(refusal([](PlanContest& c) { c.shares.clear(); }), HasSubstr("shares: expected at least one"));
-  EXPECT_THAT(refusal([](PlanContest& c) { c.shares = {1.5}; }), HasSubstr("shares: expected between 0 and 1"));
-  EXPECT_THAT(refusal([](PlanContest& c) { c.widths.clear(); }), HasSubstr("widths: expected at least one"));
-  EXPECT_THAT(refusal([](PlanContest& c) { c.widths = {0}; }), HasSubstr("widths: expected at least 1"));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.shares.clear(); }),
+              HasSubstr("shares: expected at least one"));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.shares = {1.5}; }),
+              HasSubstr("shares: expected between 0 and 1"));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.widths.clear(); }),
+              HasSubstr("widths: expected at least one"));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.widths = {0}; }),
+              HasSubstr("widths: expected at least 1"));
   EXPECT_FALSE(refusal([](PlanContest& c) { c.emulated = "slowly"; }).empty());
-  EXPECT_THAT(refusal([](PlanContest& c) { c.shares = {0.0001}; }), HasSubstr("the plan, 0.01 %: "));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.shares = {0.0001}; }),
+              HasSubstr("the plan, 0.01 %: "));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Our side of adapters/PROTOCOL.md: foreign rivals, and those that die, hang, or talk nonsense.
+// Our side of adapters/PROTOCOL.md: foreign rivals, and those that die, hang, or talk
+// nonsense.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -41,41 +42,49 @@ class Protocol : public ContestantTest {
 };
 
 TEST_F(Protocol, LatenciesThatAreNoneAreNamed) {
-  const std::string says = R"(read line; echo '{"seconds": 1, "cpu_seconds": 1, "latency_us": {"mean": 1, "p50": 1}}'; cat > /dev/null)";
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, says)).message()), HasSubstr("expected a positive number 'p99'"));
+  const std::string says =
+      R"(read line; echo '{"seconds": 1, "cpu_seconds": 1, "latency_us": {"mean": 1, "p50": 1}}'; cat > /dev/null)";
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, says)).message()),
+              HasSubstr("expected a positive number 'p99'"));
 }
 
 TEST_F(Protocol, AForeignCommandGetsTheArguments) {
   const std::string program = folder_ + "/rival.sh";
   std::ofstream(program)
       << R"(echo "{\"ready\": \"$1 $*\", \"build_seconds\": 1, \"index_bytes\": 1, \"settings\": [{\"a\": 1}]}"; cat > /dev/null)";
-  absl::StatusOr<ContestantSpec> spec = ForeignContestant(absl::StrCat("mine=sh ", program, " --own 'two words'"));
+  absl::StatusOr<ContestantSpec> spec =
+      ForeignContestant(absl::StrCat("mine=sh ", program, " --own 'two words'"));
   ASSERT_TRUE(spec.ok());
   absl::StatusOr<Contestant> contestant = Contestant::Start(*spec, job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
   EXPECT_EQ(contestant->name(), "mine");
   EXPECT_THAT(contestant->ready().library,
-              AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"), HasSubstr("--metric l2"), HasSubstr("--k 10")));
+              AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"),
+                    HasSubstr("--metric l2"), HasSubstr("--k 10")));
   EXPECT_TRUE(contestant->Stop().ok());
   EXPECT_FALSE(ForeignContestant("no command").ok());
   EXPECT_FALSE(ForeignContestant("=x").ok());
 }
 
 TEST_F(Protocol, DyingIsNamed) {
-  EXPECT_THAT(std::string(FailureOf("echo 'out of luck' >&2; exit 3").message()),
-              AllOf(HasSubstr("contestant rival: it ended with exit code 3"), HasSubstr("| out of luck")));
+  EXPECT_THAT(
+      std::string(FailureOf("echo 'out of luck' >&2; exit 3").message()),
+      AllOf(HasSubstr("contestant rival: it ended with exit code 3"), HasSubstr("| out of luck")));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; kill -SEGV $$")).message()),
               HasSubstr("signal 11 (Segmentation fault)"));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "exit 0")).message()), HasSubstr("it ended with exit code 0"));
-  EXPECT_THAT(std::string(FailureOf("exec no-such-program-here").message()), HasSubstr("exit code 127"));
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "exit 0")).message()),
+              HasSubstr("it ended with exit code 0"));
+  EXPECT_THAT(std::string(FailureOf("exec no-such-program-here").message()),
+              HasSubstr("exit code 127"));
 }
 
 TEST_F(Protocol, AProgramThatDoesNotExistIsNamed) {
   ContestantSpec spec;
   spec.name = "ghost";
   spec.command = {folder_ + "/ghost"};
-  EXPECT_THAT(std::string(Contestant::Start(spec, job_).status().message()),
-              AllOf(HasSubstr("contestant ghost: it ended with exit code 127"), HasSubstr("No such file")));
+  EXPECT_THAT(
+      std::string(Contestant::Start(spec, job_).status().message()),
+      AllOf(HasSubstr("contestant ghost: it ended with exit code 127"), HasSubstr("No such file")));
 }
 
 TEST_F(Protocol, HangingIsNamedAndEnds) {
@@ -84,14 +93,17 @@ TEST_F(Protocol, HangingIsNamedAndEnds) {
   const absl::Status building = FailureOf("sleep 600");
   EXPECT_EQ(building.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(building.message()), HasSubstr("contestant rival: it was silent for"));
-  EXPECT_EQ(FailureOf(absl::StrCat(kReady, "read line; sleep 600")).code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << "it was waited for, not killed";
+  EXPECT_EQ(FailureOf(absl::StrCat(kReady, "read line; sleep 600")).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60))
+      << "it was waited for, not killed";
 }
 
 TEST_F(Protocol, AKilledContestantTakesItsChildrenAlong) {
   const std::string file = folder_ + "/pid";
   job_.build_timeout = milliseconds(300);
-  EXPECT_FALSE(Contestant::Start(Shell(absl::StrCat("sleep 600 & echo $! > ", file, "; wait")), job_).ok());
+  EXPECT_FALSE(
+      Contestant::Start(Shell(absl::StrCat("sleep 600 & echo $! > ", file, "; wait")), job_).ok());
   pid_t pid = 0;
   std::ifstream(file) >> pid;
   ASSERT_GT(pid, 1);
@@ -111,11 +123,16 @@ TEST_F(Protocol, AKilledContestantTakesItsChildrenAlong) {
 TEST_F(Protocol, GarbageIsNamed) {
   EXPECT_THAT(std::string(FailureOf("echo hello; cat > /dev/null").message()),
               HasSubstr("expected a line of JSON, an object, found 'hello'"));
-  EXPECT_THAT(std::string(FailureOf("printf '\\001\\377\\n'; cat > /dev/null").message()), HasSubstr("found '\\x01\\xff'"));
-  EXPECT_THAT(std::string(FailureOf("echo '[1]'; cat > /dev/null").message()), HasSubstr("an object"));
-  EXPECT_THAT(std::string(FailureOf("echo '{\"ready\": 1}'; cat > /dev/null").message()), HasSubstr("expected {\"ready\""));
-  EXPECT_THAT(std::string(FailureOf("echo '{\"ready\": \"r\"}'; cat > /dev/null").message()), HasSubstr("'build_seconds'"));
-  EXPECT_THAT(std::string(FailureOf("yes | tr -d '\\n'").message()), HasSubstr("a line of more than"));
+  EXPECT_THAT(std::string(FailureOf("printf '\\001\\377\\n'; cat > /dev/null").message()),
+              HasSubstr("found '\\x01\\xff'"));
+  EXPECT_THAT(std::string(FailureOf("echo '[1]'; cat > /dev/null").message()),
+              HasSubstr("an object"));
+  EXPECT_THAT(std::string(FailureOf("echo '{\"ready\": 1}'; cat > /dev/null").message()),
+              HasSubstr("expected {\"ready\""));
+  EXPECT_THAT(std::string(FailureOf("echo '{\"ready\": \"r\"}'; cat > /dev/null").message()),
+              HasSubstr("'build_seconds'"));
+  EXPECT_THAT(std::string(FailureOf("yes | tr -d '\\n'").message()),
+              HasSubstr("a line of more than"));
 }
 
 TEST_F(Protocol, WrongAnswersAreNamed) {
@@ -123,19 +140,32 @@ TEST_F(Protocol, WrongAnswersAreNamed) {
   const std::string says = R"(echo '{"seconds": 1, "cpu_seconds": 1}'; cat > /dev/null)";
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; ", says)).message()),
               AllOf(HasSubstr("rival.answers.ibin"), HasSubstr("No such file")));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; printf 12345678 > ", answers, "; ", says)).message()),
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; printf 12345678 > ", answers,
+                                                 "; ", says))
+                              .message()),
               HasSubstr("expected 2008 bytes for 50 x 10 ids, found 8"));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; head -c 2008 /dev/zero > ", answers, "; ", says)).message()),
+  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; head -c 2008 /dev/zero > ",
+                                                 answers, "; ", says))
+                              .message()),
               HasSubstr("offset 0: expected 50 x 10, found 0 x 0"));
   EXPECT_THAT(
-      std::string(FailureOf(absl::StrCat(kReady, R"(read line; echo '{"seconds": -1, "cpu_seconds": 1}'; cat > /dev/null)")).message()),
+      std::string(
+          FailureOf(absl::StrCat(
+                        kReady,
+                        R"(read line; echo '{"seconds": -1, "cpu_seconds": 1}'; cat > /dev/null)"))
+              .message()),
       HasSubstr("expected a positive number 'seconds'"));
-  EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, R"(read line; echo '{"error": "no luck"}'; cat > /dev/null)")).message()),
-              HasSubstr("contestant rival: no luck"));
+  EXPECT_THAT(
+      std::string(
+          FailureOf(
+              absl::StrCat(kReady, R"(read line; echo '{"error": "no luck"}'; cat > /dev/null)"))
+              .message()),
+      HasSubstr("contestant rival: no luck"));
 }
 
 TEST_F(Protocol, LeavingWithAnotherCodeThanZeroIsAnError) {
-  absl::StatusOr<Contestant> contestant = Contestant::Start(Shell(absl::StrCat(kReady, "cat > /dev/null; exit 5")), job_);
+  absl::StatusOr<Contestant> contestant =
+      Contestant::Start(Shell(absl::StrCat(kReady, "cat > /dev/null; exit 5")), job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
   EXPECT_THAT(std::string(contestant->Stop().message()), HasSubstr("exit code 5"));
 }

@@ -47,14 +47,17 @@ Json Noise(const SweepResult& result) {
   Reading reading = result.reading;
   reading.reference = "hmann";
   const auto has = [&](const char* name) {
-    return std::any_of(result.runs.begin(), result.runs.end(), [&](const ContestantRuns& runs) { return runs.name == name; });
+    return std::any_of(result.runs.begin(), result.runs.end(),
+                       [&](const ContestantRuns& runs) { return runs.name == name; });
   };
   if (!has("hmann") || !has("hmann-aa")) return nullptr;
   Json noise = Json::array();
   for (const ContestantFigures& contestant : Read(result.runs, reading)) {
     if (contestant.name != "hmann-aa") continue;
     for (const TargetFigures& at : contestant.targets) {
-      if (at.ratio) noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+      if (at.ratio)
+        noise.push_back(
+            {{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
     }
   }
   return noise;
@@ -75,29 +78,34 @@ std::string RatioCell(const Json& at) {
 
 Json ToJson(const SweepResult& result) {
   Json contestants = Json::array();
-  for (const ContestantFigures& contestant : Read(result.runs, result.reading)) contestants.push_back(ContestantJson(contestant));
+  for (const ContestantFigures& contestant : Read(result.runs, result.reading))
+    contestants.push_back(ContestantJson(contestant));
   const bool referenced =
-      std::any_of(result.runs.begin(), result.runs.end(), [&](const auto& runs) { return runs.name == result.reading.reference; });
+      std::any_of(result.runs.begin(), result.runs.end(),
+                  [&](const auto& runs) { return runs.name == result.reading.reference; });
   const std::string base = result.data["base"].get<std::string>();
-  Json figures = {{"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
-                  {"data", result.data},
-                  {"build", result.build},
-                  {"environment", result.environment},
-                  {"rounds", result.rounds},
-                  {"clock", result.reading.clock == RunClock::kCpu ? "cpu" : "wall"},
-                  {"reference", referenced ? Json(result.reading.reference) : Json(nullptr)},
-                  {"targets", result.reading.targets},
-                  {"contestants", contestants}};
+  Json figures = {
+      {"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
+      {"data", result.data},
+      {"build", result.build},
+      {"environment", result.environment},
+      {"rounds", result.rounds},
+      {"clock", result.reading.clock == RunClock::kCpu ? "cpu" : "wall"},
+      {"reference", referenced ? Json(result.reading.reference) : Json(nullptr)},
+      {"targets", result.reading.targets},
+      {"contestants", contestants}};
   if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
   return figures;
 }
 
 std::string DataLine(const Json& figures) {
   const Json& data = figures["data"];
-  return absl::StrFormat("%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
-                         data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
-                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
-                         data["k"].get<int>(), figures["rounds"].get<int>(), figures["clock"] == "cpu" ? "CPU" : "wall");
+  return absl::StrFormat(
+      "%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
+      data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
+      data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
+      data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>(),
+      figures["clock"] == "cpu" ? "CPU" : "wall");
 }
 
 void PrintSweepTable(const Json& figures, std::ostream& out) {
@@ -106,14 +114,17 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
     rows[0].push_back(absl::StrFormat("QPS at %g", target.get<double>()));
-    rows[0].push_back(figures["reference"].is_null() ? "" : absl::StrCat("x ", figures["reference"].get<std::string>()));
+    rows[0].push_back(figures["reference"].is_null()
+                          ? ""
+                          : absl::StrCat("x ", figures["reference"].get<std::string>()));
   }
   bool above = false;
   double wall_over_cpu = 0;
   for (const Json& contestant : figures["contestants"]) {
     wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
     rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
-                    FormatDuration(contestant["build_seconds"].get<double>()), FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
+                    FormatDuration(contestant["build_seconds"].get<double>()),
+                    FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
                     absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
     for (const Json& at : contestant["targets"]) {
       rows.back().push_back(QpsCell(at));
@@ -129,8 +140,9 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   }
   if (figures.contains("noise")) {
     for (const Json& at : figures["noise"]) {
-      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(),
-                             at["ratio"].get<double>(), at["ratio_mad"].get<double>());
+      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
+                             at["recall"].get<double>(), at["ratio"].get<double>(),
+                             at["ratio_mad"].get<double>());
     }
   }
 }

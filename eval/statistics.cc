@@ -20,7 +20,8 @@ double Mad(const std::vector<double>& values) {
 std::vector<std::size_t> ParetoFront(std::span<const OperatingPoint> points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // From the highest recall down: a point is on the front if it is faster than every one before it.
+  // From the highest recall down: a point is on the front if it is faster than every one
+  // before it.
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (points[a].recall != points[b].recall) return points[a].recall > points[b].recall;
     if (points[a].qps != points[b].qps) return points[a].qps > points[b].qps;
@@ -34,16 +35,22 @@ std::vector<std::size_t> ParetoFront(std::span<const OperatingPoint> points) {
   return front;
 }
 
-std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls, std::span<const double> values, double target,
+std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls,
+                                            std::span<const double> values, double target,
                                             double resolution) {
   HMANN_CHECK(recalls.size() == values.size());
   if (recalls.empty() || recalls.back() < target) return std::nullopt;
-  const auto above = static_cast<std::size_t>(std::lower_bound(recalls.begin(), recalls.end(), target) - recalls.begin());
+  const auto above = static_cast<std::size_t>(
+      std::lower_bound(recalls.begin(), recalls.end(), target) - recalls.begin());
   if (above == 0) return AtRecall{values[0], std::max(target, recalls[0])};
-  const auto scale = [resolution](double recall) { return -std::log(std::max(1 - recall, resolution / 2)); };
+  const auto scale = [resolution](double recall) {
+    return -std::log(std::max(1 - recall, resolution / 2));
+  };
   const double low = scale(recalls[above - 1]), high = scale(recalls[above]);
-  const double share = high > low ? std::clamp((scale(target) - low) / (high - low), 0.0, 1.0) : 1.0;
-  return AtRecall{std::exp(std::lerp(std::log(values[above - 1]), std::log(values[above]), share)), target};
+  const double share =
+      high > low ? std::clamp((scale(target) - low) / (high - low), 0.0, 1.0) : 1.0;
+  return AtRecall{std::exp(std::lerp(std::log(values[above - 1]), std::log(values[above]), share)),
+                  target};
 }
 
 }  // namespace hmann

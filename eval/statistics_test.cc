@@ -31,7 +31,8 @@ TEST(Statistics, ParetoFrontOfRandomPointsAgainstTheDefinition) {
     std::vector<OperatingPoint> points;
     // Few distinct values, so that ties happen.
     for (std::uint64_t i = 0; i < 40; ++i) {
-      points.push_back({static_cast<double>(RandomBelow(seed, 2 * i, 12)) / 12, static_cast<double>(RandomBelow(seed, 2 * i + 1, 12) + 1)});
+      points.push_back({static_cast<double>(RandomBelow(seed, 2 * i, 12)) / 12,
+                        static_cast<double>(RandomBelow(seed, 2 * i + 1, 12) + 1)});
     }
     const std::vector<std::size_t> front = ParetoFront(points);
     for (std::size_t i = 1; i < front.size(); ++i) {
@@ -40,14 +41,16 @@ TEST(Statistics, ParetoFrontOfRandomPointsAgainstTheDefinition) {
     }
     for (const OperatingPoint& point : points) {
       bool covered = false;
-      for (const std::size_t i : front) covered |= points[i].recall >= point.recall && points[i].qps >= point.qps;
+      for (const std::size_t i : front)
+        covered |= points[i].recall >= point.recall && points[i].qps >= point.qps;
       EXPECT_TRUE(covered) << point.recall << " " << point.qps;
     }
   }
 }
 
 TEST(Statistics, InterpolationIsStraightInLogOverMisses) {
-  // Misses fall tenfold from 0.1 to 0.01 while QPS falls from 1000 to 100: half way in both logs is sqrt.
+  // Misses fall tenfold from 0.1 to 0.01 while QPS falls from 1000 to 100: half way in
+  // both logs is sqrt.
   const std::vector<double> recalls = {0.9, 0.99}, qps = {1000, 100};
   const auto middle = InterpolateAtRecall(recalls, qps, 1 - std::sqrt(0.1 * 0.01), 1e-5);
   ASSERT_TRUE(middle.has_value());

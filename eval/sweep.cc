@@ -39,14 +39,16 @@ class ResultLines {
   absl::Status Commit() {
     out_.close();
     HMANN_RETURN_IF_ERROR(Check());
-    if (std::rename((path_ + ".part").c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
+    if (std::rename((path_ + ".part").c_str(), path_.c_str()) != 0)
+      return ErrnoError(errno, "rename", path_);
     return absl::OkStatus();
   }
 
  private:
   absl::Status Check() {
     if (out_.good()) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat("write ", path_, ".part: the disk does not take it"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("write ", path_, ".part: the disk does not take it"));
   }
 
   std::string path_;
@@ -61,7 +63,8 @@ std::string FileKey(const std::string& path) {
                       fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
 }
 
-absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorFile& base, const VectorFile& queries, Progress& progress,
+absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorFile& base,
+                                      const VectorFile& queries, Progress& progress,
                                       const Say& say) {
   if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
   const ContestantJob& job = options.job;
@@ -69,18 +72,22 @@ absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorF
   exact.metric = job.metric;
   exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
   exact.threads = job.threads;
-  const std::string key = absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
-                                       std::string(Name(job.metric)), "|", exact.k);
-  const std::string path = absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
+  const std::string key =
+      absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
+                   std::string(Name(job.metric)), "|", exact.k);
+  const std::string path =
+      absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
-  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ", path, ")"));
+  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ",
+                   path, ")"));
   HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbours(base, queries, exact, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
   return std::move(report.truth);
 }
 
 /// Recall@`first` of answers of k each.
-double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k, const std::vector<std::uint64_t>& ids) {
+double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k,
+                  const std::vector<std::uint64_t>& ids) {
   const std::uint64_t queries = ids.size() / k;
   double sum = 0;
   for (std::uint64_t q = 0; q < queries; ++q) {
@@ -105,10 +112,12 @@ Json Describe(const ContestantRuns& contestant) {
           {"cached", ready.cached}};
 }
 
-/// The part of a sweep that runs: contestants, their runs so far, and what is written of them.
+/// The part of a sweep that runs: contestants, their runs so far, and what is written of
+/// them.
 class InterleavedRuns {
  public:
-  InterleavedRuns(const SweepOptions& options, const GroundTruth& truth, Progress& progress, const Say& say)
+  InterleavedRuns(const SweepOptions& options, const GroundTruth& truth, Progress& progress,
+                  const Say& say)
       : options_(options), truth_(truth), progress_(progress), say_(say) {}
 
   absl::Status Start(const Json& head) {
@@ -118,13 +127,16 @@ class InterleavedRuns {
     for (const ContestantSpec& spec : options_.contestants) {
       say_(absl::StrCat(spec.name, ": building or loading"));
       HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, options_.job));
-      if (options_.started) HMANN_RETURN_IF_ERROR(options_.started(contestants_.size(), contestant.pid()));
+      if (options_.started)
+        HMANN_RETURN_IF_ERROR(options_.started(contestants_.size(), contestant.pid()));
       const Ready& ready = contestant.ready();
-      say_(absl::StrFormat("%s: %s, %s in %s on %d threads%s, %d settings", spec.name, ready.library, FormatSize(ready.index_bytes),
-                           FormatDuration(ready.build_seconds), ready.build_threads, ready.cached ? " (kept from before)" : "",
-                           contestant.spec().settings.size()));
+      say_(absl::StrFormat(
+          "%s: %s, %s in %s on %d threads%s, %d settings", spec.name, ready.library,
+          FormatSize(ready.index_bytes), FormatDuration(ready.build_seconds), ready.build_threads,
+          ready.cached ? " (kept from before)" : "", contestant.spec().settings.size()));
       ContestantRuns runs = {spec.name, ready, spec.build, {}};
-      for (const Json& setting : contestant.spec().settings) runs.settings.push_back({setting, nullptr, {}, {}, {}, {}, {}});
+      for (const Json& setting : contestant.spec().settings)
+        runs.settings.push_back({setting, nullptr, {}, {}, {}, {}, {}});
       HMANN_RETURN_IF_ERROR(lines_.Write(Describe(runs)));
       runs_.push_back(std::move(runs));
       contestants_.push_back(std::move(contestant));
@@ -132,8 +144,9 @@ class InterleavedRuns {
     return absl::OkStatus();
   }
 
-  /// Touches every index before anything is timed: counted runs where a contestant can count (once for contestants that are the same, like
-  /// an A/A pair, and once for settings of equal dials), else one run.
+  /// Touches every index before anything is timed: counted runs where a contestant can
+  /// count (once for contestants that are the same, like an A/A pair, and once for
+  /// settings of equal dials), else one run.
   absl::Status WarmUp() {
     std::vector<Turn> turns;
     std::vector<bool> counts(contestants_.size());
@@ -147,15 +160,17 @@ class InterleavedRuns {
     progress_.Start("warm-up", turns.size(), "runs");
     for (const Turn& turn : turns) {
       SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
-      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[turn.contestant].Run(runs.setting, counts[turn.contestant]));
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestants_[turn.contestant].Run(
+                                                         runs.setting, counts[turn.contestant]));
       progress_.Advance(1);
       if (!counts[turn.contestant]) continue;
       runs.counters = answer.counters;
-      HMANN_RETURN_IF_ERROR(lines_.Write({{"kind", "count"},
-                                          {"contestant", runs_[turn.contestant].name},
-                                          {"setting", runs.setting},
-                                          {"recall", MeanRecall(truth_, options_.job.k, options_.job.k, answer.ids)},
-                                          {"counters", answer.counters}}));
+      HMANN_RETURN_IF_ERROR(
+          lines_.Write({{"kind", "count"},
+                        {"contestant", runs_[turn.contestant].name},
+                        {"setting", runs.setting},
+                        {"recall", MeanRecall(truth_, options_.job.k, options_.job.k, answer.ids)},
+                        {"counters", answer.counters}}));
     }
     progress_.Finish();
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
@@ -170,7 +185,8 @@ class InterleavedRuns {
     std::vector<std::size_t> settings_of;
     for (const ContestantRuns& runs : runs_) settings_of.push_back(runs.settings.size());
     const std::vector<Turn> turns = Schedule(settings_of, round);
-    progress_.Start(absl::StrCat("round ", round + 1, " of ", options_.rounds), turns.size(), "runs");
+    progress_.Start(absl::StrCat("round ", round + 1, " of ", options_.rounds), turns.size(),
+                    "runs");
     for (const Turn& turn : turns) {
       HMANN_RETURN_IF_ERROR(RunTurn(turn, round));
       progress_.Advance(1);
@@ -190,7 +206,8 @@ class InterleavedRuns {
     SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
     Contestant& contestant = contestants_[turn.contestant];
     if (options_.warm_up_queries > 0) {
-      HMANN_RETURN_IF_ERROR(contestant.WarmUp(runs.setting, std::min(options_.warm_up_queries, options_.job.query_count)));
+      HMANN_RETURN_IF_ERROR(contestant.WarmUp(
+          runs.setting, std::min(options_.warm_up_queries, options_.job.query_count)));
     }
     HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestant.Run(runs.setting, false));
     const std::uint32_t k = options_.job.k;
@@ -210,10 +227,11 @@ class InterleavedRuns {
                  {"seconds", answer.seconds},
                  {"cpu_seconds", answer.cpu_seconds}};
     if (answer.latency) {
-      const std::pair<const char*, double> told[] = {{"mean_us", answer.latency->mean},
-                                                     {"p50_us", answer.latency->p50},
-                                                     {"p99_us", answer.latency->p99},
-                                                     {"read_bytes", static_cast<double>(answer.read_bytes) / queries}};
+      const std::pair<const char*, double> told[] = {
+          {"mean_us", answer.latency->mean},
+          {"p50_us", answer.latency->p50},
+          {"p99_us", answer.latency->p99},
+          {"read_bytes", static_cast<double>(answer.read_bytes) / queries}};
       for (const auto& [what, value] : told) {
         runs.observed[what].push_back(value);
         line[what] = value;
@@ -237,7 +255,9 @@ class InterleavedRuns {
     std::size_t first = 0;
     for (;; ++first) {
       const ContestantSpec& other = contestants_[first].spec();
-      if (other.command == spec.command && other.build == spec.build && other.settings == spec.settings) return first;
+      if (other.command == spec.command && other.build == spec.build &&
+          other.settings == spec.settings)
+        return first;
     }
   }
 
@@ -253,16 +273,20 @@ class InterleavedRuns {
 }  // namespace
 
 absl::Status SweepOptions::Validate() const {
-  if (contestants.empty()) return absl::InvalidArgumentError("sweep: expected at least one contestant, found none");
+  if (contestants.empty())
+    return absl::InvalidArgumentError("sweep: expected at least one contestant, found none");
   std::set<std::string> names;
   for (const ContestantSpec& spec : contestants) {
     if (!names.insert(spec.name).second)
-      return absl::InvalidArgumentError(absl::StrCat("sweep: two contestants are called '", spec.name, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("sweep: two contestants are called '", spec.name, "'"));
   }
-  if (rounds < 1) return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
+  if (rounds < 1)
+    return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
   for (const double target : targets) {
     if (!(target > 0 && target <= 1))
-      return absl::InvalidArgumentError(absl::StrCat("targets: expected recalls in (0, 1], found ", target));
+      return absl::InvalidArgumentError(
+          absl::StrCat("targets: expected recalls in (0, 1], found ", target));
   }
   return absl::OkStatus();
 }

@@ -18,17 +18,21 @@ struct SweepOptions {
   std::vector<ContestantSpec> contestants;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};
-  std::string reference = "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
+  std::string reference =
+      "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
   RunClock clock = RunClock::kWall;
   bool counters = true;  ///< of those that can count: one more run for all settings of equal dials,
                          ///< before the first round
-  /// Queries that are answered untimed at a setting before each timed run of it, so that caches hold what that contestant's runs leave in
-  /// them. 0: none, which programs that do not know the command need.
+  /// Queries that are answered untimed at a setting before each timed run of it, so that
+  /// caches hold what that contestant's runs leave in them. 0: none, which programs that
+  /// do not know the command need.
   std::uint64_t warm_up_queries = 0;
-  std::function<absl::Status(std::size_t contestant, pid_t pid)> started;  ///< may be empty; called when a contestant's index stands
-  std::vector<Json> notes;                                                 ///< lines of results.jsonl of the caller's own, behind the first
+  std::function<absl::Status(std::size_t contestant, pid_t pid)>
+      started;              ///< may be empty; called when a contestant's index stands
+  std::vector<Json> notes;  ///< lines of results.jsonl of the caller's own, behind the first
 
-  /// Errors: INVALID_ARGUMENT for no contestant, two of one name, no round, a target outside (0, 1].
+  /// Errors: INVALID_ARGUMENT for no contestant, two of one name, no round, a target
+  /// outside (0, 1].
   absl::Status Validate() const;
 };
 
@@ -42,11 +46,13 @@ struct SweepResult {
   std::vector<ContestantRuns> runs;
 };
 
-/// Builds (or loads) every contestant, one after the other, then lets them run in turns: all are alive at once, one works at a time. Each
-/// run is a line of
+/// Builds (or loads) every contestant, one after the other, then lets them run in turns:
+/// all are alive at once, one works at a time. Each run is a line of
 /// <folder>/results.jsonl, whose first line is the sweep and its environment, with a line
-/// for each contestant. `say` gets a line for the eye now and then. Errors: of files; a contestant that fails ends the sweep (the lines so
-/// far stay in results.jsonl.part); CANCELLED.
-absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, const std::function<void(const std::string&)>& say);
+/// for each contestant. `say` gets a line for the eye now and then. Errors: of files; a
+/// contestant that fails ends the sweep (the lines so far stay in results.jsonl.part);
+/// CANCELLED.
+absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress,
+                                     const std::function<void(const std::string&)>& say);
 
 }  // namespace hmann

@@ -1,4 +1,5 @@
-// A whole small sweep over the sample that ships: real contestants, real figures, the files that it leaves.
+// A whole small sweep over the sample that ships: real contestants, real figures, the
+// files that it leaves.
 #include "eval/sweep.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +54,8 @@ class Sweep : public testing::Test {
   std::vector<Json> Lines() {
     std::vector<Json> lines;
     std::ifstream in(folder_ + "/results.jsonl");
-    for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line, nullptr, false));
+    for (std::string line; std::getline(in, line);)
+      lines.push_back(Json::parse(line, nullptr, false));
     return lines;
   }
 
@@ -72,25 +74,32 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   Add("hnswlib", kEfs);
   Add("hnswlib-u8", kEfs);
   Add("faiss", kEfs);
-  Add("faiss-sq8", {{{"ef", 10}, {"refine", 2}}, {{"ef", 40}, {"refine", 2}}, {{"ef", 200}, {"refine", 2}}});
-  Add("faiss-ivfpq", {{{"nprobe", 4}, {"refine", 4}}, {{"nprobe", 16}, {"refine", 8}}, {{"nprobe", 128}, {"refine", 16}}});
+  Add("faiss-sq8",
+      {{{"ef", 10}, {"refine", 2}}, {{"ef", 40}, {"refine", 2}}, {{"ef", 200}, {"refine", 2}}});
+  Add("faiss-ivfpq", {{{"nprobe", 4}, {"refine", 4}},
+                      {{"nprobe", 16}, {"refine", 8}},
+                      {{"nprobe", 128}, {"refine", 16}}});
   Add("hmann-batch", kPools, {{"promote", 0.16}});
   const absl::StatusOr<SweepResult> result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
-  for (const std::size_t again : {1, 7}) EXPECT_TRUE(result->runs[again].ready.cached) << "hmann's contestants share one index";
+  for (const std::size_t again : {1, 7})
+    EXPECT_TRUE(result->runs[again].ready.cached) << "hmann's contestants share one index";
   std::map<std::string, double> best;
   for (const ContestantRuns& runs : result->runs) {
     for (const SettingRuns& setting : runs.settings) {
       ASSERT_EQ(setting.recall.size(), 2u);
-      EXPECT_EQ(setting.recall[0], setting.recall[1]) << runs.name << ": equal settings, equal answers";
+      EXPECT_EQ(setting.recall[0], setting.recall[1])
+          << runs.name << ": equal settings, equal answers";
       best[runs.name] = std::max(best[runs.name], setting.recall[0]);
     }
     EXPECT_GT(best[runs.name], 0.99) << runs.name;
   }
   for (std::size_t s = 0; s < kPools.size(); ++s) {
-    for (const std::size_t again : {1, 7}) EXPECT_EQ(result->runs[0].settings[s].recall[0], result->runs[again].settings[s].recall[0]);
+    for (const std::size_t again : {1, 7})
+      EXPECT_EQ(result->runs[0].settings[s].recall[0], result->runs[again].settings[s].recall[0]);
     EXPECT_GT(result->runs[0].settings[s].counters["slow_reads"].get<double>(), 0);
-    for (const std::size_t again : {1, 7}) EXPECT_EQ(result->runs[0].settings[s].counters, result->runs[again].settings[s].counters);
+    for (const std::size_t again : {1, 7})
+      EXPECT_EQ(result->runs[0].settings[s].counters, result->runs[again].settings[s].counters);
   }
 
   const Json figures = ToJson(*result);
@@ -100,9 +109,12 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   EXPECT_EQ(figures["noise"].size(), 2u);
   std::map<std::string, int> kinds;
   for (const Json& line : Lines()) ++kinds[line.value("kind", "")];
-  EXPECT_THAT(kinds, ElementsAre(std::pair<const std::string, int>("contestant", 8), std::pair<const std::string, int>("count", 6),
-                                 std::pair<const std::string, int>("run", 8 * 3 * 2), std::pair<const std::string, int>("sweep", 1)));
-  for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"}) EXPECT_TRUE(Lines()[0]["environment"].contains(key)) << key;
+  EXPECT_THAT(kinds, ElementsAre(std::pair<const std::string, int>("contestant", 8),
+                                 std::pair<const std::string, int>("count", 6),
+                                 std::pair<const std::string, int>("run", 8 * 3 * 2),
+                                 std::pair<const std::string, int>("sweep", 1)));
+  for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"})
+    EXPECT_TRUE(Lines()[0]["environment"].contains(key)) << key;
 
   std::ostringstream table;
   PrintSweepTable(figures, table);
@@ -123,7 +135,8 @@ TEST_F(Sweep, TheReportHoldsTheFiguresAndNothingFromOutside) {
   const std::string mark = "<script type=\"application/json\" id=\"results\">";
   const std::size_t begin = page.find(mark) + mark.size();
   ASSERT_GT(begin, mark.size());
-  const Json inside = Json::parse(page.substr(begin, page.find("</script>", begin) - begin), nullptr, false);
+  const Json inside =
+      Json::parse(page.substr(begin, page.find("</script>", begin) - begin), nullptr, false);
   EXPECT_EQ(inside, figures) << "a title that looks like markup stays data";
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("href="), std::string::npos);
@@ -144,7 +157,8 @@ TEST_F(Sweep, GroundTruthIsComputedOnceAndIsTheSame) {
   const auto kept = [this] {
     std::vector<fs::file_time_type> times;
     for (const auto& entry : fs::directory_iterator(folder_)) {
-      if (entry.path().filename().string().starts_with("groundtruth-")) times.push_back(entry.last_write_time());
+      if (entry.path().filename().string().starts_with("groundtruth-"))
+        times.push_back(entry.last_write_time());
     }
     return times;
   };
@@ -158,12 +172,14 @@ TEST_F(Sweep, ARivalThatDiesLeavesTheRunsSoFar) {
   Add("hnswlib-u8", kEfs);
   ContestantSpec dying;
   dying.name = "dying";
-  dying.command = {"/bin/sh", "-c",
-                   R"(echo '{"ready": "d", "build_seconds": 1, "index_bytes": 1, "settings": [{"a": 1}]}'; read line; exit 9)"};
+  dying.command = {
+      "/bin/sh", "-c",
+      R"(echo '{"ready": "d", "build_seconds": 1, "index_bytes": 1, "settings": [{"a": 1}]}'; read line; exit 9)"};
   options_.contestants.push_back(dying);
   const absl::StatusOr<SweepResult> result = Run();
   ASSERT_FALSE(result.ok());
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("contestant dying: it ended with exit code 9"));
+  EXPECT_THAT(std::string(result.status().message()),
+              HasSubstr("contestant dying: it ended with exit code 9"));
   EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
   EXPECT_TRUE(fs::exists(folder_ + "/results.jsonl.part"));
 }
@@ -172,7 +188,8 @@ TEST_F(Sweep, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("at least one contestant"));
   Add("hnswlib-u8", kEfs);
   Add("hnswlib-u8", kEfs);
-  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("two contestants are called 'hnswlib-u8'"));
+  EXPECT_THAT(std::string(Run().status().message()),
+              HasSubstr("two contestants are called 'hnswlib-u8'"));
   options_.contestants.pop_back();
   options_.targets = {1.5};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("targets"));

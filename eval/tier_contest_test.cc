@@ -1,4 +1,5 @@
-// Two memories on the sample that ships, through the real programs: who takes part, what is compared with what, and the figures.
+// Two memories on the sample that ships, through the real programs: who takes part, what
+// is compared with what, and the figures.
 #include "eval/tier_contest.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 const TierRow& RowNamed(const TierPlan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.rows.begin(), plan.rows.end(), [&](const TierRow& row) { return row.name == name; });
+  const auto found = std::find_if(plan.rows.begin(), plan.rows.end(),
+                                  [&](const TierRow& row) { return row.name == name; });
   EXPECT_NE(found, plan.rows.end()) << name;
   return *found;
 }
@@ -131,39 +133,49 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   options_.contestants = plan->programs;
   options_.reference = plan->reference;
   Progress progress(Progress::Show::kNever);
-  const absl::StatusOr<SweepResult> result = RunSweep(options_, progress, [](const std::string&) {});
+  const absl::StatusOr<SweepResult> result =
+      RunSweep(options_, progress, [](const std::string&) {});
   ASSERT_TRUE(result.ok()) << result.status();
-  for (std::size_t p = 1; p < 4; ++p) EXPECT_TRUE(result->runs[p].ready.cached) << "hmann's programs share one index file";
+  for (std::size_t p = 1; p < 4; ++p)
+    EXPECT_TRUE(result->runs[p].ready.cached) << "hmann's programs share one index file";
 
   // The same search wherever its bytes lie.
   const SweepResult rows = AsTierRows(*result, *plan);
   std::map<std::string, double> recall_of_walk;
   for (const ContestantRuns& row : rows.runs) {
-    const std::string same = row.settings[1].setting.contains("walk") ? row.settings[1].setting["walk"].get<std::string>() : "HNSW";
+    const std::string same = row.settings[1].setting.contains("walk")
+                                 ? row.settings[1].setting["walk"].get<std::string>()
+                                 : "HNSW";
     const auto [found, is_new] = recall_of_walk.emplace(same, row.settings[1].recall[0]);
     EXPECT_EQ(found->second, row.settings[1].recall[0]) << row.name;
     EXPECT_GT(row.settings[1].recall[0], 0.9) << row.name;
   }
 
   const Json figures = TierFigures(*result, *plan);
-  const auto reads = [&](const std::string& start) { return RowOf(figures, start)["targets"][0]["slow_reads"].get<double>(); };
+  const auto reads = [&](const std::string& start) {
+    return RowOf(figures, start)["targets"][0]["slow_reads"].get<double>();
+  };
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("HNSW fast upper layers, emulated"));
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("first-touch 10 % in load order"));
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("Memory Mode 10 %, model"));
   EXPECT_LT(reads("HNSW, all DRAM"), 1e-6);
   EXPECT_LT(reads("hmann best-first, emulated"), reads("HNSW all slow, emulated"));
-  EXPECT_EQ(reads("hmann best-first, emulated"), reads("hmann best-first, no prefetch")) << "fetching ahead changes no answer";
+  EXPECT_EQ(reads("hmann best-first, emulated"), reads("hmann best-first, no prefetch"))
+      << "fetching ahead changes no answer";
   const Json& slow = RowOf(figures, "HNSW all slow, emulated");
   EXPECT_NEAR(slow["targets"][0]["ratio"].get<double>(), 1, 1e-9);
   EXPECT_LT(slow["targets"][0]["of_all_dram"].get<double>(), 0.5) << "2 us a touch show";
-  EXPECT_GT(slow["targets"][0]["without_latency"].get<double>(), slow["targets"][0]["qps"].get<double>());
-  EXPECT_GT(RowOf(figures, "hmann best-first, emulated")["fast_bytes"].get<double>(), 10000 * 0.16 * 128);
+  EXPECT_GT(slow["targets"][0]["without_latency"].get<double>(),
+            slow["targets"][0]["qps"].get<double>());
+  EXPECT_GT(RowOf(figures, "hmann best-first, emulated")["fast_bytes"].get<double>(),
+            10000 * 0.16 * 128);
   EXPECT_EQ(figures["noise"].size(), 1u);
 
   std::ostringstream table;
   PrintTierTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("at recall 0.9"));
-  EXPECT_THAT(table.str(), HasSubstr("Memory Mode 10 %, fully associative, model, emulated +2000 ns"));
+  EXPECT_THAT(table.str(),
+              HasSubstr("Memory Mode 10 %, fully associative, model, emulated +2000 ns"));
   EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
 }
 

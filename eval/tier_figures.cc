@@ -20,14 +20,16 @@ FiguresByName ReadAgainst(const SweepResult& rows, const std::string& reference)
   Reading reading = rows.reading;
   reading.reference = reference;
   FiguresByName figures;
-  for (ContestantFigures& contestant : Read(rows.runs, reading)) figures.emplace(contestant.name, std::move(contestant));
+  for (ContestantFigures& contestant : Read(rows.runs, reading))
+    figures.emplace(contestant.name, std::move(contestant));
   return figures;
 }
 
 /// A counter that is the same at every setting; null where nobody counts it.
 Json Constant(const ContestantFigures& contestant, const char* counter) {
   for (const PointFigures& point : contestant.points) {
-    if (point.counters.is_object() && point.counters.contains(counter)) return point.counters[counter];
+    if (point.counters.is_object() && point.counters.contains(counter))
+      return point.counters[counter];
   }
   return nullptr;
 }
@@ -46,7 +48,8 @@ Json Noise(const FiguresByName& against_own, const std::string& again) {
   const auto found = against_own.find(again);
   if (found == against_own.end()) return noise;
   for (const TargetFigures& at : found->second.targets) {
-    if (at.ratio) noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+    if (at.ratio)
+      noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
   }
   return noise;
 }
@@ -54,8 +57,11 @@ Json Noise(const FiguresByName& against_own, const std::string& again) {
 /// A line of the table at one target.
 std::vector<std::string> Cells(const Json& row, std::size_t target) {
   const Json& at = row["targets"][target];
-  const auto number = [&](const char* key, double scale, int digits, const char* unit) -> std::string {
-    return at[key].is_null() ? "" : absl::StrFormat("%.*f%s", digits, scale * at[key].get<double>(), unit);
+  const auto number = [&](const char* key, double scale, int digits,
+                          const char* unit) -> std::string {
+    return at[key].is_null()
+               ? ""
+               : absl::StrFormat("%.*f%s", digits, scale * at[key].get<double>(), unit);
   };
   return {row["name"].get<std::string>(),
           row["fast_bytes"].is_null() ? "" : FormatSize(row["fast_bytes"].get<std::uint64_t>()),
@@ -77,7 +83,8 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
   const FiguresByName against_slow = ReadAgainst(rows, plan.reference);
   std::map<std::string, FiguresByName> against;
   /// The row's own ratio, in the same round, to another; nullptr without one.
-  const auto paired = [&](const TierRow& row, const std::string& other, std::size_t target) -> const TargetFigures* {
+  const auto paired = [&](const TierRow& row, const std::string& other,
+                          std::size_t target) -> const TargetFigures* {
     if (other.empty()) return nullptr;
     const auto [found, is_new] = against.try_emplace(other);
     if (is_new) found->second = ReadAgainst(rows, other);
@@ -92,7 +99,9 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
       const TargetFigures& at = contestant.targets[t];
       const TargetFigures* of_dram = paired(row, row.all_dram, t);
       const TargetFigures* of_zero = paired(row, row.without_latency, t);
-      const auto counter = [&](const char* name) { return OrNull(CounterAtRecall(contestant, name, at.target, rows.reading)); };
+      const auto counter = [&](const char* name) {
+        return OrNull(CounterAtRecall(contestant, name, at.target, rows.reading));
+      };
       targets.push_back(
           {{"recall", at.target},
            {"qps", OrNull(at.qps)},
@@ -101,12 +110,17 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
            {"ratio_mad", OrNull(at.ratio_mad)},
            {"of_all_dram", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio)},
            {"of_all_dram_mad", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio_mad)},
-           {"without_latency", of_zero == nullptr ? Json(nullptr) : OrNull(against_slow.at(row.without_latency).targets[t].qps)},
+           {"without_latency", of_zero == nullptr
+                                   ? Json(nullptr)
+                                   : OrNull(against_slow.at(row.without_latency).targets[t].qps)},
            {"of_without_latency", of_zero == nullptr ? Json(nullptr) : OrNull(of_zero->ratio)},
            {"slow_reads", counter("slow_reads")},
            {"slow_bytes", counter("slow_bytes")}});
     }
-    lines.push_back({{"name", row.name}, {"kind", row.kind}, {"fast_bytes", Constant(contestant, "fast_bytes")}, {"targets", targets}});
+    lines.push_back({{"name", row.name},
+                     {"kind", row.kind},
+                     {"fast_bytes", Constant(contestant, "fast_bytes")},
+                     {"targets", targets}});
   }
   Json figures = ToJson(rows);
   figures["title"] = absl::StrCat("Two memories, the slow one emulated (", plan.emulated, ")");
@@ -118,24 +132,30 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
     contestant["aside"] = plan.rows[i].aside;
     contestant["label"] = ShortName(plan.rows[i], plan.label);
   }
-  figures["tiers"] = {{"emulated", plan.emulated}, {"reference", plan.reference}, {"own", plan.own}, {"rows", lines}};
+  figures["tiers"] = {{"emulated", plan.emulated},
+                      {"reference", plan.reference},
+                      {"own", plan.own},
+                      {"rows", lines}};
   return figures;
 }
 
 void PrintTierTables(const Json& figures, std::ostream& out) {
   const Json& tiers = figures["tiers"];
   out << DataLine(figures);
-  out << "emulated: " << tiers["emulated"].get<std::string>() << ", on top of this machine's DRAM\n";
-  out << "x: times " << tiers["reference"].get<std::string>() << "; of DRAM: of the same search with all in DRAM\n";
+  out << "emulated: " << tiers["emulated"].get<std::string>()
+      << ", on top of this machine's DRAM\n";
+  out << "x: times " << tiers["reference"].get<std::string>()
+      << "; of DRAM: of the same search with all in DRAM\n";
   for (std::size_t t = 0; t < figures["targets"].size(); ++t) {
-    std::vector<std::vector<std::string>> cells = {{absl::StrFormat("at recall %g", figures["targets"][t].get<double>()), "fast memory",
-                                                    "QPS", "+-", "x", "+-", "of DRAM", "QPS at +0 ns", "of that", "slow reads",
-                                                    "slow bytes"}};
+    std::vector<std::vector<std::string>> cells = {
+        {absl::StrFormat("at recall %g", figures["targets"][t].get<double>()), "fast memory", "QPS",
+         "+-", "x", "+-", "of DRAM", "QPS at +0 ns", "of that", "slow reads", "slow bytes"}};
     for (const Json& row : tiers["rows"]) cells.push_back(Cells(row, t));
     PrintColumns(cells, 1, out);
   }
   for (const Json& at : figures["noise"]) {
-    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n", at["recall"].get<double>(), at["ratio"].get<double>(),
+    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
+                           at["recall"].get<double>(), at["ratio"].get<double>(),
                            at["ratio_mad"].get<double>());
   }
 }

@@ -1,5 +1,5 @@
-// Answers of an index on a device: the same however its records lie and while it is slow; errors and never wrong answers when it fails; an
-// end in time when it stalls.
+// Answers of an index on a device: the same however its records lie and while it is slow;
+// errors and never wrong answers when it fails; an end in time when it stalls.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,8 @@ using std::chrono::steady_clock;
 TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
   for (const auto& [dtype, metric, dim] :
        {std::tuple(DType::kF32, Metric::kL2, 1536u), std::tuple(DType::kF32, Metric::kCosine, 784u),
-        std::tuple(DType::kI8, Metric::kInnerProduct, 33u), std::tuple(DType::kU8, Metric::kCosine, 7u)}) {
+        std::tuple(DType::kI8, Metric::kInnerProduct, 33u),
+        std::tuple(DType::kU8, Metric::kCosine, 7u)}) {
     const TierSample made(dtype, metric, dim, 700);
     SCOPED_TRACE(dim);
     const auto dram = made.Open("dram"), nvme = made.Open("nvme"),
@@ -60,7 +61,8 @@ TEST(BlockTier, AFailingReadIsAnErrorAndNeverAWrongAnswer) {
           continue;
         }
         ASSERT_EQ(found.nearest[query].size(), 10u);
-        for (std::size_t i = 0; i < 10; ++i) ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label);
+        for (std::size_t i = 0; i < 10; ++i)
+          ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label);
       }
       EXPECT_GT(failed, 0) << spec;
       if (std::string_view(spec).starts_with("fail:every=400+")) {
@@ -76,10 +78,12 @@ TEST(BlockTier, AStalledDeviceEndsInTimeAndFramesComeBackWhenItDoes) {
   ASSERT_TRUE(index != nullptr);
   for (const std::uint32_t in_flight : {1u, 5u}) {
     const auto begin = steady_clock::now();
-    const TierAnswers found = made.Search(index, kTierDials, in_flight, {.deadline = begin + std::chrono::milliseconds(150)});
+    const TierAnswers found = made.Search(index, kTierDials, in_flight,
+                                          {.deadline = begin + std::chrono::milliseconds(150)});
     EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(20)) << "it ended";
     for (std::size_t query = 0; query < kTierQueries; ++query) {
-      EXPECT_TRUE(found.status[query].ok() || absl::IsDeadlineExceeded(found.status[query])) << found.status[query];
+      EXPECT_TRUE(found.status[query].ok() || absl::IsDeadlineExceeded(found.status[query]))
+          << found.status[query];
     }
     EXPECT_TRUE(absl::IsDeadlineExceeded(found.status.back()));
   }
@@ -103,11 +107,13 @@ TEST(BlockTier, ASearcherGoesOnAfterADeadline) {
   const Dials dials = slow->Resolve(kTierDials)->dials;
   for (int i = 0; i < 5; ++i) {
     const absl::Status late =
-        searcher.Search(made.queries.Row(0), dials, &answer, nullptr, {.deadline = steady_clock::now() + std::chrono::milliseconds(4)});
+        searcher.Search(made.queries.Row(0), dials, &answer, nullptr,
+                        {.deadline = steady_clock::now() + std::chrono::milliseconds(4)});
     EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
     ASSERT_TRUE(searcher.Search(made.queries.Row(0), dials, &answer).ok());
     ASSERT_EQ(answer.nearest.size(), 10u);
-    for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(answer.nearest[k].label, expected.nearest[0][k].label);
+    for (std::size_t k = 0; k < 10; ++k)
+      EXPECT_EQ(answer.nearest[k].label, expected.nearest[0][k].label);
   }
 }
 

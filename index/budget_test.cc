@@ -40,8 +40,18 @@ const std::vector<SearchOptions>& EveryWalk() {
       {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kBestFirst},
       {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
       {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 2},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 30, .beam_width = 2},
+      {.k = 10,
+       .ef_l1 = 16,
+       .ef_l0 = 100,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 0,
+       .beam_width = 2},
+      {.k = 10,
+       .ef_l1 = 16,
+       .ef_l0 = 0,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 30,
+       .beam_width = 2},
       {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
       {.k = 400, .ef_l1 = 4, .walk = WalkKind::kUpper},  // more than L1 holds: the rest is walked
   };
@@ -59,15 +69,16 @@ class Searches : public ::testing::Test {
     return *Index::Open(made_->path, options);
   }
 
-  static Answered Search(const Index& index, Searcher& searcher, const SearchOptions& options, std::chrono::nanoseconds budget,
-                         std::uint32_t in_flight) {
+  static Answered Search(const Index& index, Searcher& searcher, const SearchOptions& options,
+                         std::chrono::nanoseconds budget, std::uint32_t in_flight) {
     const absl::StatusOr<ResolvedSearch> resolved = index.Resolve(options);
     EXPECT_TRUE(resolved.ok()) << resolved.status();
     SearchLimits limits;
     limits.budget = budget;
     Answered answered;
     const absl::Status status = searcher.SearchMany(
-        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, resolved->dials, in_flight,
+        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, resolved->dials,
+        in_flight,
         [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           EXPECT_TRUE(outcome.ok()) << outcome;
           answered.nearest[i] = answer.nearest;
@@ -88,7 +99,8 @@ class Searches : public ::testing::Test {
   }
 
   /// One to k neighbours, nearest first, each once, with the distance that it has.
-  static void ExpectAnAnswer(const std::vector<Neighbour>& answer, std::uint64_t query, std::uint32_t k) {
+  static void ExpectAnAnswer(const std::vector<Neighbour>& answer, std::uint64_t query,
+                             std::uint32_t k) {
     ASSERT_GE(answer.size(), 1u);
     ASSERT_LE(answer.size(), k);
     std::map<std::uint64_t, float> seen;
@@ -99,8 +111,8 @@ class Searches : public ::testing::Test {
       before = neighbour.distance;
       float exact = 0;
       for (std::size_t i = 0; i < 24; ++i) {
-        const float gap =
-            static_cast<float>(made_->queries.Row(query * 37)[i]) - static_cast<float>(made_->queries.Row(neighbour.label)[i]);
+        const float gap = static_cast<float>(made_->queries.Row(query * 37)[i]) -
+                          static_cast<float>(made_->queries.Row(neighbour.label)[i]);
         exact += gap * gap;
       }
       EXPECT_EQ(neighbour.distance, exact);
@@ -118,7 +130,8 @@ TEST_P(Budget, PlentyChangesNothing) {
   Searcher searcher(index);
   for (const SearchOptions& options : EveryWalk()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
-      const Answered free = Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered free =
+          Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
       const Answered bounded = Search(*index, searcher, options, kPlenty, in_flight);
       EXPECT_EQ(free.cut_short, 0u);
       EXPECT_EQ(bounded.cut_short, 0u);
@@ -132,9 +145,11 @@ TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
   Searcher searcher(index);
   for (const SearchOptions& options : EveryWalk()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
-      const Answered before = Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
+      const Answered before =
+          Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
       const Answered cut = Search(*index, searcher, options, kNothing, in_flight);
-      for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(cut.nearest[query], query, options.k);
+      for (std::size_t query = 0; query < kQueries; ++query)
+        ExpectAnAnswer(cut.nearest[query], query, options.k);
       // On memory a walk of a few steps may be over before the clock is looked at.
       if (options.ef_l0 != 0u && options.walk != WalkKind::kUpper) {
         EXPECT_EQ(cut.cut_short, kQueries) << Name(*options.walk);
@@ -150,16 +165,20 @@ TEST_P(Budget, AnyLengthGivesAnAnswer) {
   for (const SearchOptions& options : EveryWalk()) {
     for (std::int64_t us = 1; us <= 4096; us *= 2) {
       const Answered answered = Search(*index, searcher, options, std::chrono::microseconds(us), 3);
-      for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
+      for (std::size_t query = 0; query < kQueries; ++query)
+        ExpectAnAnswer(answered.nearest[query], query, options.k);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, Budget, ::testing::Values("dram", "mapped", "emulated:lat=300ns", "nvme", "delay:200us+nvme"),
+INSTANTIATE_TEST_SUITE_P(Tiers, Budget,
+                         ::testing::Values("dram", "mapped", "emulated:lat=300ns", "nvme",
+                                           "delay:200us+nvme"),
                          [](const auto& tier) {
                            std::string name = tier.param;
                            std::replace_if(
-                               name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+                               name.begin(), name.end(),
+                               [](char c) { return std::isalnum(c) == 0; }, '_');
                            return name;
                          });
 
@@ -170,7 +189,8 @@ TEST_F(StalledDevice, EndsWithTheBestSoFar) {
     const auto index = Open("stall:after=10+nvme");
     Searcher searcher(index);
     const Answered answered = Search(*index, searcher, options, std::chrono::milliseconds(20), 1);
-    for (std::size_t query = 0; query < kQueries; ++query) ExpectAnAnswer(answered.nearest[query], query, options.k);
+    for (std::size_t query = 0; query < kQueries; ++query)
+      ExpectAnAnswer(answered.nearest[query], query, options.k);
     EXPECT_GE(answered.cut_short, kQueries - 1) << Name(*options.walk);
   }
 }

@@ -11,7 +11,8 @@
 namespace hmann {
 namespace {
 
-/// A base of u8 vectors made by `value(row)`: row r is vector number value(r) of a generated set. Builds, checks, opens.
+/// A base of u8 vectors made by `value(row)`: row r is vector number value(r) of a
+/// generated set. Builds, checks, opens.
 class Copies : public testing::Test {
  protected:
   static constexpr std::uint32_t kDim = 16;
@@ -19,9 +20,11 @@ class Copies : public testing::Test {
   void Make(std::uint32_t n, std::uint32_t (*value)(std::uint32_t)) {
     value_ = value;
     n_ = n;
-    const Generator generator = *Generator::Make({.n = n, .dim = kDim, .intrinsic_dim = 8, .clusters = 20}, DType::kU8);
+    const Generator generator =
+        *Generator::Make({.n = n, .dim = kDim, .intrinsic_dim = 8, .clusters = 20}, DType::kU8);
     std::vector<std::uint8_t> values(std::size_t{n} * kDim);
-    for (std::uint32_t row = 0; row < n; ++row) generator.Row(value(row), reinterpret_cast<std::byte*>(&values[std::size_t{row} * kDim]));
+    for (std::uint32_t row = 0; row < n; ++row)
+      generator.Row(value(row), reinterpret_cast<std::byte*>(&values[std::size_t{row} * kDim]));
     BuildOptions options;
     options.base = folder_ / "base.u8bin";
     WriteRows(options.base, kDim, values);
@@ -36,7 +39,8 @@ class Copies : public testing::Test {
     base_ = *VectorFile::Open(options.base);
   }
 
-  /// Searches for row `row` with k = its number of copies: all of them and nothing else, at distance 0.
+  /// Searches for row `row` with k = its number of copies: all of them and nothing else,
+  /// at distance 0.
   void ExpectAllCopies(std::uint32_t row, const SearchOptions& dials) {
     std::set<std::uint64_t> expected;
     for (std::uint32_t other = 0; other < n_; ++other) {
@@ -51,9 +55,11 @@ class Copies : public testing::Test {
     for (const Neighbour& neighbour : answer.nearest) {
       if (neighbour.distance == 0) found.insert(neighbour.label);
     }
-    EXPECT_EQ(found.size(), expected.size()) << "copies of row " << row << ", walk "
-                                             << (options.walk.has_value() ? static_cast<int>(*options.walk) : -1);
-    EXPECT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end())) << "something else at distance 0";
+    EXPECT_EQ(found.size(), expected.size())
+        << "copies of row " << row << ", walk "
+        << (options.walk.has_value() ? static_cast<int>(*options.walk) : -1);
+    EXPECT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end()))
+        << "something else at distance 0";
   }
 
   SampleFolder folder_;
@@ -68,13 +74,15 @@ TEST_F(Copies, HalfOfAllRows) {
   Make(4000, [](std::uint32_t row) { return row % 2000; });
   EXPECT_EQ(report_.duplicates, 2000u);
   EXPECT_EQ(report_.self_recall_at_1, 1.0);
-  for (std::uint32_t row = 0; row < 4000; row += 37) ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
+  for (std::uint32_t row = 0; row < 4000; row += 37)
+    ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
 }
 
 TEST_F(Copies, AllRowsAreOne) {
   Make(1500, [](std::uint32_t) { return 7u; });
   EXPECT_EQ(report_.duplicates, 1499u);
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) ExpectAllCopies(3, {.walk = walk});
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart})
+    ExpectAllCopies(3, {.walk = walk});
 }
 
 TEST_F(Copies, TenVectorsAThousandTimesEach) {
@@ -86,7 +94,9 @@ TEST_F(Copies, TenVectorsAThousandTimesEach) {
     // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
     ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = WalkKind::kMultiStart});
     Answer answer;
-    ASSERT_TRUE(Searcher(index_).Search(base_.Row(row), {.k = 1, .walk = WalkKind::kMultiStart}, &answer).ok());
+    ASSERT_TRUE(Searcher(index_)
+                    .Search(base_.Row(row), {.k = 1, .walk = WalkKind::kMultiStart}, &answer)
+                    .ok());
     EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
   }
 }
@@ -95,7 +105,8 @@ TEST_F(Copies, AmongManyOthers) {
   // 3000 different vectors, and 10 of them 300 times more.
   Make(6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; });
   EXPECT_GE(report_.self_recall_at_1, 0.99);
-  for (std::uint32_t value = 0; value < 3000; value += 150) ExpectAllCopies(value, {.walk = WalkKind::kBestFirst});
+  for (std::uint32_t value = 0; value < 3000; value += 150)
+    ExpectAllCopies(value, {.walk = WalkKind::kBestFirst});
   Answer answer;
   Searcher searcher(index_);
   std::uint32_t found = 0;

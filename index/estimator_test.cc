@@ -1,6 +1,7 @@
-// What the codes' estimates are worth on real vectors, through an index as people build it: for 1, 2 and 4 bits a dimension, bias, spread
-// and tails of the members of each query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and checks it for other
-// data.
+// What the codes' estimates are worth on real vectors, through an index as people build
+// it: for 1, 2 and 4 bits a dimension, bias, spread and tails of the members of each
+// query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and
+// checks it for other data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,9 +66,11 @@ Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries)
     const auto distance_to = [&](const std::byte* row) {
       return index.kernels.ToDistance(index.kernels.one(query.data(), row, index.kernels.dim));
     };
-    for (NodeId centroid = 0; centroid < index.n1(); ++centroid) centroids[centroid] = {distance_to(index.FastRow(centroid)), centroid};
+    for (NodeId centroid = 0; centroid < index.n1(); ++centroid)
+      centroids[centroid] = {distance_to(index.FastRow(centroid)), centroid};
     const std::size_t nearest = std::min<std::size_t>(kCentroids, centroids.size());
-    std::partial_sort(centroids.begin(), centroids.begin() + static_cast<std::ptrdiff_t>(nearest), centroids.end());
+    std::partial_sort(centroids.begin(), centroids.begin() + static_cast<std::ptrdiff_t>(nearest),
+                      centroids.end());
     tally.bias_of_query.push_back(0);
     const double before = tally.count;
     for (std::size_t h = 0; h < nearest; ++h) {
@@ -90,7 +93,8 @@ Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries)
 
 TEST(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
   const char* asked = std::getenv("HMANN_ESTIMATOR");
-  const std::string files = asked != nullptr ? asked : "datasets/sample/base.u8bin,datasets/sample/query.u8bin";
+  const std::string files =
+      asked != nullptr ? asked : "datasets/sample/base.u8bin,datasets/sample/query.u8bin";
   const std::size_t comma = files.find(',');
   ASSERT_NE(comma, std::string::npos) << "HMANN_ESTIMATOR: expected BASE,QUERIES, found " << files;
   const absl::StatusOr<VectorFile> queries = VectorFile::Open(files.substr(comma + 1));
@@ -118,19 +122,23 @@ TEST(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
     const Tally tally = EstimateAroundQueries(ImplOf(**index).placed(), *queries);
     const double deviation = std::sqrt(tally.squares / tally.count);
     const auto share = [&](const double(&beyond)[3]) {
-      return absl::StrFormat("%.1f / %.2f / %.3f", 100 * beyond[0] / tally.count, 100 * beyond[1] / tally.count,
-                             100 * beyond[2] / tally.count);
+      return absl::StrFormat("%.1f / %.2f / %.3f", 100 * beyond[0] / tally.count,
+                             100 * beyond[1] / tally.count, 100 * beyond[2] / tally.count);
     };
-    std::cout << absl::StrFormat("%4u  %+.3f (%.3f)  %.2f  ", bits, 100 * tally.Bias(), 100 * tally.StandardError(), 100 * deviation)
+    std::cout << absl::StrFormat("%4u  %+.3f (%.3f)  %.2f  ", bits, 100 * tally.Bias(),
+                                 100 * tally.StandardError(), 100 * deviation)
               << share(tally.above) << ", " << share(tally.below) << "\n";
-    // The rotation is one draw for all queries, which the standard error over queries does not see: a tenth of the deviation is allowed.
+    // The rotation is one draw for all queries, which the standard error over queries
+    // does not see: a tenth of the deviation is allowed.
     EXPECT_LT(std::abs(tally.Bias()), 3 * tally.StandardError() + 0.1 * deviation);
     EXPECT_LT(deviation, 0.65 * last_deviation) << "a bit more must pay";
     last_deviation = deviation;
     constexpr double kGaussian[] = {0.159, 0.029, 0.0014};
     for (int i = 0; i < 3; ++i) {
-      EXPECT_LT(tally.above[i] / tally.count, 1.25 * kGaussian[i] + 0.002) << "beyond " << kTailsAt[i] << " errors";
-      EXPECT_LT(tally.below[i] / tally.count, 1.25 * kGaussian[i] + 0.002) << "beyond " << kTailsAt[i] << " errors";
+      EXPECT_LT(tally.above[i] / tally.count, 1.25 * kGaussian[i] + 0.002)
+          << "beyond " << kTailsAt[i] << " errors";
+      EXPECT_LT(tally.below[i] / tally.count, 1.25 * kGaussian[i] + 0.002)
+          << "beyond " << kTailsAt[i] << " errors";
     }
   }
   std::filesystem::remove(built);

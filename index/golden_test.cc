@@ -1,7 +1,9 @@
-// Golden counters: the work of the searches of the sample, as a file that a person can read.
+// Golden counters: the work of the searches of the sample, as a file that a person can
+// read.
 //
-// Expect a change of tests/golden/search_counters.json with every change of the graph, of promotion or of a walk, and with nothing else:
-// not with threads, tier, SIMD level or machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
+// Expect a change of tests/golden/search_counters.json with every change of the graph, of
+// promotion or of a walk, and with nothing else: not with threads, tier, SIMD level or
+// machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +22,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kGolden = "tests/golden/search_counters.json";
 
-Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries, const GroundTruth& truth, const SearchOptions& options) {
+Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries,
+            const GroundTruth& truth, const SearchOptions& options) {
   Searcher searcher(index);
   Counters total;
   std::uint64_t found = 0;
@@ -29,7 +32,8 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
     EXPECT_TRUE(searcher.Search(queries.Row(query), options, &answer, &total).ok());
     std::vector<std::uint64_t> ids;
     for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
-    found += static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
+    found +=
+        static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
   }
   return {{"walk", std::string(Name(*options.walk))},
           {"k", options.k},
@@ -49,17 +53,22 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
 
 /// The first field that differs, as "searches[3].rounds"; empty if none does.
 std::string FirstDifference(const Json& expected, const Json& found, const std::string& at = "") {
-  if (expected.type() != found.type() && !(expected.is_number() && found.is_number())) return at + ": another type";
+  if (expected.type() != found.type() && !(expected.is_number() && found.is_number()))
+    return at + ": another type";
   if (expected.is_object()) {
     for (const auto& [key, value] : expected.items()) {
       const std::string place = at.empty() ? key : absl::StrCat(at, ".", key);
       if (!found.contains(key)) return place + ": missing";
-      if (std::string difference = FirstDifference(value, found[key], place); !difference.empty()) return difference;
+      if (std::string difference = FirstDifference(value, found[key], place); !difference.empty())
+        return difference;
     }
   } else if (expected.is_array()) {
-    if (expected.size() != found.size()) return absl::StrCat(at, ": expected ", expected.size(), " entries; found ", found.size());
+    if (expected.size() != found.size())
+      return absl::StrCat(at, ": expected ", expected.size(), " entries; found ", found.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (std::string difference = FirstDifference(expected[i], found[i], absl::StrCat(at, "[", i, "]")); !difference.empty())
+      if (std::string difference =
+              FirstDifference(expected[i], found[i], absl::StrCat(at, "[", i, "]"));
+          !difference.empty())
         return difference;
     }
   } else if (expected != found) {
@@ -79,10 +88,11 @@ TEST(Golden, SearchCounters) {
   const VectorFile queries = *VectorFile::Open("datasets/sample/query.u8bin");
   const GroundTruth truth = *ReadGroundTruth("datasets/sample/query.gt100");
 
-  Json golden = {{"what",
-                  "sums over the 200 queries of the sample, index built with the defaults; see "
-                  "index/golden_test.cc"},
-                 {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
+  Json golden = {
+      {"what",
+       "sums over the 200 queries of the sample, index built with the defaults; see "
+       "index/golden_test.cc"},
+      {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
   for (const SearchOptions& dials :
        {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = WalkKind::kBestFirst},
         SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = WalkKind::kBestFirst},
@@ -92,18 +102,37 @@ TEST(Golden, SearchCounters) {
         SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
         SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
         SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 20, .walk = WalkKind::kQuantised, .nprobe = 64, .beam_width = 16, .error_bound = 1},
-        SearchOptions{.k = 10, .ef_l1 = 64, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 128, .beam_width = 8, .error_bound = 1}}) {
+        SearchOptions{.k = 10,
+        .ef_l1 = 16,
+        .ef_l0 = 40,
+        .walk = WalkKind::kQuantised,
+        .nprobe = 0,
+        .beam_width = 8},
+        SearchOptions{.k = 10,
+        .ef_l1 = 32,
+        .ef_l0 = 20,
+        .walk = WalkKind::kQuantised,
+        .nprobe = 64,
+        .beam_width = 16,
+        .error_bound = 1},
+        SearchOptions{.k = 10,
+        .ef_l1 = 64,
+        .ef_l0 = 0,
+        .walk = WalkKind::kQuantised,
+        .nprobe = 128,
+        .beam_width = 8,
+        .error_bound = 1}}) {
     golden["searches"].push_back(WorkOf(index, queries, truth, dials));
   }
-  if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string(mode) == "overwrite") {
+  if (const char* mode = std::getenv("HMANN_GOLDEN");
+      mode != nullptr && std::string(mode) == "overwrite") {
     std::ofstream(kGolden) << golden.dump(2) << "\n";
     return;
   }
   std::ifstream in(kGolden);
   ASSERT_TRUE(in.good()) << kGolden << " is missing: HMANN_GOLDEN=overwrite makes it";
-  EXPECT_EQ(FirstDifference(Json::parse(in), golden), "") << "if that is what the change is about, run with HMANN_GOLDEN=overwrite";
+  EXPECT_EQ(FirstDifference(Json::parse(in), golden), "")
+      << "if that is what the change is about, run with HMANN_GOLDEN=overwrite";
 }
 
 }  // namespace

@@ -14,14 +14,18 @@
 
 namespace hmann {
 
-absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress) { return BuildIndex(options, progress); }
+absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress) {
+  return BuildIndex(options, progress);
+}
 
 Index::Index(std::unique_ptr<IndexImpl> impl) : impl_(std::move(impl)) {}
 Index::~Index() = default;
 
 const IndexImpl& ImplOf(const Index& index) { return *index.impl_; }
 
-absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path, const OpenOptions& options, Progress* progress) {
+absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path,
+                                                         const OpenOptions& options,
+                                                         Progress* progress) {
   HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(path));
   auto impl = std::make_unique<IndexImpl>(std::move(file));
   Progress quiet(Progress::Show::kNever);
@@ -45,11 +49,13 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
   }
   HMANN_RETURN_IF_ERROR(options.Validate(context.n));
   HMANN_RETURN_IF_ERROR(impl_->tuned().status());
-  HMANN_ASSIGN_OR_RETURN(resolved.tuned, impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
+  HMANN_ASSIGN_OR_RETURN(resolved.tuned,
+                         impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
   // The table is a file, and what is said beside the target counts.
   SearchOptions chosen = OptionsOf(resolved.tuned->dials);
   for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> asked = dial.asked(options); asked.has_value()) dial.ask(chosen, *asked);
+    if (const std::optional<double> asked = dial.asked(options); asked.has_value())
+      dial.ask(chosen, *asked);
   }
   HMANN_ASSIGN_OR_RETURN(resolved.dials, chosen.Resolve(context));
   return resolved;
@@ -58,35 +64,42 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 
 absl::Status Index::SetCachePolicy(CachePolicy policy) const {
-  if (impl_->cache() == nullptr) return absl::FailedPreconditionError("the index was opened without a cache");
+  if (impl_->cache() == nullptr)
+    return absl::FailedPreconditionError("the index was opened without a cache");
   impl_->cache()->SetPolicy(policy);
   return absl::OkStatus();
 }
 
-Searcher::Searcher(std::shared_ptr<const Index> index) : index_(std::move(index)), driver_(MakeDriver(ImplOf(*index_).placed())) {}
+Searcher::Searcher(std::shared_ptr<const Index> index)
+    : index_(std::move(index)), driver_(MakeDriver(ImplOf(*index_).placed())) {}
 Searcher::~Searcher() = default;
 Searcher::Searcher(Searcher&&) noexcept = default;
 
-absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* answer, Counters* counters, const SearchLimits& limits) {
+absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* answer,
+                              Counters* counters, const SearchLimits& limits) {
   absl::Status outcome;
   const auto done = [&](std::size_t, const absl::Status& status, Answer& found) {
     outcome = status;
     if (status.ok()) std::swap(*answer, found);
   };
-  HMANN_RETURN_IF_ERROR(driver_->Run({1, 1, [query](std::size_t) { return query; }, dials, std::ref(done), counters, limits}));
+  HMANN_RETURN_IF_ERROR(driver_->Run(
+      {1, 1, [query](std::size_t) { return query; }, dials, std::ref(done), counters, limits}));
   return outcome;
 }
 
-absl::Status Searcher::Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters) {
+absl::Status Searcher::Search(const void* query, const SearchOptions& options, Answer* answer,
+                              Counters* counters) {
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
   SearchLimits limits;
   limits.budget = options.budget.value_or(limits.budget);
   return Search(query, resolved.dials, answer, counters, limits);
 }
 
-absl::Status Searcher::SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
-                                  std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
-                                  Counters* counters, const SearchLimits& limits) {
+absl::Status Searcher::SearchMany(
+    std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
+    std::uint32_t in_flight,
+    const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
+    const SearchLimits& limits) {
   return driver_->Run({n, in_flight, query, dials, done, counters, limits});
 }
 
@@ -95,6 +108,8 @@ absl::StatusOr<IndexInfo> ReadInfo(const std::string& path) {
   return file.info();
 }
 
-absl::Status Verify(const std::string& path, Progress& progress) { return VerifyIndex(path, progress); }
+absl::Status Verify(const std::string& path, Progress& progress) {
+  return VerifyIndex(path, progress);
+}
 
 }  // namespace hmann

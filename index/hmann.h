@@ -1,5 +1,6 @@
-/// The library's face: build an index, open it, search it, look into it. Public are what this header and index/tune/tune.h (which plans and
-/// tunes) declare, and what they include; no other header is installed.
+/// The library's face: build an index, open it, search it, look into it. Public are what
+/// this header and index/tune/tune.h (which plans and tunes) declare, and what they
+/// include; no other header is installed.
 #pragma once
 
 #include <cstddef>
@@ -23,27 +24,34 @@
 
 namespace hmann {
 
-/// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole or not at all. Deterministic: the same input,
-/// options (but threads) and version give the same bytes. Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero vector
-/// under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or disk; memory is checked before the work starts), CANCELLED.
+/// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole
+/// or not at all. Deterministic: the same input, options (but threads) and version give
+/// the same bytes. Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero
+/// vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or disk; memory is checked
+/// before the work starts), CANCELLED.
 absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
 
 struct OpenOptions {
-  std::string fast = "dram";    ///< tier of the upper layers and promoted vectors: dram, numa:N, mapped
+  std::string fast =
+      "dram";  ///< tier of the upper layers and promoted vectors: dram, numa:N, mapped
   std::string slow = "mapped";  ///< tier of L0, as MakeTier (index/tiers/tier.h) takes them:
                                 ///< mapped, dram, numa:N, dax:PATH, nvme, ...
-  /// A cache of slow records in fast memory, beside them: none, static (by degree) or dynamic (by use).
+  /// A cache of slow records in fast memory, beside them: none, static (by degree) or
+  /// dynamic (by use).
   CachePolicy cache = CachePolicy::kNone;
   std::uint64_t cache_bytes = 0;
-  std::uint64_t migration_bytes = std::uint64_t{16} << 20;  ///< of each searcher, for reads from a block tier
-  /// Threads that copy ahead, for queries with Prefetch::kHelper: a number, or -1: as many as this machine's own measurement favours.
+  std::uint64_t migration_bytes = std::uint64_t{16}
+                                  << 20;  ///< of each searcher, for reads from a block tier
+  /// Threads that copy ahead, for queries with Prefetch::kHelper: a number, or -1: as
+  /// many as this machine's own measurement favours.
   int helper_threads = 0;
 };
 
 /// Where a structure lies while an index is open.
 struct Placement {
-  /// Section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"; or made by Open: "cells", "l0_cache", "migration_space" (of
-  /// the searchers that have asked for Prefetch::kHelper; there where helpers run).
+  /// Section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"; or made by
+  /// Open: "cells", "l0_cache", "migration_space" (of the searchers that have asked for
+  /// Prefetch::kHelper; there where helpers run).
   std::string structure;
   std::string tier;   ///< as asked for: "dram", "mapped", ...
   std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
@@ -62,26 +70,34 @@ class IndexImpl;
 /// An opened index. Immutable; any number of Searchers may use it at once. Thread-safe.
 class Index {
  public:
-  /// Checks the header and section table (contents: see Verify), then places upper layers, then L0. Errors: NOT_FOUND, INVALID_ARGUMENT
-  /// (foreign file, unknown tier), DATA_LOSS (truncated or corrupt), RESOURCE_EXHAUSTED. `progress`, when given, shows the loading.
-  static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path, const OpenOptions& options = {},
+  /// Checks the header and section table (contents: see Verify), then places upper
+  /// layers, then L0. Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier),
+  /// DATA_LOSS (truncated or corrupt), RESOURCE_EXHAUSTED. `progress`, when given, shows
+  /// the loading.
+  static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path,
+                                                           const OpenOptions& options = {},
                                                            Progress* progress = nullptr);
   ~Index();
 
   const IndexInfo& info() const;
   const Kernels& kernels() const;
   std::vector<Placement> Placements() const;
-  /// What could not be had and was done without, a line each: memory that is not locked, io_uring that is forbidden.
+  /// What could not be had and was done without, a line each: memory that is not locked,
+  /// io_uring that is forbidden.
   std::vector<std::string> Warnings() const;
-  /// Another policy for the cache that Open made; queries may run meanwhile. Errors: FAILED_PRECONDITION without a cache.
+  /// Another policy for the cache that Open made; queries may run meanwhile. Errors:
+  /// FAILED_PRECONDITION without a cache.
   absl::Status SetCachePolicy(CachePolicy policy) const;
-  /// The dials that run here for what a user says, to be found once for all queries that share it; takes microseconds. For a target they
-  /// are those that `hmann tune` found at this placement and k, from the table that Open has read. Errors: those of SearchOptions::Resolve;
-  /// for a target those of ReadTunedTable (NOT_FOUND: not tuned; FAILED_PRECONDITION: stale) and of TunedTable::Choose (OUT_OF_RANGE).
+  /// The dials that run here for what a user says, to be found once for all queries that
+  /// share it; takes microseconds. For a target they are those that `hmann tune` found at
+  /// this placement and k, from the table that Open has read. Errors: those of
+  /// SearchOptions::Resolve; for a target those of ReadTunedTable (NOT_FOUND: not tuned;
+  /// FAILED_PRECONDITION: stale) and of TunedTable::Choose (OUT_OF_RANGE).
   absl::StatusOr<ResolvedSearch> Resolve(const SearchOptions& options) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
-  /// Touches all of L0 that can be addressed, so that the first queries pay no page fault.
+  /// Touches all of L0 that can be addressed, so that the first queries pay no page
+  /// fault.
   void Warm() const;
 
  private:
@@ -90,27 +106,36 @@ class Index {
   std::unique_ptr<IndexImpl> impl_;
 };
 
-/// Answers queries, one at a time, with scratch that is kept between them: no allocation in the steady state. One per thread.
+/// Answers queries, one at a time, with scratch that is kept between them: no allocation
+/// in the steady state. One per thread.
 class Searcher {
  public:
   explicit Searcher(std::shared_ptr<const Index> index);
   ~Searcher();
   Searcher(Searcher&&) noexcept;
 
-  /// `query`: dim components of the index's dtype, unaligned. `dials`: those that Index::Resolve gave. `counters`, when given, is added to.
-  /// Errors: INVALID_ARGUMENT (NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, DATA_LOSS (a read failed), UNAVAILABLE
-  /// (stalled).
-  absl::Status Search(const void* query, const Dials& dials, Answer* answer, Counters* counters = nullptr, const SearchLimits& limits = {});
-  /// Resolves `options` first, and keeps their budget. Errors: those of Index::Resolve as well.
-  absl::Status Search(const void* query, const SearchOptions& options, Answer* answer, Counters* counters = nullptr);
+  /// `query`: dim components of the index's dtype, unaligned. `dials`: those that
+  /// Index::Resolve gave. `counters`, when given, is added to. Errors: INVALID_ARGUMENT
+  /// (NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, DATA_LOSS (a read
+  /// failed), UNAVAILABLE (stalled).
+  absl::Status Search(const void* query, const Dials& dials, Answer* answer,
+                      Counters* counters = nullptr, const SearchLimits& limits = {});
+  /// Resolves `options` first, and keeps their budget. Errors: those of Index::Resolve as
+  /// well.
+  absl::Status Search(const void* query, const SearchOptions& options, Answer* answer,
+                      Counters* counters = nullptr);
 
-  /// Answers queries 0 .. n - 1 as Search does, in any order. Up to `in_flight` (at most 256) of them are under way at once, so that the
-  /// thread computes for one while memory or the device reads for others: four in DRAM, eight and more on a device. `query(i)` points to
-  /// query i and is called when it begins; `done(i, status, answer)` is called once for each, from this thread; it may take the answer's
-  /// content. Errors: what prevents all queries; those of one query go to `done`.
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials, std::uint32_t in_flight,
-                          const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters = nullptr,
-                          const SearchLimits& limits = {});
+  /// Answers queries 0 .. n - 1 as Search does, in any order. Up to `in_flight` (at most
+  /// 256) of them are under way at once, so that the thread computes for one while memory
+  /// or the device reads for others: four in DRAM, eight and more on a device. `query(i)`
+  /// points to query i and is called when it begins; `done(i, status, answer)` is called
+  /// once for each, from this thread; it may take the answer's content. Errors: what
+  /// prevents all queries; those of one query go to `done`.
+  absl::Status SearchMany(
+      std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
+      std::uint32_t in_flight,
+      const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
+      Counters* counters = nullptr, const SearchLimits& limits = {});
 
  private:
   std::shared_ptr<const Index> index_;
@@ -120,8 +145,9 @@ class Searcher {
 /// What the header of an index file says. Errors as Index::Open.
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path);
 
-/// Checks every checksum and every invariant of an index file: links in range, no self-link, no duplicate, all nodes reachable, nested
-/// layers. Errors: DATA_LOSS naming section and offset.
+/// Checks every checksum and every invariant of an index file: links in range, no
+/// self-link, no duplicate, all nodes reachable, nested layers. Errors: DATA_LOSS naming
+/// section and offset.
 absl::Status Verify(const std::string& path, Progress& progress);
 
 }  // namespace hmann

@@ -28,7 +28,8 @@ struct Answers {
   Counters total;
 };
 
-Answers SearchAll(const std::shared_ptr<const Index>& index, const VectorFile& queries, const SearchOptions& options) {
+Answers SearchAll(const std::shared_ptr<const Index>& index, const VectorFile& queries,
+                  const SearchOptions& options) {
   Answers answers;
   Searcher searcher(index);
   for (std::uint64_t i = 0; i < queries.n(); ++i) {
@@ -46,8 +47,10 @@ void ExpectSame(const Answers& found, const Answers& expected) {
   for (std::size_t query = 0; query < found.nearest.size(); ++query) {
     ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
     for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
-      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label) << "query " << query << ", neighbour " << i;
-      ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance) << "query " << query << ", neighbour " << i;
+      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label)
+          << "query " << query << ", neighbour " << i;
+      ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance)
+          << "query " << query << ", neighbour " << i;
     }
   }
 }
@@ -109,8 +112,10 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
   for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
     double before = 0;
     for (const std::uint32_t ef_l0 : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      const double recall = Recall(SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
-      EXPECT_GE(recall, before - kNoise) << "ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+      const double recall = Recall(
+          SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
+      EXPECT_GE(recall, before - kNoise)
+          << "ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
       before = std::max(before, recall);
     }
     EXPECT_GT(before, 0.97);
@@ -120,7 +125,8 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
         SearchOptions options{.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
         if (ef_l0 == 0) options = {.k = 10, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
         const double recall = Recall(SearchAll(index_, *queries_, options), 10);
-        EXPECT_GE(recall, before - kNoise) << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+        EXPECT_GE(recall, before - kNoise)
+            << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
         before = std::max(before, recall);
       }
     }
@@ -130,10 +136,11 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
   const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = WalkKind::kBestFirst},
       beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
-  const Answers by_best_first = SearchAll(index_, *queries_, pool), by_beams = SearchAll(index_, *queries_, beams);
-  for (const OpenOptions& options :
-       {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"}, OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
-        OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
+  const Answers by_best_first = SearchAll(index_, *queries_, pool),
+                by_beams = SearchAll(index_, *queries_, beams);
+  for (const OpenOptions& options : {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"},
+                                     OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
+                                     OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
     SCOPED_TRACE(absl::StrCat(options.fast, ", ", options.slow));
     const auto index = Index::Open(*folder_ / "sample.hmann", options);
     ASSERT_TRUE(index.ok()) << index.status();
@@ -152,11 +159,13 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
 }
 
 TEST_F(Sample, SearchersDoNotDisturbEachOther) {
-  const SearchOptions options{.k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2};
+  const SearchOptions options{
+      .k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2};
   const Answers expected = SearchAll(index_, *queries_, options);
   std::vector<Answers> found(3);
   std::vector<std::thread> threads;
-  for (Answers& answers : found) threads.emplace_back([&] { answers = SearchAll(index_, *queries_, options); });
+  for (Answers& answers : found)
+    threads.emplace_back([&] { answers = SearchAll(index_, *queries_, options); });
   for (std::thread& thread : threads) thread.join();
   for (const Answers& answers : found) ASSERT_NO_FATAL_FAILURE(ExpectSame(answers, expected));
 }
@@ -166,21 +175,29 @@ TEST_F(Sample, WorkIsTheReferences) {
   const IndexFile file = *IndexFile::Open(*folder_ / "sample.hmann");
   const LayerLinks links = ReadLinks(file);
   const VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin");
-  const ReferenceIndex reference{index_->kernels(), file.layers(), [&](std::uint32_t layer, NodeId id) { return links[layer][id]; },
+  const ReferenceIndex reference{index_->kernels(), file.layers(),
+                                 [&](std::uint32_t layer, NodeId id) { return links[layer][id]; },
                                  [&](NodeId id) { return base.Row(file.Label(id)); },
                                  [&](NodeId id) { return file.records().RecordBytes(id); }};
   Searcher searcher(index_);
-  for (const auto& [k, ef_l1, ef_l0, pool] :
-       {std::tuple(10u, 16u, 64u, true), {10u, 4u, 30u, true}, {10u, 32u, 2u, false}, {100u, 8u, 0u, true}}) {
+  for (const auto& [k, ef_l1, ef_l0, pool] : {std::tuple(10u, 16u, 64u, true),
+                                              {10u, 4u, 30u, true},
+                                              {10u, 32u, 2u, false},
+                                              {100u, 8u, 0u, true}}) {
     for (std::uint64_t query = 0; query < 40; ++query) {
       Answer answer;
       Counters counters;
-      SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = pool ? WalkKind::kBestFirst : WalkKind::kMultiStart};
+      SearchOptions options{.k = k,
+                            .ef_l1 = ef_l1,
+                            .ef_l0 = ef_l0,
+                            .walk = pool ? WalkKind::kBestFirst : WalkKind::kMultiStart};
       if (ef_l0 == 0) options = {.k = k, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
       ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &answer, &counters).ok());
-      const ReferenceAnswer expected = ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
+      const ReferenceAnswer expected =
+          ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
       ASSERT_EQ(answer.nearest.size(), expected.nearest.size());
-      for (std::size_t i = 0; i < answer.nearest.size(); ++i) ASSERT_EQ(answer.nearest[i].label, file.Label(expected.nearest[i].id));
+      for (std::size_t i = 0; i < answer.nearest.size(); ++i)
+        ASSERT_EQ(answer.nearest[i].label, file.Label(expected.nearest[i].id));
       EXPECT_EQ(counters.distances_fast, expected.counters.distances_fast);
       EXPECT_EQ(counters.distances_slow, expected.counters.distances_slow);
       EXPECT_EQ(counters.slow_reads, expected.counters.slow_reads);
@@ -229,16 +246,20 @@ TEST(Open, RefusesWhatItCannotServe) {
   EXPECT_EQ(Index::Open(folder / "absent").status().code(), absl::StatusCode::kNotFound);
   const std::string foreign = folder / "foreign";
   std::ofstream(foreign) << "a text of some length, and no index at all";
-  EXPECT_THAT(std::string(Index::Open(foreign).status().message()), AllOf(HasSubstr(foreign), HasSubstr("not an hmann index")));
+  EXPECT_THAT(std::string(Index::Open(foreign).status().message()),
+              AllOf(HasSubstr(foreign), HasSubstr("not an hmann index")));
   BuildOptions options;
   options.base = folder / "base.u8bin";
   options.out = folder / "index";
   WriteGenerated(options.base, {.n = 50, .dim = 4});
   MustBuild(options);
   EXPECT_TRUE(Index::Open(options.out).ok());
-  EXPECT_THAT(std::string(Index::Open(options.out, {.slow = "tape"}).status().message()), HasSubstr("tape"));
-  EXPECT_EQ(Index::Open(options.out, {.fast = "numa:999"}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Index::Open(options.out, {.fast = "mapped:" + folder / "x"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Index::Open(options.out, {.slow = "tape"}).status().message()),
+              HasSubstr("tape"));
+  EXPECT_EQ(Index::Open(options.out, {.fast = "numa:999"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Index::Open(options.out, {.fast = "mapped:" + folder / "x"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -9,10 +9,13 @@
 
 namespace hmann {
 
-absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier, Progress& progress) {
-  const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(), section.offset};
+absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier,
+                                                      Progress& progress) {
+  const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(),
+                               section.offset};
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Place(source, progress));
-  sections_.push_back(std::make_unique<PlacedSection>(PlacedSection{Name(section), tier.traits().name, std::move(region)}));
+  sections_.push_back(std::make_unique<PlacedSection>(
+      PlacedSection{Name(section), tier.traits().name, std::move(region)}));
   return &sections_.back()->region;
 }
 
@@ -20,7 +23,8 @@ absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
   std::vector<const NodeId*> upper_links;
   const std::byte* fast_rows = nullptr;
   for (const Section& section : file_.sections()) {
-    if (section.kind != SectionKind::kUpperLinks && section.kind != SectionKind::kFastRows && section.kind != SectionKind::kFastLabels)
+    if (section.kind != SectionKind::kUpperLinks && section.kind != SectionKind::kFastRows &&
+        section.kind != SectionKind::kFastLabels)
       continue;
     HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(section, fast, progress));
     if (section.kind == SectionKind::kUpperLinks) {
@@ -33,8 +37,9 @@ absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
     }
   }
   for (std::uint32_t layer = 1; layer <= placed_.layers.top(); ++layer) {
-    placed_.upper.push_back({upper_links[layer - 1], placed_.layers.nodes[layer], placed_.layers.MaxDegree(layer), fast_rows,
-                             file_.fast_row_stride(), &placed_.kernels});
+    placed_.upper.push_back({upper_links[layer - 1], placed_.layers.nodes[layer],
+                             placed_.layers.MaxDegree(layer), fast_rows, file_.fast_row_stride(),
+                             &placed_.kernels});
   }
   return absl::OkStatus();
 }
@@ -43,7 +48,8 @@ absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   const IndexInfo& info = file_.info();
   if (info.codes.bits == 0) return absl::OkStatus();
   const std::span<const float> mean = file_.code_mean();
-  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(placed_.kernels, info.codes.bits, info.seed, {mean.begin(), mean.end()}));
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(placed_.kernels, info.codes.bits, info.seed,
+                                                        {mean.begin(), mean.end()}));
   encoder_.emplace(std::move(encoder));
   placed_.encoder = &*encoder_;
   placed_.code_bytes = info.codes.code_bytes;
@@ -51,9 +57,11 @@ absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   const NodeId n = file_.layers().n(), n1 = file_.layers().n1();
   const std::span<const NodeId> seconds = file_.second_centroids();
   if (CellFault(n, n1, file_.cells()) >= 0 ||
-      std::any_of(seconds.begin(), seconds.end(), [n1](NodeId centroid) { return centroid >= n1; })) {
-    return absl::DataLossError(
-        absl::StrCat(file_.file().path(), ": sections cells and second_centroids do not fit ", n, " nodes: see hmann verify"));
+      std::any_of(seconds.begin(), seconds.end(),
+                  [n1](NodeId centroid) { return centroid >= n1; })) {
+    return absl::DataLossError(absl::StrCat(file_.file().path(),
+                                            ": sections cells and second_centroids do not fit ", n,
+                                            " nodes: see hmann verify"));
   }
   cells_ = Cells(n, n1, file_.cells(), seconds);
   for (const Section& section : file_.sections()) {
@@ -73,7 +81,8 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
     placed_.emulated = region->emulated();
     if (!slow.traits().addressable) placed_.blocks = region;
   }
-  placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !slow.traits().name.starts_with("mapped");
+  placed_.far = slow.traits().addressable && slow.traits().name != "dram" &&
+                !slow.traits().name.starts_with("mapped");
   placed_.migration_bytes = options.migration_bytes;
   placed_.helpers_asked = options.helper_threads != 0;
   return absl::OkStatus();
@@ -82,10 +91,12 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
 absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress) {
   if (options.cache_bytes == 0) {
     if (options.cache == CachePolicy::kNone) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("cache: policy ", std::string(Name(options.cache)), " needs a size"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cache: policy ", std::string(Name(options.cache)), " needs a size"));
   }
   HMANN_ASSIGN_OR_RETURN(cache_, MakeRecordCache(placed_, options.cache_bytes, options.cache));
-  if (options.cache == CachePolicy::kStatic) HMANN_RETURN_IF_ERROR(FillByDegree(placed_, file_.l0(), *cache_, progress));
+  if (options.cache == CachePolicy::kStatic)
+    HMANN_RETURN_IF_ERROR(FillByDegree(placed_, file_.l0(), *cache_, progress));
   placed_.cache = cache_.get();
   return absl::OkStatus();
 }
@@ -95,7 +106,8 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> slow, MakeTier(options.slow));
   if (!fast->traits().addressable || fast->traits().one_section) {
     return absl::InvalidArgumentError(
-        absl::StrCat("fast: tier ", fast->traits().name, " is for L0 only: give dram, numa:N or mapped, and this one to slow"));
+        absl::StrCat("fast: tier ", fast->traits().name,
+                     " is for L0 only: give dram, numa:N or mapped, and this one to slow"));
   }
   const IndexInfo& info = file_.info();
   HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
@@ -118,21 +130,29 @@ std::vector<Placement> IndexImpl::Placements() const {
   std::vector<Placement> placements;
   for (const auto& section : sections_) {
     std::string where = section->region.Where().ToString();
-    if (!section->region.warning().empty()) absl::StrAppend(&where, "; ", section->region.warning());
-    placements.push_back({section->structure, section->tier, std::move(where), section->region.size()});
+    if (!section->region.warning().empty())
+      absl::StrAppend(&where, "; ", section->region.warning());
+    placements.push_back(
+        {section->structure, section->tier, std::move(where), section->region.size()});
   }
-  if (!cells_.empty()) placements.push_back({"cells", "dram", "computed at load from sections cells and second_centroids", cells_.bytes()});
+  if (!cells_.empty())
+    placements.push_back({"cells", "dram",
+                          "computed at load from sections cells and second_centroids",
+                          cells_.bytes()});
   if (cache_ != nullptr) {
     const BlockCache::Stats stats = cache_->stats();
     placements.push_back({"l0_cache", "dram",
-                          absl::StrCat("policy ", std::string(Name(cache_->policy())), ", ", stats.used_bytes, " bytes used, index ",
-                                       stats.index_bytes, " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
+                          absl::StrCat("policy ", std::string(Name(cache_->policy())), ", ",
+                                       stats.used_bytes, " bytes used, index ", stats.index_bytes,
+                                       " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
                           stats.capacity_bytes});
   }
   if (helpers_ != nullptr) {
     const std::uint64_t spaces = helpers_->spaces();
-    placements.push_back({"migration_space", "dram", absl::StrCat("helper threads ", helpers_->threads(), ", searchers ", spaces),
-                          spaces * MigrationSpace::Bytes(placed_)});
+    placements.push_back(
+        {"migration_space", "dram",
+         absl::StrCat("helper threads ", helpers_->threads(), ", searchers ", spaces),
+         spaces * MigrationSpace::Bytes(placed_)});
   }
   return placements;
 }
@@ -140,7 +160,8 @@ std::vector<Placement> IndexImpl::Placements() const {
 TunedPlacement PlacementOf(const OpenOptions& options) {
   const bool cached = options.cache_bytes > 0;
   const absl::string_view policy(Name(options.cache).data(), Name(options.cache).size());
-  return {TierWithoutPath(options.fast), TierWithoutPath(options.slow), cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
+  return {TierWithoutPath(options.fast), TierWithoutPath(options.slow),
+          cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
 }
 
 void IndexImpl::ReadTuned(const OpenOptions& options) {

@@ -35,7 +35,8 @@ class IndexImpl {
   std::vector<std::string> Warnings() const;
   void Warm() const;
 
-  /// Reads the tuned table beside the file, if there is one; what is wrong with it is said by tuned().
+  /// Reads the tuned table beside the file, if there is one; what is wrong with it is
+  /// said by tuned().
   void ReadTuned(const OpenOptions& options);
   const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
   const TunedPlacement& placement() const { return placement_; }
@@ -47,7 +48,8 @@ class IndexImpl {
   };
 
   /// Where the section's bytes are now; they stay there while this lives.
-  absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier, Progress& progress);
+  absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier,
+                                             Progress& progress);
   absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
   absl::Status PlaceCodes(const Tier& fast, Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);

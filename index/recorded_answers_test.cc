@@ -1,8 +1,11 @@
-// Recorded answers: labels and distances, bit for bit, of every walk on every tier, with and without cache and migration.
+// Recorded answers: labels and distances, bit for bit, of every walk on every tier, with
+// and without cache and migration.
 //
-// Expect a change of tests/golden/recorded_answers.json with a change of the graph, of a walk or of default dials, and with nothing else.
-// HMANN_RECORDED=all asks all queries in all ways, which takes minutes; without it a third of the ways with the first queries, and all
-// queries at a third of the dials in DRAM. HMANN_GOLDEN=overwrite records anew; look at the diff.
+// Expect a change of tests/golden/recorded_answers.json with a change of the graph, of a
+// walk or of default dials, and with nothing else. HMANN_RECORDED=all asks all queries in
+// all ways, which takes minutes; without it a third of the ways with the first queries,
+// and all queries at a third of the dials in DRAM. HMANN_GOLDEN=overwrite records anew;
+// look at the diff.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -52,8 +55,10 @@ std::shared_ptr<const Index> OpenFor(const Way& way, const std::string& path) {
   return index.ok() ? *index : nullptr;
 }
 
-/// The answers of the first queries, one at a time or several in flight. Errors: the first query's that has one.
-absl::StatusOr<Answers> Search(const Index& index, Searcher& searcher, const std::vector<const void*>& queries, SearchOptions options,
+/// The answers of the first queries, one at a time or several in flight. Errors: the
+/// first query's that has one.
+absl::StatusOr<Answers> Search(const Index& index, Searcher& searcher,
+                               const std::vector<const void*>& queries, SearchOptions options,
                                const Way& way) {
   const std::size_t n = way.queries;
   options.prefetch = way.prefetch;
@@ -92,9 +97,12 @@ const Setting kSettings[] = {
     {"beams, ef_l0 1", {.ef_l1 = 8, .ef_l0 = 1, .walk = kMultiStart}},
     {"beams, ef_l0 2", {.ef_l1 = 40, .ef_l0 = 2, .walk = kMultiStart}},
     {"beams, ef_l0 4", {.ef_l1 = 120, .ef_l0 = 4, .walk = kMultiStart}},
-    {"beams, ef_l0 1, query_threads 2", {.ef_l1 = 12, .ef_l0 = 1, .walk = kMultiStart, .query_threads = 2}},
-    {"beams, ef_l0 2, query_threads 2", {.ef_l1 = 24, .ef_l0 = 2, .walk = kMultiStart, .query_threads = 2}},
-    {"beams, ef_l0 4, query_threads 2", {.ef_l1 = 32, .ef_l0 = 4, .walk = kMultiStart, .query_threads = 2}},
+    {"beams, ef_l0 1, query_threads 2",
+     {.ef_l1 = 12, .ef_l0 = 1, .walk = kMultiStart, .query_threads = 2}},
+    {"beams, ef_l0 2, query_threads 2",
+     {.ef_l1 = 24, .ef_l0 = 2, .walk = kMultiStart, .query_threads = 2}},
+    {"beams, ef_l0 4, query_threads 2",
+     {.ef_l1 = 32, .ef_l0 = 4, .walk = kMultiStart, .query_threads = 2}},
     {"pool", {.walk = kBestFirst}},
     {"pool, ef_l0 0", {.ef_l1 = 64, .walk = kUpper}},
     {"pool, ef_l0 1", {.ef_l1 = 1, .ef_l0 = 1, .walk = kBestFirst, .beam_width = 1}},
@@ -102,17 +110,52 @@ const Setting kSettings[] = {
     {"pool, width 2, ef_l0 100", {.ef_l1 = 4, .ef_l0 = 100, .walk = kBestFirst, .beam_width = 2}},
     {"pool, width 4, ef_l0 40", {.ef_l1 = 16, .ef_l0 = 40, .walk = kBestFirst, .beam_width = 4}},
     {"pool, reach 1.2", {.walk = kBestFirst, .epsilon = 0.2f}},
-    {"pool, reach 1.1, width 1, ef_l0 150", {.ef_l1 = 8, .ef_l0 = 150, .walk = kBestFirst, .beam_width = 1, .epsilon = 0.1f}},
-    {"pool, reach 1.3, width 4, ef_l0 50", {.ef_l1 = 2, .ef_l0 = 50, .walk = kBestFirst, .beam_width = 4, .epsilon = 0.3f}},
-    {"gated, ef_l0 12, width 1", {.ef_l1 = 4, .ef_l0 = 12, .walk = kQuantised, .nprobe = 0, .beam_width = 1}},
-    {"gated, ef_l0 40, width 8", {.ef_l1 = 16, .ef_l0 = 40, .walk = kQuantised, .nprobe = 0, .beam_width = 8}},
-    {"gated, reach 1.1, width 8", {.ef_l1 = 16, .walk = kQuantised, .nprobe = 0, .beam_width = 8, .epsilon = 0.1f}},
-    {"gated, reach 1.2, ef_l0 100", {.ef_l1 = 16, .ef_l0 = 100, .walk = kQuantised, .nprobe = 0, .beam_width = 16, .epsilon = 0.2f}},
-    {"gated, cells 0, ef_l0 30, stop 1", {.ef_l1 = 16, .ef_l0 = 30, .walk = kQuantised, .nprobe = 0, .beam_width = 8, .error_bound = 1}},
-    {"gated, cells 64, ef_l0 20", {.ef_l1 = 32, .ef_l0 = 20, .walk = kQuantised, .nprobe = 64, .beam_width = 16, .error_bound = 1}},
+    {"pool, reach 1.1, width 1, ef_l0 150",
+     {.ef_l1 = 8, .ef_l0 = 150, .walk = kBestFirst, .beam_width = 1, .epsilon = 0.1f}},
+    {"pool, reach 1.3, width 4, ef_l0 50",
+     {.ef_l1 = 2, .ef_l0 = 50, .walk = kBestFirst, .beam_width = 4, .epsilon = 0.3f}},
+    {"gated, ef_l0 12, width 1",
+     {.ef_l1 = 4, .ef_l0 = 12, .walk = kQuantised, .nprobe = 0, .beam_width = 1}},
+    {"gated, ef_l0 40, width 8",
+     {.ef_l1 = 16, .ef_l0 = 40, .walk = kQuantised, .nprobe = 0, .beam_width = 8}},
+    {"gated, reach 1.1, width 8",
+     {.ef_l1 = 16, .walk = kQuantised, .nprobe = 0, .beam_width = 8, .epsilon = 0.1f}},
+    {"gated, reach 1.2, ef_l0 100",
+     {.ef_l1 = 16,
+      .ef_l0 = 100,
+      .walk = kQuantised,
+      .nprobe = 0,
+      .beam_width = 16,
+      .epsilon = 0.2f}},
+    {"gated, cells 0, ef_l0 30, stop 1",
+     {.ef_l1 = 16,
+      .ef_l0 = 30,
+      .walk = kQuantised,
+      .nprobe = 0,
+      .beam_width = 8,
+      .error_bound = 1}},
+    {"gated, cells 64, ef_l0 20",
+     {.ef_l1 = 32,
+      .ef_l0 = 20,
+      .walk = kQuantised,
+      .nprobe = 64,
+      .beam_width = 16,
+      .error_bound = 1}},
     {"gated, cells 64, stop 2, reach 1.1",
-     {.ef_l1 = 32, .ef_l0 = 60, .walk = kQuantised, .nprobe = 64, .beam_width = 8, .error_bound = 2, .epsilon = 0.1f}},
-    {"gated, cells 128, ef_l0 0", {.ef_l1 = 64, .ef_l0 = 0, .walk = kQuantised, .nprobe = 128, .beam_width = 8, .error_bound = 1}},
+     {.ef_l1 = 32,
+      .ef_l0 = 60,
+      .walk = kQuantised,
+      .nprobe = 64,
+      .beam_width = 8,
+      .error_bound = 2,
+      .epsilon = 0.1f}},
+    {"gated, cells 128, ef_l0 0",
+     {.ef_l1 = 64,
+      .ef_l0 = 0,
+      .walk = kQuantised,
+      .nprobe = 128,
+      .beam_width = 8,
+      .error_bound = 1}},
     {"ef_l0 0", {.walk = kUpper}},
     {"defaults", {}, true},
     {"defaults, ef_l0 50", {.ef_l0 = 50}, true},
@@ -137,7 +180,8 @@ constexpr Kind kKinds[] = {{"u8_l2_hub", DType::kU8, Metric::kL2, CodePlace::kNo
                            {"u8_cosine_edge", DType::kU8, Metric::kCosine, CodePlace::kLink},
                            {"f32_l2_hub", DType::kF32, Metric::kL2, CodePlace::kNode}};
 
-/// Sums of f32 depend on the instruction set: these kernels are the same on every machine.
+/// Sums of f32 depend on the instruction set: these kernels are the same on every
+/// machine.
 bool NeedsScalar(const Kind& kind) { return kind.dtype == DType::kF32; }
 
 bool IsSet(const char* variable, const char* value) {
@@ -147,14 +191,17 @@ bool IsSet(const char* variable, const char* value) {
 bool Overwrites() { return IsSet("HMANN_GOLDEN", "overwrite"); }
 bool AsksAll() { return IsSet("HMANN_RECORDED", "all"); }
 
-/// Every pair of tier and prefetch; with the caches and numbers in flight taking turns from kind to kind. Of these a third, unless all are
-/// asked for: the next kind has the next third.
+/// Every pair of tier and prefetch; with the caches and numbers in flight taking turns
+/// from kind to kind. Of these a third, unless all are asked for: the next kind has the
+/// next third.
 std::vector<Way> WaysOf(std::size_t kind) {
-  constexpr std::array kPolicies = {CachePolicy::kNone, CachePolicy::kStatic, CachePolicy::kDynamic};
+  constexpr std::array kPolicies = {CachePolicy::kNone, CachePolicy::kStatic,
+                                    CachePolicy::kDynamic};
   std::vector<Way> ways;
   std::size_t number = kind;
   for (const char* tier : {"dram", "mapped", "nvme", "emulated:lat=100ns"}) {
-    for (const Prefetch prefetch : {Prefetch::kRound, Prefetch::kAhead, Prefetch::kOff, Prefetch::kHelper}) {
+    for (const Prefetch prefetch :
+         {Prefetch::kRound, Prefetch::kAhead, Prefetch::kOff, Prefetch::kHelper}) {
       Way way{tier, kPolicies[number / 3 % 3], prefetch, number % 2 == 0 ? 1u : 8u};
       if (AsksAll() || ways.empty()) way.queries = kQueries;
       if (way.queries == kQueries || number % 3 == 0 || Overwrites()) ways.push_back(way);
@@ -184,8 +231,9 @@ struct Sample {
       const bool is_query = i % 5 < 2;
       const std::size_t row = is_query ? i / 5 * 2 + i % 5 : i * base.n() / kQueries;
       const std::vector<float>& floats = is_query ? query_floats : base_floats;
-      asked.push_back(kind.dtype == DType::kF32 ? static_cast<const void*>(&floats[row * base.dim()])
-                                                : (is_query ? queries : base).Row(row));
+      asked.push_back(kind.dtype == DType::kF32
+                          ? static_cast<const void*>(&floats[row * base.dim()])
+                          : (is_query ? queries : base).Row(row));
     }
   }
 
@@ -199,7 +247,8 @@ struct Sample {
   }
 
   SampleFolder folder;
-  VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin"), queries = *VectorFile::Open("datasets/sample/query.u8bin");
+  VectorFile base = *VectorFile::Open("datasets/sample/base.u8bin"),
+             queries = *VectorFile::Open("datasets/sample/query.u8bin");
   std::vector<float> base_floats, query_floats;
   std::vector<const void*> asked;
   BuildOptions options;
@@ -221,20 +270,25 @@ std::string HashOf(const Answers& answers, std::size_t n) {
   return Hex(Checksum(words.data(), words.size() * sizeof words[0]));
 }
 
-/// "all first": a hash over all answers and one over the first of them; of few queries only the latter. Or why there is no answer.
+/// "all first": a hash over all answers and one over the first of them; of few queries
+/// only the latter. Or why there is no answer.
 std::string SummaryOf(const absl::StatusOr<Answers>& answers) {
   if (!answers.ok()) return absl::StatusCodeToString(answers.status().code());
   const std::string first = HashOf(*answers, kFewQueries);
-  return answers->size() == kFewQueries ? first : absl::StrCat(HashOf(*answers, answers->size()), " ", first);
+  return answers->size() == kFewQueries
+             ? first
+             : absl::StrCat(HashOf(*answers, answers->size()), " ", first);
 }
 
-/// What was recorded of one index; when recording, the first way writes and the others are held to it.
+/// What was recorded of one index; when recording, the first way writes and the others
+/// are held to it.
 class Record {
  public:
   explicit Record(const std::string& name) : name_(name) {
     if (std::ifstream in(kRecorded); in.good()) file_ = Json::parse(in);
     if (Overwrites()) file_[name_] = Json::object();
-    EXPECT_TRUE(file_.contains(name_)) << kRecorded << " lacks " << name_ << ": HMANN_GOLDEN=overwrite records it";
+    EXPECT_TRUE(file_.contains(name_))
+        << kRecorded << " lacks " << name_ << ": HMANN_GOLDEN=overwrite records it";
     if (!file_.contains(name_)) file_[name_] = Json::object();
   }
   ~Record() {
@@ -265,13 +319,15 @@ class RecordedAnswers : public testing::TestWithParam<std::size_t> {
     if (Overwrites() && dials.has_defaults_of_tier) way.queries = kQueries;
     SearchOptions options = dials.options;
     options.k = k;
-    const std::string key = absl::StrCat(dials.has_defaults_of_tier ? tier + ": " : "", dials.name, ", k ", k);
+    const std::string key =
+        absl::StrCat(dials.has_defaults_of_tier ? tier + ": " : "", dials.name, ", k ", k);
     record_.Check(key, SummaryOf(Search(*index_, *searcher_, sample_.asked, options, way)));
   }
 
   const Kind& kind_ = kKinds[GetParam()];
   const std::optional<ScopedVariable> scalar_ =
-      NeedsScalar(kind_) ? std::make_optional<ScopedVariable>("HMANN_SIMD", "scalar") : std::nullopt;
+      NeedsScalar(kind_) ? std::make_optional<ScopedVariable>("HMANN_SIMD", "scalar")
+                         : std::nullopt;
   Sample sample_ = Sample(kind_);
   Record record_ = Record(kind_.name);
   std::shared_ptr<const Index> index_;
@@ -281,12 +337,13 @@ class RecordedAnswers : public testing::TestWithParam<std::size_t> {
 TEST_P(RecordedAnswers, AreFoundInEveryWay) {
   record_.Check("content_hash", Hex(MustBuild(sample_.options).info.content_hash));
   for (const Way& way : WaysOf(GetParam())) {
-    SCOPED_TRACE(absl::StrCat(way.tier, ", cache ", static_cast<int>(way.cache), ", prefetch ", static_cast<int>(way.prefetch),
-                              ", in flight ", way.in_flight));
+    SCOPED_TRACE(absl::StrCat(way.tier, ", cache ", static_cast<int>(way.cache), ", prefetch ",
+                              static_cast<int>(way.prefetch), ", in flight ", way.in_flight));
     index_ = OpenFor(way, sample_.options.out);
     ASSERT_TRUE(index_ != nullptr);
     searcher_.emplace(index_);
-    // Unless all are asked for, the three k take turns with what takes long: all queries, and those of a device.
+    // Unless all are asked for, the three k take turns with what takes long: all queries,
+    // and those of a device.
     const bool takes_turns = !AsksAll() && !Overwrites();
     std::size_t turn = GetParam();
     for (const Setting& dials : kSettings) {

@@ -30,7 +30,9 @@ class EverySlowTier : public testing::TestWithParam<std::string> {
   static void TearDownTestSuite() { delete made_; }
   static std::string Spec() {
     const std::string& spec = GetParam();
-    return spec.ends_with(":PATH") ? absl::StrCat(spec.substr(0, spec.size() - 4), made_->folder / "l0_copy") : spec;
+    return spec.ends_with(":PATH")
+               ? absl::StrCat(spec.substr(0, spec.size() - 4), made_->folder / "l0_copy")
+               : spec;
   }
   static inline TierSample* made_ = nullptr;
 };
@@ -41,12 +43,15 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
   const auto with_helper = made_->Open(Spec(), {.helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && with_helper != nullptr);
   for (SearchOptions options : ManyTierDials()) {
-    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default", " k ", options.k));
+    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default",
+                              " k ", options.k));
     const TierAnswers expected = made_->Search(dram, options);
-    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+    for (const Prefetch prefetch :
+         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
       SCOPED_TRACE(std::string(Name(prefetch)));
       options.prefetch = prefetch;
-      const TierAnswers found = made_->Search(prefetch == Prefetch::kHelper ? with_helper : slow, options);
+      const TierAnswers found =
+          made_->Search(prefetch == Prefetch::kHelper ? with_helper : slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
       ExpectSameWork(found, expected);
       EXPECT_LE(found.total.migrated_used, found.total.migrated);
@@ -67,22 +72,31 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithCodesOfLinks) {
   static const TierSample edges(DType::kU8, Metric::kL2, 640, 700, CodePlace::kLink);
   const std::string spec = GetParam().ends_with(":PATH") ? absl::StrCat(Spec(), "_edges") : Spec();
   const auto dram = edges.Open("dram"), slow = edges.Open(spec);
-  const auto cached = edges.Open(spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024, .helper_threads = 1});
+  const auto cached = edges.Open(
+      spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024, .helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
-  for (SearchOptions options :
-       std::vector<SearchOptions>{{.k = 10, .walk = WalkKind::kQuantised},
-                                  {.k = 10, .ef_l1 = 4, .ef_l0 = 12, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 1},
-                                  {.k = 50, .ef_l0 = 50, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 64},
-                                  {.k = 10, .walk = WalkKind::kBestFirst},
-                                  {.k = 10, .walk = WalkKind::kMultiStart}}) {
-    SCOPED_TRACE(
-        absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default", " width ", options.beam_width.value_or(0)));
-    if (options.walk == WalkKind::kQuantised && !options.beam_width.has_value()) options.beam_width = 8;  // the default depends on the tier
+  for (SearchOptions options : std::vector<SearchOptions>{
+           {.k = 10, .walk = WalkKind::kQuantised},
+           {.k = 10,
+           .ef_l1 = 4,
+           .ef_l0 = 12,
+           .walk = WalkKind::kQuantised,
+           .nprobe = 0,
+           .beam_width = 1},
+           {.k = 50, .ef_l0 = 50, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 64},
+           {.k = 10, .walk = WalkKind::kBestFirst},
+           {.k = 10, .walk = WalkKind::kMultiStart}}) {
+    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default",
+                              " width ", options.beam_width.value_or(0)));
+    if (options.walk == WalkKind::kQuantised && !options.beam_width.has_value())
+      options.beam_width = 8;  // the default depends on the tier
     const TierAnswers expected = edges.Search(dram, options);
     EXPECT_EQ(expected.total.estimates > 0, options.walk == WalkKind::kQuantised);
-    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+    for (const Prefetch prefetch :
+         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
       options.prefetch = prefetch;
-      const TierAnswers found = edges.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
+      const TierAnswers found =
+          edges.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
       ExpectSameWork(found, expected);
     }
@@ -101,7 +115,8 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithEveryCache) {
       if (options.ef_l0 != 0 && options.walk != WalkKind::kUpper && options.k == 10) {
         EXPECT_GT(found.total.cache_hits, 0u) << std::string(Name(policy));
       }
-      for (const CachePolicy now : {CachePolicy::kNone, CachePolicy::kStatic, CachePolicy::kDynamic}) {
+      for (const CachePolicy now :
+           {CachePolicy::kNone, CachePolicy::kStatic, CachePolicy::kDynamic}) {
         ASSERT_TRUE(slow->SetCachePolicy(now).ok());
         found = made_->Search(slow, options);
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
@@ -141,7 +156,8 @@ TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
   EXPECT_FALSE(MigrationSpaceOf(*made_->Open(Spec())).has_value());
   const auto slow = made_->Open(Spec(), {.helper_threads = 2});
   ASSERT_TRUE(slow != nullptr);
-  ASSERT_EQ(MigrationSpaceOf(*slow).has_value(), !slow->on_block_tier()) << "a device copies by itself";
+  ASSERT_EQ(MigrationSpaceOf(*slow).has_value(), !slow->on_block_tier())
+      << "a device copies by itself";
   if (slow->on_block_tier()) return;
   EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 0");
   EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u);
@@ -159,16 +175,19 @@ TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
 }
 
 TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
-  const auto slow = made_->Open(Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40 * 1024, .helper_threads = 1});
+  const auto slow = made_->Open(
+      Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40 * 1024, .helper_threads = 1});
   ASSERT_TRUE(slow != nullptr);
   const TierAnswers expected = made_->Search(made_->Open("dram"), kTierDials);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int pass = 0; pass < 5; ++pass) {
-        const SearchOptions options{
-            .ef_l0 = 64, .walk = WalkKind::kBestFirst, .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
-        ExpectSameAnswers(made_->Search(slow, options, 1 + static_cast<std::uint32_t>(t) * 3), expected);
+        const SearchOptions options{.ef_l0 = 64,
+                                    .walk = WalkKind::kBestFirst,
+                                    .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
+        ExpectSameAnswers(made_->Search(slow, options, 1 + static_cast<std::uint32_t>(t) * 3),
+                          expected);
       }
     });
   }
@@ -176,11 +195,14 @@ TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, EverySlowTier,
-                         testing::Values("mapped", "mapped:PATH", "numa:0", "nvme", "nvme:PATH", "emulated:lat=500ns",
-                                         "emulated:lat=1us,bw=100MB/s,lines=2", "check+nvme", "delay:min=0us,max=300us,seed=5+nvme"),
+                         testing::Values("mapped", "mapped:PATH", "numa:0", "nvme", "nvme:PATH",
+                                         "emulated:lat=500ns",
+                                         "emulated:lat=1us,bw=100MB/s,lines=2", "check+nvme",
+                                         "delay:min=0us,max=300us,seed=5+nvme"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
 
@@ -194,8 +216,10 @@ TEST(OpenTiers, WrongPlacementsHaveNamedErrors) {
   EXPECT_THAT(error({.fast = "nvme"}), HasSubstr("fast: tier nvme is for L0 only"));
   EXPECT_THAT(error({.fast = "mapped:/tmp/x"}), HasSubstr("is for L0 only"));
   EXPECT_THAT(error({.slow = "tape"}), HasSubstr("tape"));
-  EXPECT_THAT(error({.cache = CachePolicy::kStatic}), HasSubstr("cache: policy static needs a size"));
-  EXPECT_THAT(std::string((*Index::Open(made.path))->SetCachePolicy(CachePolicy::kNone).message()), HasSubstr("without a cache"));
+  EXPECT_THAT(error({.cache = CachePolicy::kStatic}),
+              HasSubstr("cache: policy static needs a size"));
+  EXPECT_THAT(std::string((*Index::Open(made.path))->SetCachePolicy(CachePolicy::kNone).message()),
+              HasSubstr("without a cache"));
 }
 
 }  // namespace

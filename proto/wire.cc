@@ -28,16 +28,19 @@ std::vector<const FieldDescriptor*> FieldsOf(std::span<const Row> rows) {
 }
 
 const FieldDescriptor* FieldOf(const Dial& dial) {
-  static const auto* const kFields = new std::vector<const FieldDescriptor*>(FieldsOf<v1::SearchOptions>(DialTable()));
+  static const auto* const kFields =
+      new std::vector<const FieldDescriptor*>(FieldsOf<v1::SearchOptions>(DialTable()));
   return (*kFields)[static_cast<std::size_t>(&dial - DialTable().data())];
 }
 
 const std::vector<const FieldDescriptor*>& CounterFields() {
-  static const auto* const kFields = new std::vector<const FieldDescriptor*>(FieldsOf<v1::Counters>(CounterNames()));
+  static const auto* const kFields =
+      new std::vector<const FieldDescriptor*>(FieldsOf<v1::Counters>(CounterNames()));
   return *kFields;
 }
 
-/// Absent: not said. The words of a dial are numbered from 1 on the wire, where 0 is what nobody has said.
+/// Absent: not said. The words of a dial are numbered from 1 on the wire, where 0 is what
+/// nobody has said.
 std::optional<double> Read(const v1::SearchOptions& wire, const Dial& dial) {
   const FieldDescriptor* const field = FieldOf(dial);
   const auto* const reflection = wire.GetReflection();
@@ -65,10 +68,13 @@ void Write(const Dial& dial, double value, v1::SearchOptions* wire) {
   }
 }
 
-bool IsKnownWord(const Dial& dial, double value) { return value >= 0 && value < static_cast<double>(dial.words.size()); }
+bool IsKnownWord(const Dial& dial, double value) {
+  return value >= 0 && value < static_cast<double>(dial.words.size());
+}
 
 std::uint64_t Microseconds(std::chrono::nanoseconds time) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count(), 0));
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count(), 0));
 }
 
 }  // namespace
@@ -80,13 +86,17 @@ absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
     const std::optional<double> value = Read(wire, dial);
     if (!value.has_value()) continue;
     if (!dial.words.empty() && !IsKnownWord(dial, *value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(std::string(dial.name), ": expected one that this server knows, found number ", static_cast<int>(*value) + 1));
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(dial.name), ": expected one that this server knows, found number ",
+          static_cast<int>(*value) + 1));
     }
     dial.ask(options, *value);
   }
-  const auto time = [](const char* field, std::uint64_t us) -> absl::StatusOr<std::chrono::nanoseconds> {
-    if (us > kMostUs) return absl::InvalidArgumentError(absl::StrCat(field, ": expected at most ", kMostUs, ", found ", us));
+  const auto time = [](const char* field,
+                       std::uint64_t us) -> absl::StatusOr<std::chrono::nanoseconds> {
+    if (us > kMostUs)
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": expected at most ", kMostUs, ", found ", us));
     return std::chrono::microseconds(us);
   };
   if (wire.has_recall()) options.recall = wire.recall();
@@ -106,7 +116,8 @@ absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
 void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
   wire->set_k(options.k);
   for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = dial.asked(options); value.has_value()) Write(dial, *value, wire);
+    if (const std::optional<double> value = dial.asked(options); value.has_value())
+      Write(dial, *value, wire);
   }
   if (options.recall.has_value()) wire->set_recall(*options.recall);
   if (options.latency.has_value()) wire->set_latency_us(Microseconds(*options.latency));
@@ -118,7 +129,8 @@ Dials DialsFromWire(const v1::SearchOptions& wire) {
   dials.k = wire.k();
   for (const Dial& dial : DialTable()) {
     const std::optional<double> value = Read(wire, dial);
-    if (value.has_value() && (dial.words.empty() || IsKnownWord(dial, *value))) dial.set(dials, *value);
+    if (value.has_value() && (dial.words.empty() || IsKnownWord(dial, *value)))
+      dial.set(dials, *value);
   }
   return dials;
 }
@@ -126,7 +138,8 @@ Dials DialsFromWire(const v1::SearchOptions& wire) {
 void ToWire(const Dials& dials, v1::SearchOptions* wire) {
   wire->set_k(dials.k);
   for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = Running(dial, dials); value.has_value()) Write(dial, *value, wire);
+    if (const std::optional<double> value = Running(dial, dials); value.has_value())
+      Write(dial, *value, wire);
   }
 }
 

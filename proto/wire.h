@@ -1,4 +1,5 @@
-/// Dials and counters on the wire: every row of DialTable() and CounterNames() is a field of the same name.
+/// Dials and counters on the wire: every row of DialTable() and CounterNames() is a field
+/// of the same name.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,7 +10,8 @@
 
 namespace hmann {
 
-/// As they came, unchecked but for words. Errors: INVALID_ARGUMENT "walk: ..." for a number of an enum that is not known here.
+/// As they came, unchecked but for words. Errors: INVALID_ARGUMENT "walk: ..." for a
+/// number of an enum that is not known here.
 absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire);
 /// Latency and budget are rounded up to microseconds.
 void ToWire(const SearchOptions& options, v1::SearchOptions* wire);

@@ -14,31 +14,36 @@
 namespace hmann {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "vectors on the wire are little-endian and used as they are");
+static_assert(std::endian::native == std::endian::little,
+              "vectors on the wire are little-endian and used as they are");
 
 constexpr std::uint64_t kBytesPerId = 12;  // fixed64 id, float distance
 
-absl::Status CheckComponents(std::uint64_t components, const char* what, const IndexInfo& info, std::uint64_t most,
-                             absl::string_view field) {
+absl::Status CheckComponents(std::uint64_t components, const char* what, const IndexInfo& info,
+                             std::uint64_t most, absl::string_view field) {
   const std::uint64_t count = components / info.dim;
   if (components == 0 || components % info.dim != 0 || (most == 1 && count != 1)) {
-    return BadField(field, absl::StrCat("expected ", most == 1 ? "" : "a multiple of ", info.dim, " ", what,
-                                        " (the index's dimension), found ", components));
+    return BadField(field, absl::StrCat("expected ", most == 1 ? "" : "a multiple of ", info.dim,
+                                        " ", what, " (the index's dimension), found ", components));
   }
-  if (count > most) return BadField(field, absl::StrCat("expected at most ", most, " vectors, found ", count));
+  if (count > most)
+    return BadField(field, absl::StrCat("expected at most ", most, " vectors, found ", count));
   return absl::OkStatus();
 }
 
 /// Floats to integers of type T, none of which may be rounded or cut.
 template <typename T>
-absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::string_view field, std::vector<std::byte>* out) {
+absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::string_view field,
+                    std::vector<std::byte>* out) {
   out->resize(floats.size());
   for (std::size_t i = 0; i < floats.size(); ++i) {
     const float value = floats[i];
-    if (!(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max()) || value != std::floor(value)) {
-      return BadField(field,
-                      absl::StrCat("vector ", i / dim, ", component ", i % dim, ": expected a whole number from ",
-                                   int{std::numeric_limits<T>::min()}, " to ", int{std::numeric_limits<T>::max()}, ", found ", value));
+    if (!(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max()) ||
+        value != std::floor(value)) {
+      return BadField(
+          field, absl::StrCat("vector ", i / dim, ", component ", i % dim,
+                              ": expected a whole number from ", int{std::numeric_limits<T>::min()},
+                              " to ", int{std::numeric_limits<T>::max()}, ", found ", value));
     }
     (*out)[i] = static_cast<std::byte>(static_cast<T>(value));
   }
@@ -47,31 +52,36 @@ absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::stri
 
 }  // namespace
 
-absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field) {
+absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
+                                         std::uint64_t most, absl::string_view field) {
   QueryVectors out;
   switch (vectors.data_case()) {
     case v1::Vectors::kRaw: {
       const std::size_t component = SizeOf(info.dtype);
       if (vectors.raw().size() % component != 0) {
-        return BadField(field, absl::StrCat("expected whole components of ", component, " bytes, found ", vectors.raw().size(), " bytes"));
+        return BadField(field, absl::StrCat("expected whole components of ", component,
+                                            " bytes, found ", vectors.raw().size(), " bytes"));
       }
       const std::uint64_t components = vectors.raw().size() / component;
-      const std::string what = absl::StrCat("components of ", component, component == 1 ? " byte" : " bytes");
+      const std::string what =
+          absl::StrCat("components of ", component, component == 1 ? " byte" : " bytes");
       HMANN_RETURN_IF_ERROR(CheckComponents(components, what.c_str(), info, most, field));
       out.count = components / info.dim;
       out.bytes = std::as_bytes(std::span(vectors.raw()));
       return out;
     }
     case v1::Vectors::kFloats: {
-      const std::span<const float> floats(vectors.floats().values().data(), static_cast<std::size_t>(vectors.floats().values_size()));
+      const std::span<const float> floats(vectors.floats().values().data(),
+                                          static_cast<std::size_t>(vectors.floats().values_size()));
       HMANN_RETURN_IF_ERROR(CheckComponents(floats.size(), "floats", info, most, field));
       out.count = floats.size() / info.dim;
       if (info.dtype == DType::kF32) {
         out.bytes = std::as_bytes(floats);
         return out;
       }
-      HMANN_RETURN_IF_ERROR(info.dtype == DType::kU8 ? Narrow<std::uint8_t>(floats, info.dim, field, &out.converted)
-                                                     : Narrow<std::int8_t>(floats, info.dim, field, &out.converted));
+      HMANN_RETURN_IF_ERROR(info.dtype == DType::kU8
+                                ? Narrow<std::uint8_t>(floats, info.dim, field, &out.converted)
+                                : Narrow<std::int8_t>(floats, info.dim, field, &out.converted));
       out.bytes = out.converted;
       return out;
     }
@@ -96,7 +106,8 @@ absl::Status CheckLimits(const v1::SearchOptions& wire, const RequestLimits& lim
   return absl::OkStatus();
 }
 
-/// What the engine says of options, as the error of a request. Its messages begin with their field: "k: expected ...".
+/// What the engine says of options, as the error of a request. Its messages begin with
+/// their field: "k: expected ...".
 absl::Status OfRequest(const absl::Status& status, const SearchOptions& options) {
   const absl::string_view message = status.message();
   if (options.has_target() && absl::IsOutOfRange(status)) {
@@ -110,7 +121,8 @@ absl::Status OfRequest(const absl::Status& status, const SearchOptions& options)
 
 }  // namespace
 
-absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits) {
+absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index,
+                                           const RequestLimits& limits) {
   HMANN_RETURN_IF_ERROR(CheckLimits(wire, limits));
   const absl::StatusOr<SearchOptions> options = OptionsFromWire(wire);
   if (!options.ok()) return OfRequest(options.status(), {});
@@ -119,11 +131,14 @@ absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const 
   return RequestOptions{*std::move(search), options->budget.value_or(std::chrono::nanoseconds(0))};
 }
 
-std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) { return queries * k * kBytesPerId; }
+std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) {
+  return queries * k * kBytesPerId;
+}
 
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits) {
   const std::uint64_t bytes = ReplyBytes(queries, k);
-  return bytes <= limits.max_reply_bytes ? absl::OkStatus() : ReplyTooLarge(bytes, limits.max_reply_bytes);
+  return bytes <= limits.max_reply_bytes ? absl::OkStatus()
+                                         : ReplyTooLarge(bytes, limits.max_reply_bytes);
 }
 
 v1::DType ToWire(DType dtype) {

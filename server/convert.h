@@ -1,4 +1,5 @@
-/// Between the wire and the engine (dials and counters: proto/wire.h): what a request holds is checked here, before it waits for a thread.
+/// Between the wire and the engine (dials and counters: proto/wire.h): what a request
+/// holds is checked here, before it waits for a thread.
 #pragma once
 
 #include <chrono>
@@ -15,18 +16,22 @@
 
 namespace hmann {
 
-/// Query vectors in an index's dtype, row-major. Bytes are viewed where they lie in the request, which must outlive this.
+/// Query vectors in an index's dtype, row-major. Bytes are viewed where they lie in the
+/// request, which must outlive this.
 struct QueryVectors {
   std::size_t count = 0;
   std::span<const std::byte> bytes;
-  std::vector<std::byte> converted;  ///< what `bytes` views when they came as floats for an index of integers
+  std::vector<std::byte>
+      converted;  ///< what `bytes` views when they came as floats for an index of integers
 
   const std::byte* row(std::size_t i) const { return bytes.data() + i * (bytes.size() / count); }
 };
 
-/// Errors: INVALID_ARGUMENT (BadRequest naming `field`) for no vector, a size that is no multiple of dim, more than `most` vectors, or a
-/// float that the index's dtype cannot hold. NaN and zero vectors are the engine's to refuse.
-absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info, std::uint64_t most, absl::string_view field);
+/// Errors: INVALID_ARGUMENT (BadRequest naming `field`) for no vector, a size that is no
+/// multiple of dim, more than `most` vectors, or a float that the index's dtype cannot
+/// hold. NaN and zero vectors are the engine's to refuse.
+absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
+                                         std::uint64_t most, absl::string_view field);
 
 /// How a request is to be searched, and its budget (0: none).
 struct RequestOptions {
@@ -34,9 +39,10 @@ struct RequestOptions {
   std::chrono::nanoseconds budget{0};
 };
 
-/// Errors: INVALID_ARGUMENT naming the field, for a target that cannot be met, too; FAILED_PRECONDITION for a target where the index is not
-/// tuned, or its table is stale.
-absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index, const RequestLimits& limits);
+/// Errors: INVALID_ARGUMENT naming the field, for a target that cannot be met, too;
+/// FAILED_PRECONDITION for a target where the index is not tuned, or its table is stale.
+absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Index& index,
+                                           const RequestLimits& limits);
 
 /// What `queries` answers of k ids take on the wire.
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);

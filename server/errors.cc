@@ -15,10 +15,13 @@ constexpr char kDomain[] = "hmann";
 
 template <typename Detail>
 void Attach(const Detail& detail, absl::Status* status) {
-  status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()), absl::Cord(detail.SerializeAsString()));
+  status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()),
+                     absl::Cord(detail.SerializeAsString()));
 }
 
-void AttachReason(absl::string_view reason, std::initializer_list<std::pair<const char*, std::string>> metadata, absl::Status* status) {
+void AttachReason(absl::string_view reason,
+                  std::initializer_list<std::pair<const char*, std::string>> metadata,
+                  absl::Status* status) {
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(kDomain);
@@ -46,7 +49,8 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
 }
 
 absl::Status UnknownIndex(absl::string_view name) {
-  absl::Status status = absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name"));
+  absl::Status status =
+      absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name"));
   google::rpc::ResourceInfo detail;
   detail.set_resource_type("index");
   detail.set_resource_name(std::string(name));
@@ -68,8 +72,11 @@ absl::Status ServerStopping() {
 }
 
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
-  absl::Status status = absl::FailedPreconditionError(absl::StrCat("index '", name, "' could not be loaded: ", why.message()));
-  AttachReason("INDEX_FAILED", {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}}, &status);
+  absl::Status status = absl::FailedPreconditionError(
+      absl::StrCat("index '", name, "' could not be loaded: ", why.message()));
+  AttachReason("INDEX_FAILED",
+               {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}},
+               &status);
   return status;
 }
 
@@ -80,24 +87,28 @@ absl::Status NotTuned(const absl::Status& why) {
 }
 
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait"));
+  absl::Status status =
+      absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait"));
   AttachReason("QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, &status);
   AttachRetry(delay, &status);
   return status;
 }
 
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(
-      absl::StrCat("the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+      "the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
   AttachReason("MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, &status);
   AttachRetry(delay, &status);
   return status;
 }
 
 absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most) {
-  absl::Status status = BadField("options.k", absl::StrCat("the answers would take ", bytes, " bytes, expected at most ", most,
-                                                           ": ask for fewer neighbours or send fewer queries at once"));
-  AttachReason("REPLY_TOO_LARGE", {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}}, &status);
+  absl::Status status = BadField(
+      "options.k", absl::StrCat("the answers would take ", bytes, " bytes, expected at most ", most,
+                                ": ask for fewer neighbours or send fewer queries at once"));
+  AttachReason("REPLY_TOO_LARGE",
+               {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}},
+               &status);
   return status;
 }
 

@@ -1,4 +1,5 @@
-/// The errors that a client meets, as absl::Status with google.rpc details in its payloads (type URL -> serialised message).
+/// The errors that a client meets, as absl::Status with google.rpc details in its
+/// payloads (type URL -> serialised message).
 #pragma once
 
 #include <chrono>
@@ -18,18 +19,23 @@ absl::Status UnknownIndex(absl::string_view name);
 absl::Status IndexLoading(absl::string_view name);
 /// UNAVAILABLE, ErrorInfo SERVER_STOPPING: another server may answer, this one will not.
 absl::Status ServerStopping();
-/// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be loaded.
+/// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be
+/// loaded.
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
-/// FAILED_PRECONDITION, ErrorInfo NOT_TUNED: a target was asked of an index that has no tuned table for it, or a stale one.
+/// FAILED_PRECONDITION, ErrorInfo NOT_TUNED: a target was asked of an index that has no
+/// tuned table for it, or a stale one.
 absl::Status NotTuned(const absl::Status& why);
-/// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`, unlike a message over the limit.
+/// RESOURCE_EXHAUSTED, ErrorInfo QUEUE_FULL, RetryInfo: worth a retry after `delay`,
+/// unlike a message over the limit.
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);
-/// The same with MEMORY_FULL: the requests under way and their replies take all that they may.
+/// The same with MEMORY_FULL: the requests under way and their replies take all that they
+/// may.
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay);
 /// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
 absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
 
-/// Code, message and payloads, the latter as a google.rpc.Status in grpc-status-details-bin.
+/// Code, message and payloads, the latter as a google.rpc.Status in
+/// grpc-status-details-bin.
 grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace hmann

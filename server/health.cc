@@ -11,10 +11,12 @@ namespace hmann {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-/// One Watch call. Calls into gRPC are made without a lock held, since gRPC may call back from within; `busy_` keeps them apart.
+/// One Watch call. Calls into gRPC are made without a lock held, since gRPC may call back
+/// from within; `busy_` keeps them apart.
 class HealthService::Watcher : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
-  Watcher(HealthService* health, std::string service) : health_(health), service_(std::move(service)) {}
+  Watcher(HealthService* health, std::string service)
+      : health_(health), service_(std::move(service)) {}
 
   const std::string& service() const { return service_; }
 
@@ -42,7 +44,9 @@ class HealthService::Watcher : public grpc::ServerWriteReactor<HealthCheckRespon
     }
     Advance();
   }
-  void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher went away")); }
+  void OnCancel() override {
+    End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher went away"));
+  }
   void OnDone() override { health_->Forget(this); }
 
  private:
@@ -51,7 +55,8 @@ class HealthService::Watcher : public grpc::ServerWriteReactor<HealthCheckRespon
     {
       const std::lock_guard lock(mutex_);
       if (busy_ || finished_) return;
-      const Serving status = health_->Status(service_);  // under the lock, so that no older one is sent after it
+      const Serving status =
+          health_->Status(service_);  // under the lock, so that no older one is sent after it
       finish = finished_ = ended_;
       if (!finish) {
         if (sent_any_ && status == response_.status()) return;
@@ -104,7 +109,8 @@ void HealthService::EndWatches() {
     ended_ = true;
     watchers = watchers_;
   }
-  for (const auto& watcher : watchers) watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server shuts down"));
+  for (const auto& watcher : watchers)
+    watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server shuts down"));
 }
 
 HealthService::Serving HealthService::Status(const std::string& service) const {
@@ -127,18 +133,21 @@ void HealthService::Poke(const std::string* service) {
 void HealthService::Forget(Watcher* watcher) {
   std::shared_ptr<Watcher> last;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(watchers_.begin(), watchers_.end(), [&](const auto& w) { return w.get() == watcher; });
+  const auto found = std::find_if(watchers_.begin(), watchers_.end(),
+                                  [&](const auto& w) { return w.get() == watcher; });
   if (found == watchers_.end()) return;
   last = std::move(*found);
   watchers_.erase(found);
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const HealthCheckRequest* request,
+grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
+                                               const HealthCheckRequest* request,
                                                HealthCheckResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const Serving status = Status(request->service());
   if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
-    reactor->Finish(ToGrpc(absl::NotFoundError(absl::StrCat("service '", request->service(), "' is not registered"))));
+    reactor->Finish(ToGrpc(
+        absl::NotFoundError(absl::StrCat("service '", request->service(), "' is not registered"))));
     return reactor;
   }
   response->set_status(status);
@@ -146,7 +155,8 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
   return reactor;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*, const HealthCheckRequest* request) {
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
+    grpc::CallbackServerContext*, const HealthCheckRequest* request) {
   const auto watcher = std::make_shared<Watcher>(this, request->service());
   bool ended = false;
   {

@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 /// Check and Watch of one server's health.
 class Health {
  public:
-  explicit Health(const std::string& address) : stub_(grpc::health::v1::Health::NewStub(ChannelTo(address))) {}
+  explicit Health(const std::string& address)
+      : stub_(grpc::health::v1::Health::NewStub(ChannelTo(address))) {}
 
   /// "SERVING", "NOT_SERVING", or the code of an error.
   std::string Check(const std::string& service) {
@@ -41,8 +42,9 @@ class Health {
     HealthCheckResponse response;
     request.set_service(service);
     const grpc::Status status = stub_->Check(&context, request, &response);
-    return status.ok() ? HealthCheckResponse::ServingStatus_Name(response.status())
-                       : absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+    return status.ok()
+               ? HealthCheckResponse::ServingStatus_Name(response.status())
+               : absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
   }
 
   class Watching {
@@ -55,7 +57,8 @@ class Health {
     /// The next status; blocks. "end" when the stream has ended.
     std::string Next() {
       HealthCheckResponse response;
-      return reader_->Read(&response) ? HealthCheckResponse::ServingStatus_Name(response.status()) : "end";
+      return reader_->Read(&response) ? HealthCheckResponse::ServingStatus_Name(response.status())
+                                      : "end";
     }
     grpc::Status Finish() { return reader_->Finish(); }
     void Cancel() { context_.TryCancel(); }
@@ -73,7 +76,9 @@ class Health {
 /// The services over a registry that loads when the test says so.
 struct HeldServer {
   explicit HeldServer(const std::vector<IndexSpec>& specs)
-      : registry(specs), pool(1, 10, 1 << 20), service(&registry, &pool, RequestLimits(), 4 << 20, 10s) {
+      : registry(specs),
+        pool(1, 10, 1 << 20),
+        service(&registry, &pool, RequestLimits(), 4 << 20, 10s) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -144,9 +149,11 @@ TEST(LoadingTest, AnIndexThatLoadsIsUnavailableAndThenServes) {
   EXPECT_EQ(Reason(loading), "INDEX_LOADING");
   EXPECT_TRUE(HasDetail(loading, "google.rpc.RetryInfo"));
   EXPECT_EQ((*client.List())[0].state, client::IndexState::kLoading);
-  EXPECT_EQ(client.WaitReady("sift", {.deadline = 50ms}).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.WaitReady("sift", {.deadline = 50ms}).code(),
+            absl::StatusCode::kDeadlineExceeded);
 
-  std::future<absl::Status> ready = std::async(std::launch::async, [&] { return client.WaitReady("sift", {.deadline = 60s}); });
+  std::future<absl::Status> ready =
+      std::async(std::launch::async, [&] { return client.WaitReady("sift", {.deadline = 60s}); });
   ASSERT_TRUE(held.registry.indexes()[0]->Load({}).ok());
   EXPECT_TRUE(ready.get().ok());
   EXPECT_TRUE(client.Search("sift", query, {}).ok());
@@ -156,7 +163,9 @@ TEST(LoadingTest, ACorruptIndexDoesNotStopTheOthers) {
   const TempFolder folder;
   std::string content = ReadAll(SampleIndex());
   content.resize(content.size() / 2);
-  const Served served(LoopbackOptions({{"half", folder.Write("half.hmann", content)}, {"sift", SampleIndex()}, {"none", folder / "none"}}));
+  const Served served(LoopbackOptions({{"half", folder.Write("half.hmann", content)},
+                                       {"sift", SampleIndex()},
+                                       {"none", folder / "none"}}));
 
   const auto listed = *served.client->List();
   EXPECT_EQ(listed[0].state, client::IndexState::kFailed);
@@ -210,7 +219,8 @@ TEST(LifeCycleTest, ADrainingServerAnswersUntilItStops) {
   EXPECT_TRUE(served.client->Search("sift", query, {}).ok());
   served.server->Shutdown(10s);
   EXPECT_EQ(watching.Next(), "end");
-  EXPECT_EQ(served.client->Search("sift", query, {}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(served.client->Search("sift", query, {}).status().code(),
+            absl::StatusCode::kUnavailable);
 }
 
 TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
@@ -221,11 +231,15 @@ TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
     Served served(options);
     const std::vector<std::byte> queries = RepeatedQueries(enough ? 64 : 4096);
     std::future<absl::Status> batch = std::async(std::launch::async, [&] {
-      return served.client->SearchBatch("sift", client::Vectors::Raw(queries), SlowDials(), {.deadline = 1h}).status();
+      return served.client
+          ->SearchBatch("sift", client::Vectors::Raw(queries), SlowDials(), {.deadline = 1h})
+          .status();
     });
-    // Refused: the batch is in. (Narrow searches take no place in an idle server's queue.)
+    // Refused: the batch is in. (Narrow searches take no place in an idle server's
+    // queue.)
     const auto query = client::Vectors::Raw(SampleQueries(0, 1));
-    while (batch.wait_for(0s) != std::future_status::ready && served.client->Search("sift", query, {}, {.deadline = 60s}).ok()) {
+    while (batch.wait_for(0s) != std::future_status::ready &&
+           served.client->Search("sift", query, {}, {.deadline = 60s}).ok()) {
     }
     served.server->Shutdown(enough ? std::chrono::nanoseconds(100s) : 0ns);
     EXPECT_EQ(batch.get().ok(), enough);
@@ -236,10 +250,12 @@ TEST(LifeCycleTest, ReflectionListsTheServices) {
   const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
   const auto channel = ChannelTo(served.server->address());
   grpc::ClientContext context;
-  const grpc::internal::RpcMethod method("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                                         grpc::internal::RpcMethod::BIDI_STREAMING);
+  const grpc::internal::RpcMethod method(
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+      grpc::internal::RpcMethod::BIDI_STREAMING);
   const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
-      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel.get(), method, &context));
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+          channel.get(), method, &context));
   const grpc::Slice list_services("\x3a\x01*", 3);  // ServerReflectionRequest{list_services = "*"}
   ASSERT_TRUE(stream->Write(grpc::ByteBuffer(&list_services, 1)));
   grpc::ByteBuffer reply;

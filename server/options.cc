@@ -15,12 +15,14 @@ namespace {
 constexpr std::size_t kMaxName = 64;
 
 absl::Status ValidateName(const std::string& name) {
-  const bool legal = !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
-  });
+  const bool legal = !name.empty() && name.size() <= kMaxName &&
+                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                       return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+                     });
   if (legal) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--index: expected a name of 1 to ", kMaxName, " letters, digits, '.', '_' or '-', found '", name, "'"));
+  return absl::InvalidArgumentError(absl::StrCat("--index: expected a name of 1 to ", kMaxName,
+                                                 " letters, digits, '.', '_' or '-', found '", name,
+                                                 "'"));
 }
 
 }  // namespace
@@ -28,7 +30,8 @@ absl::Status ValidateName(const std::string& name) {
 absl::StatusOr<IndexSpec> IndexSpec::Parse(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--index: expected NAME=PATH, found '", text, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--index: expected NAME=PATH, found '", text, "'"));
   }
   IndexSpec spec{text.substr(0, equals), text.substr(equals + 1)};
   HMANN_RETURN_IF_ERROR(ValidateName(spec.name));
@@ -38,35 +41,45 @@ absl::StatusOr<IndexSpec> IndexSpec::Parse(const std::string& text) {
 absl::StatusOr<bool> IsLoopback(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   std::uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen: expected HOST:PORT, found '", listen, "'"));
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen: expected HOST:PORT, found '", listen, "'"));
   }
   const std::string host = listen.substr(0, colon);
   if (host == "localhost" || host == "[::1]") return true;
   // Of an address in dotted form, not of a name that merely begins so.
   return absl::StartsWith(host, "127.") &&
-         std::all_of(host.begin(), host.end(), [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });
+         std::all_of(host.begin(), host.end(),
+                     [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });
 }
 
 absl::Status ServerOptions::Validate() const {
-  if (indexes.empty()) return absl::InvalidArgumentError("--index: expected at least one NAME=PATH");
+  if (indexes.empty())
+    return absl::InvalidArgumentError("--index: expected at least one NAME=PATH");
   std::set<std::string> names;
   for (const IndexSpec& spec : indexes) {
     HMANN_RETURN_IF_ERROR(ValidateName(spec.name));
     if (!names.insert(spec.name).second)
-      return absl::InvalidArgumentError(absl::StrCat("--index: the name '", spec.name, "' is given twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--index: the name '", spec.name, "' is given twice"));
   }
   HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
   if (!loopback && !insecure) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen ", listen,
-                                                   " is reached from other machines, unencrypted and without a password: give "
-                                                   "--insecure if that is meant"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", listen,
+                     " is reached from other machines, unencrypted and without a password: give "
+                     "--insecure if that is meant"));
   }
-  if (threads < 0 || threads > 4096) return absl::InvalidArgumentError(absl::StrCat("--threads: expected 0 to 4096, found ", threads));
+  if (threads < 0 || threads > 4096)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--threads: expected 0 to 4096, found ", threads));
   if (queue == 0) return absl::InvalidArgumentError("--queue: expected at least 1, found 0");
-  if (default_deadline <= std::chrono::nanoseconds::zero()) return absl::InvalidArgumentError("default deadline: expected more than 0");
+  if (default_deadline <= std::chrono::nanoseconds::zero())
+    return absl::InvalidArgumentError("default deadline: expected more than 0");
   if (limits.max_batch == 0 || limits.max_k == 0 || limits.max_ef == 0 || limits.max_ef > kMaxEf) {
-    return absl::InvalidArgumentError(absl::StrCat("limits: expected at least 1, and max_ef at most ", kMaxEf));
+    return absl::InvalidArgumentError(
+        absl::StrCat("limits: expected at least 1, and max_ef at most ", kMaxEf));
   }
   return absl::OkStatus();
 }

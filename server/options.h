@@ -31,13 +31,14 @@ struct RequestLimits {
 
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
-  std::string listen = "127.0.0.1:50051";                                ///< HOST:PORT; port 0 picks one
-  OpenOptions open;                                                      ///< tiers, for every index
-  int threads = 0;                                                       ///< searches side by side; 0: UsableCores()
-  std::uint32_t queue = 256;                                             ///< requests that may wait for a thread
-  std::uint64_t most_bytes = 1 << 30;                                    ///< of the requests under way and their replies
-  std::chrono::nanoseconds default_deadline = std::chrono::seconds(10);  ///< of a call that has none
-  bool insecure = false;                                                 ///< listen beyond loopback without TLS
+  std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one
+  OpenOptions open;                        ///< tiers, for every index
+  int threads = 0;                         ///< searches side by side; 0: UsableCores()
+  std::uint32_t queue = 256;               ///< requests that may wait for a thread
+  std::uint64_t most_bytes = 1 << 30;      ///< of the requests under way and their replies
+  std::chrono::nanoseconds default_deadline =
+      std::chrono::seconds(10);  ///< of a call that has none
+  bool insecure = false;         ///< listen beyond loopback without TLS
   bool reflection = true;
   RequestLimits limits;
 
@@ -45,8 +46,8 @@ struct ServerOptions {
   absl::Status Validate() const;
 };
 
-/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0") can be reached from this machine only. Errors: INVALID_ARGUMENT when it
-/// is not HOST:PORT.
+/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0") can be reached from
+/// this machine only. Errors: INVALID_ARGUMENT when it is not HOST:PORT.
 absl::StatusOr<bool> IsLoopback(const std::string& listen);
 
 }  // namespace hmann

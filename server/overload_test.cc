@@ -1,5 +1,6 @@
-// A server under more work than it takes, clients that give up, and deadlines. "Slow" is real: each query expands every node, and a batch
-// of them would take minutes on the one thread of these servers.
+// A server under more work than it takes, clients that give up, and deadlines. "Slow" is
+// real: each query expands every node, and a batch of them would take minutes on the one
+// thread of these servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,14 +32,18 @@ class OverloadTest : public testing::Test {
   /// A batch that would run for minutes, sent by another thread.
   std::future<absl::Status> SendSlowBatch(client::Client& client, client::CallOptions call) {
     return std::async(std::launch::async, [this, &client, call] {
-      return client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(), call).status();
+      return client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(), call)
+          .status();
     });
   }
 
-  /// Asks until the server refuses: the batch has arrived. Narrow searches take no place in an idle server's queue, so the batch finds one.
+  /// Asks until the server refuses: the batch has arrived. Narrow searches take no place
+  /// in an idle server's queue, so the batch finds one.
   static absl::Status AskUntilRefused(client::Client& client) {
     for (;;) {
-      const absl::Status status = client.Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}, {.deadline = 60s}).status();
+      const absl::Status status =
+          client.Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}, {.deadline = 60s})
+              .status();
       if (!status.ok()) return status;
     }
   }
@@ -49,14 +54,16 @@ class OverloadTest : public testing::Test {
 TEST_F(OverloadTest, AFullQueueRefusesWithAReasonAndADelayAndCancellingFreesTheThread) {
   Served served(OneThread());
   client::Cancellation cancellation;
-  std::future<absl::Status> batch = SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
   const absl::Status refused = AskUntilRefused(*served.client);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_EQ(Reason(refused), "QUEUE_FULL");
   EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("QUEUE_FULL; retry after"));
 
-  // The rest of the batch would take longer than the deadline of the search that follows: it is answered only because the walk stops.
+  // The rest of the batch would take longer than the deadline of the search that follows:
+  // it is answered only because the walk stops.
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
   absl::Status status;
@@ -72,7 +79,8 @@ TEST_F(OverloadTest, MemoryOfRequestsAndRepliesIsBounded) {
   options.most_bytes = 1000;
   Served served(options);
   client::Cancellation cancellation;
-  std::future<absl::Status> batch = SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
   const absl::Status refused = AskUntilRefused(*served.client);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_EQ(Reason(refused), "MEMORY_FULL");
@@ -83,7 +91,8 @@ TEST_F(OverloadTest, MemoryOfRequestsAndRepliesIsBounded) {
 
 TEST_F(OverloadTest, ADeadlineEndsTheBatchAndFreesTheThread) {
   Served served(OneThread());
-  EXPECT_EQ(SendSlowBatch(*served.client, {.deadline = 200ms}).get().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(SendSlowBatch(*served.client, {.deadline = 200ms}).get().code(),
+            absl::StatusCode::kDeadlineExceeded);
   absl::Status status;
   do {
     status = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
@@ -96,11 +105,15 @@ TEST_F(OverloadTest, ASingleSearchIsNotHeldUpByABatch) {
   options.queue = 100;
   Served served(options);
   client::Cancellation cancellation;
-  std::future<absl::Status> batch = SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
-  // They take turns with the batch on one thread; behind all of it they would miss their deadlines.
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  // They take turns with the batch on one thread; behind all of it they would miss their
+  // deadlines.
   for (int i = 0; i < 5; ++i) {
-    const absl::Status status =
-        served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowDials(), {.deadline = 30s}).status();
+    const absl::Status status = served.client
+                                    ->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)),
+                                             SlowDials(), {.deadline = 30s})
+                                    .status();
     EXPECT_TRUE(status.ok()) << status;
   }
   EXPECT_EQ(batch.wait_for(0s), std::future_status::timeout);
@@ -120,14 +133,17 @@ TEST_F(OverloadTest, TheServerSetsADeadlineWhereTheClientSetsNone) {
   request.mutable_options()->set_ef_l0(10000);
   grpc::ClientContext context;
   v1::SearchBatchResponse response;
-  EXPECT_EQ(stub->SearchBatch(&context, request, &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(stub->SearchBatch(&context, request, &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
 TEST_F(OverloadTest, ACancelledCallIsNotBegun) {
   Served served(OneThread());
   client::Cancellation cancellation;
   cancellation.Cancel();
-  EXPECT_EQ(SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation}).get().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation}).get().code(),
+      absl::StatusCode::kCancelled);
 }
 
 }  // namespace

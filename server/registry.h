@@ -31,14 +31,16 @@ class ServedIndex {
   /// The state after a load that was not tried or did not end well.
   void Fail(absl::Status why);
 
-  /// Errors: UNAVAILABLE while loading, FAILED_PRECONDITION once failed, both with details.
+  /// Errors: UNAVAILABLE while loading, FAILED_PRECONDITION once failed, both with
+  /// details.
   absl::StatusOr<const Index*> Get() const;
   /// Of a serving index: whether its queries wait for a device.
   bool on_block_tier() const { return index_->on_block_tier(); }
   /// Why the state is FAILED.
   const absl::Status& failure() const { return failure_; }
 
-  /// A searcher for one query at a time. Searchers are kept, so that their scratch is: as many as were ever in use at once.
+  /// A searcher for one query at a time. Searchers are kept, so that their scratch is: as
+  /// many as were ever in use at once.
   std::unique_ptr<Searcher> TakeSearcher();
   void GiveBack(std::unique_ptr<Searcher> searcher);
 
@@ -51,7 +53,8 @@ class ServedIndex {
   std::vector<std::unique_ptr<Searcher>> idle_;
 };
 
-/// The indexes of a server: the names are fixed at the start, the states change. Thread-safe.
+/// The indexes of a server: the names are fixed at the start, the states change.
+/// Thread-safe.
 class Registry {
  public:
   explicit Registry(const std::vector<IndexSpec>& specs);

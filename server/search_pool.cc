@@ -8,10 +8,12 @@
 
 namespace hmann {
 
-SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes, Clock::time_point deadline)
+SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes,
+                     Clock::time_point deadline)
     : index_(index), queries_(queries), bytes_(bytes), deadline_(deadline), unfinished_(queries) {}
 
-absl::Status SearchJob::AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits) {
+absl::Status SearchJob::AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
+                                   const SearchLimits& limits) {
   for (std::size_t i = begin; i < end; ++i) {
     if (absl::Status status = Answer(i, searcher, limits); !status.ok()) return status;
   }
@@ -25,7 +27,8 @@ void SearchJob::Fail(absl::Status status) {
   failed_.store(true, std::memory_order_relaxed);
 }
 
-SearchPool::SearchPool(int threads, std::size_t queue, std::uint64_t bytes) : threads_(threads), capacity_(queue), most_bytes_(bytes) {
+SearchPool::SearchPool(int threads, std::size_t queue, std::uint64_t bytes)
+    : threads_(threads), capacity_(queue), most_bytes_(bytes) {
   workers_.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Loop(); });
 }
@@ -44,7 +47,8 @@ absl::Status SearchPool::Submit(SearchJob* job) {
   {
     const std::lock_guard lock(mutex_);
     if (jobs_.size() >= capacity_) return QueueFull(capacity_, RetryDelay());
-    if (bytes_ > 0 && bytes_ + job->bytes_ > most_bytes_) return MemoryFull(most_bytes_, RetryDelay());
+    if (bytes_ > 0 && bytes_ + job->bytes_ > most_bytes_)
+      return MemoryFull(most_bytes_, RetryDelay());
     jobs_.push_back(job);
     waiting_ += queries;
     bytes_ += job->bytes_;
@@ -86,7 +90,8 @@ SearchPool::Work SearchPool::Take() {
   jobs_.pop_front();
   const std::size_t begin = job->next_;
   const auto threads = static_cast<std::size_t>(threads_);
-  const std::size_t share = std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
+  const std::size_t share =
+      std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
   job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
   if (job->next_ < job->queries_) jobs_.push_back(job);
   waiting_ -= job->next_ - begin;
@@ -100,16 +105,18 @@ bool SearchPool::Run(const Work& work) {
   if (job.cancelled_.load(std::memory_order_relaxed)) {
     job.Fail(absl::CancelledError("the client went away"));
   } else if (start > job.deadline_) {
-    job.Fail(absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
+    job.Fail(
+        absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
   } else if (!job.failed_.load(std::memory_order_relaxed)) {
     std::unique_ptr<Searcher> searcher = job.index_->TakeSearcher();
     const SearchLimits limits{job.deadline_, &job.cancelled_};
-    absl::Status status =
-        work.end - work.begin == 1 ? job.Answer(work.begin, *searcher, limits) : job.AnswerMany(work.begin, work.end, *searcher, limits);
+    absl::Status status = work.end - work.begin == 1
+                              ? job.Answer(work.begin, *searcher, limits)
+                              : job.AnswerMany(work.begin, work.end, *searcher, limits);
     job.index_->GiveBack(std::move(searcher));
     if (!status.ok()) job.Fail(std::move(status));
-    const std::int64_t ns =
-        std::chrono::nanoseconds(SearchJob::Clock::now() - start).count() / static_cast<std::int64_t>(work.end - work.begin);
+    const std::int64_t ns = std::chrono::nanoseconds(SearchJob::Clock::now() - start).count() /
+                            static_cast<std::int64_t>(work.end - work.begin);
     const std::int64_t mean = mean_ns_.load(std::memory_order_relaxed);
     mean_ns_.store(mean == 0 ? ns : mean + (ns - mean) / 16, std::memory_order_relaxed);
   }
@@ -132,8 +139,10 @@ void SearchPool::Release(bool here, std::uint64_t bytes) {
 }
 
 std::chrono::nanoseconds SearchPool::RetryDelay() const {
-  constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(1), kMost = std::chrono::seconds(1);
-  const std::int64_t ns = mean_ns_.load(std::memory_order_relaxed) * static_cast<std::int64_t>(waiting_) / threads_;
+  constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(1),
+                                     kMost = std::chrono::seconds(1);
+  const std::int64_t ns =
+      mean_ns_.load(std::memory_order_relaxed) * static_cast<std::int64_t>(waiting_) / threads_;
   return std::clamp(std::chrono::nanoseconds(ns), kLeast, kMost);
 }
 

@@ -14,10 +14,12 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = SearchJob::Clock;
 
-/// A job that notes what was asked of it, and whose first query can be held until the test says so.
+/// A job that notes what was asked of it, and whose first query can be held until the
+/// test says so.
 class NotedJob : public SearchJob {
  public:
-  NotedJob(ServedIndex* index, std::size_t queries, Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1)
+  NotedJob(ServedIndex* index, std::size_t queries,
+           Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1)
       : SearchJob(index, queries, bytes, deadline), answered(queries) {}
 
   std::future<absl::Status> done() { return done_.get_future(); }
@@ -37,7 +39,8 @@ class NotedJob : public SearchJob {
       begun_.set_value();
       go_.get_future().wait();
     }
-    return static_cast<int>(i) == fails_at ? absl::InvalidArgumentError("this one") : absl::OkStatus();
+    return static_cast<int>(i) == fails_at ? absl::InvalidArgumentError("this one")
+                                           : absl::OkStatus();
   }
   void Complete(const absl::Status& status) override { done_.set_value(status); }
 
@@ -74,13 +77,15 @@ TEST_F(SearchPoolTest, JobsTakeTurns) {
   batch.Go();
   EXPECT_TRUE(batch.done().get().ok());
   EXPECT_TRUE(single.done().get().ok());
-  // The batch's second query was in the queue before the single one came; its third comes after it.
+  // The batch's second query was in the queue before the single one came; its third comes
+  // after it.
   EXPECT_THAT(order, testing::ElementsAre(&batch, &batch, &single, &batch, &batch, &batch));
 }
 
 TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
   SearchPool pool(1, 2, 10);
-  NotedJob first(&index_, 1, Clock::time_point::max(), 4), second(&index_, 1, Clock::time_point::max(), 4),
+  NotedJob first(&index_, 1, Clock::time_point::max(), 4),
+      second(&index_, 1, Clock::time_point::max(), 4),
       large(&index_, 1, Clock::time_point::max(), 4), third(&index_, 1), fourth(&index_, 1);
   first.HoldFirst();
   auto begun = first.begun();
@@ -106,7 +111,8 @@ TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
   EXPECT_TRUE(here.done().get().ok());
   EXPECT_EQ(here.answered[0], 1);
 
-  // While one runs here, the pool's one thread keeps to the bound and a second is not run here.
+  // While one runs here, the pool's one thread keeps to the bound and a second is not run
+  // here.
   NotedJob held(&index_, 1), other(&index_, 1), queued(&index_, 1);
   held.HoldFirst();
   auto begun = held.begun();

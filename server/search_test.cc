@@ -1,4 +1,5 @@
-// Searches through a real server: the answers of the engine, to the bit, and the code of every bad request.
+// Searches through a real server: the answers of the engine, to the bit, and the code of
+// every bad request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,10 +30,12 @@ std::vector<std::vector<Neighbour>> InProcess(const SearchOptions& dials, std::s
 }
 
 /// Bit for bit.
-void ExpectSame(const std::vector<Neighbour>& expected, const std::uint64_t* ids, const float* distances) {
+void ExpectSame(const std::vector<Neighbour>& expected, const std::uint64_t* ids,
+                const float* distances) {
   for (std::size_t j = 0; j < expected.size(); ++j) {
     EXPECT_EQ(ids[j], expected[j].label);
-    EXPECT_EQ(std::memcmp(&distances[j], &expected[j].distance, sizeof(float)), 0) << distances[j] << " and " << expected[j].distance;
+    EXPECT_EQ(std::memcmp(&distances[j], &expected[j].distance, sizeof(float)), 0)
+        << distances[j] << " and " << expected[j].distance;
   }
 }
 
@@ -61,7 +64,8 @@ class SearchTest : public testing::Test {
 };
 Served* SearchTest::served_ = nullptr;
 
-void ExpectBadField(const absl::Status& status, const std::string& field, const std::string& words) {
+void ExpectBadField(const absl::Status& status, const std::string& field,
+                    const std::string& words) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("field " + field));
   EXPECT_THAT(std::string(status.message()), HasSubstr(words));
@@ -69,21 +73,25 @@ void ExpectBadField(const absl::Status& status, const std::string& field, const 
 }
 
 TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
-  for (const WalkKind walk : {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
+  for (const WalkKind walk :
+       {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
     for (const std::uint32_t ef_l0 : {1u, 3u, 64u}) {
       SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
       if (walk == WalkKind::kUpper) wire.ef_l0.reset();
       const auto expected = InProcess(wire, 20);
       for (std::size_t i = 0; i < 20; ++i) {
-        const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), wire);
+        const auto answer =
+            client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), wire);
         ASSERT_TRUE(answer.ok()) << answer.status();
         ASSERT_EQ(answer->ids.size(), expected[i].size());
         ExpectSame(expected[i], answer->ids.data(), answer->distances.data());
       }
-      const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 20)), wire);
+      const auto batch =
+          client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 20)), wire);
       ASSERT_TRUE(batch.ok()) << batch.status();
       ASSERT_EQ(batch->counts, std::vector<std::uint32_t>(20, 7));
-      for (std::size_t i = 0; i < 20; ++i) ExpectSame(expected[i], &batch->ids[i * 7], &batch->distances[i * 7]);
+      for (std::size_t i = 0; i < 20; ++i)
+        ExpectSame(expected[i], &batch->ids[i * 7], &batch->distances[i * 7]);
     }
   }
 }
@@ -98,17 +106,24 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
   EXPECT_EQ(raw->ids, from_floats->ids);
   EXPECT_EQ(raw->distances, from_floats->distances);
 
-  for (const float bad : {0.5f, 256.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {0.5f, 256.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity()}) {
     floats[5] = bad;
-    ExpectBadField(client().Search("sift", client::Vectors::Floats(floats), {}).status(), "query", "component 5");
+    ExpectBadField(client().Search("sift", client::Vectors::Floats(floats), {}).status(), "query",
+                   "component 5");
   }
 }
 
 TEST_F(SearchTest, DialsAndCountersComeBack) {
   const auto index = *Index::Open(SampleIndex());
   for (const SearchOptions& asked :
-       {SearchOptions{.k = 5}, SearchOptions{.k = 5, .walk = WalkKind::kMultiStart, .query_threads = 2},
-        SearchOptions{.k = 5, .walk = WalkKind::kBestFirst, .beam_width = 3, .epsilon = 0.3f, .prefetch = Prefetch::kOff},
+       {SearchOptions{.k = 5},
+        SearchOptions{.k = 5, .walk = WalkKind::kMultiStart, .query_threads = 2},
+        SearchOptions{.k = 5,
+        .walk = WalkKind::kBestFirst,
+        .beam_width = 3,
+        .epsilon = 0.3f,
+        .prefetch = Prefetch::kOff},
         SearchOptions{.k = 5,
         .ef_l1 = 7,
         .ef_l0 = 9,
@@ -123,17 +138,20 @@ TEST_F(SearchTest, DialsAndCountersComeBack) {
     EXPECT_FALSE(reply->counters.has_value());
   }
   const client::CallOptions count{.counters = true};
-  const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5}, count);
+  const auto answer =
+      client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5}, count);
   ASSERT_TRUE(answer.ok()) << answer.status();
 
   // A batch counts what its queries do one by one.
   ASSERT_TRUE(answer->counters.has_value());
   std::uint64_t distances = 0;
   for (std::size_t i = 0; i < 10; ++i) {
-    const auto one = client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 5}, count);
+    const auto one =
+        client().Search("sift", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 5}, count);
     distances += one->counters->distances_fast + one->counters->distances_slow;
   }
-  const auto batch = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 10)), {.k = 5}, count);
+  const auto batch =
+      client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 10)), {.k = 5}, count);
   EXPECT_GT(distances, 0u);
   EXPECT_EQ(batch->counters->distances_fast + batch->counters->distances_slow, distances);
 }
@@ -145,14 +163,18 @@ TEST_F(SearchTest, BadDialsAreNamed) {
   ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
   ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
   ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .nprobe = 20001}), "options.nprobe", "20000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .error_bound = -1}), "options.error_bound", "found -1");
+  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .nprobe = 20001}), "options.nprobe",
+                 "20000");
+  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .error_bound = -1}),
+                 "options.error_bound", "found -1");
   ExpectBadField(Error(row, {.epsilon = -2}), "options.epsilon", "found -2");
   ExpectBadField(Error(row, {.epsilon = -0.5f}), "options.epsilon", "-1, or 0 to");
-  ExpectBadField(Error(row, {.walk = WalkKind::kBestFirst, .nprobe = 3}), "options.nprobe", "only quantised");
+  ExpectBadField(Error(row, {.walk = WalkKind::kBestFirst, .nprobe = 3}), "options.nprobe",
+                 "only quantised");
   ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
   ExpectBadField(Error(row, {.walk = static_cast<WalkKind>(7)}), "options.walk", "number 8");
-  ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch", "number 10");
+  ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch",
+                 "number 10");
 }
 
 TEST_F(SearchTest, BadVectorsAreNamed) {
@@ -161,7 +183,9 @@ TEST_F(SearchTest, BadVectorsAreNamed) {
   ExpectBadField(Error(std::span(bytes).first(2 * kDim), {}), "query", "256");
   ExpectBadField(Error({}, {}), "query", "found 0");
   const auto batch = [&](std::size_t size) {
-    return client().SearchBatch("sift", client::Vectors::Raw(std::span(bytes).first(size)), {}).status();
+    return client()
+        .SearchBatch("sift", client::Vectors::Raw(std::span(bytes).first(size)), {})
+        .status();
   };
   ExpectBadField(batch(3 * kDim + 1), "queries", "multiple of 128");
   ExpectBadField(batch(65 * kDim), "queries", "64");
@@ -170,13 +194,20 @@ TEST_F(SearchTest, BadVectorsAreNamed) {
 TEST_F(SearchTest, ZeroVectorUnderCosineIsNamedWithItsPlace) {
   std::vector<std::byte> queries = RepeatedQueries(3);
   std::fill(queries.begin() + kDim, queries.begin() + 2 * kDim, std::byte{0});
-  ExpectBadField(client().Search("cosine", client::Vectors::Raw(std::span(queries).subspan(kDim, kDim)), {}).status(), "query", "zero");
-  ExpectBadField(client().SearchBatch("cosine", client::Vectors::Raw(queries), {}).status(), "queries[1]", "zero");
-  EXPECT_TRUE(client().Search("cosine", client::Vectors::Raw(std::span(queries).first(kDim)), {}).ok());
+  ExpectBadField(
+      client()
+          .Search("cosine", client::Vectors::Raw(std::span(queries).subspan(kDim, kDim)), {})
+          .status(),
+      "query", "zero");
+  ExpectBadField(client().SearchBatch("cosine", client::Vectors::Raw(queries), {}).status(),
+                 "queries[1]", "zero");
+  EXPECT_TRUE(
+      client().Search("cosine", client::Vectors::Raw(std::span(queries).first(kDim)), {}).ok());
 }
 
 TEST_F(SearchTest, AnUnknownIndexIsNotFound) {
-  const absl::Status status = client().Search("glove", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+  const absl::Status status =
+      client().Search("glove", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("[index glove]"));
   EXPECT_TRUE(HasDetail(status, "google.rpc.ResourceInfo"));
@@ -186,7 +217,8 @@ TEST_F(SearchTest, AnUnknownIndexIsNotFound) {
 
 TEST_F(SearchTest, AReplyOverTheLimitIsRefusedBeforeTheSearch) {
   // 64 x 100 x 12 bytes = 76,800 > 65,536.
-  const absl::Status status = client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 64)), {.k = 100}).status();
+  const absl::Status status =
+      client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 64)), {.k = 100}).status();
   ExpectBadField(status, "options.k", "76800");
   EXPECT_EQ(Reason(status), "REPLY_TOO_LARGE");
 }
@@ -195,7 +227,8 @@ TEST_F(SearchTest, AMessageOverTheLimitIsToldFromAFullQueue) {
   const auto index = client().Describe("sift");
   ASSERT_TRUE(index.ok()) << index.status();
   const std::vector<std::byte> bytes(index->limits.max_request_bytes + 1);
-  const absl::Status status = client().SearchBatch("sift", client::Vectors::Raw(bytes), {}).status();
+  const absl::Status status =
+      client().SearchBatch("sift", client::Vectors::Raw(bytes), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(Reason(status), "");
   EXPECT_FALSE(HasDetail(status, "google.rpc.RetryInfo"));
@@ -222,9 +255,11 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->bits, info.codes.bits);
   EXPECT_EQ(described->replicas, info.codes.replicas);
   ASSERT_EQ(described->layers.size(), info.layers.size());
-  for (std::size_t i = 0; i < info.layers.size(); ++i) EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
+  for (std::size_t i = 0; i < info.layers.size(); ++i)
+    EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);
   ASSERT_EQ(described->bytes.size(), info.bytes.size());
-  for (std::size_t i = 0; i < info.bytes.size(); ++i) EXPECT_EQ(described->bytes[i].bytes, info.bytes[i].bytes);
+  for (std::size_t i = 0; i < info.bytes.size(); ++i)
+    EXPECT_EQ(described->bytes[i].bytes, info.bytes[i].bytes);
   const std::vector<Placement> placements = index->Placements();
   ASSERT_EQ(described->placements.size(), placements.size());
   for (std::size_t i = 0; i < placements.size(); ++i) {
@@ -254,7 +289,8 @@ TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < 50; ++i) {
         const std::size_t query = (i + 6 * static_cast<std::size_t>(t)) % 50;
-        const auto answer = client().Search("sift", client::Vectors::Raw(SampleQueries(query, 1)), {});
+        const auto answer =
+            client().Search("sift", client::Vectors::Raw(SampleQueries(query, 1)), {});
         ASSERT_TRUE(answer.ok()) << answer.status();
         ASSERT_EQ(answer->ids.size(), expected[query].size());
         ExpectSame(expected[query], answer->ids.data(), answer->distances.data());

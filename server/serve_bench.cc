@@ -1,5 +1,7 @@
-/// What serving costs: the latency of one gRPC search beside the same search in process and an empty RPC, and queries per second by
-/// concurrent clients and batch size. The server is a process of its own on loopback, with one thread per core unless told otherwise.
+/// What serving costs: the latency of one gRPC search beside the same search in process
+/// and an empty RPC, and queries per second by concurrent clients and batch size. The
+/// server is a process of its own on loopback, with one thread per core unless told
+/// otherwise.
 ///
 ///     serve_bench --index sift.hmann --queries queries.u8bin --ef-l0 80
 #include <signal.h>
@@ -98,14 +100,17 @@ double Microseconds(const std::function<absl::Status()>& work, absl::Status* sta
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// The three calls take turns on each query, so that all meet the same machine. The first tenth warms up.
-absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, const std::string& address) {
+/// The three calls take turns on each query, so that all meet the same machine. The first
+/// tenth warms up.
+absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries,
+                                    const std::string& address) {
   HMANN_ASSIGN_OR_RETURN(const auto index, Index::Open(flags.index));
   index->Warm();
   Searcher searcher(index);
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index->Resolve(flags.search));
   HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(address));
-  const auto health = grpc::health::v1::Health::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto health = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
 
   const std::size_t calls = 2000 * static_cast<std::size_t>(flags.rounds);
   std::vector<double> in_process, empty, served;
@@ -113,15 +118,20 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
   Answer answer;
   for (std::size_t i = 0; i < calls && status.ok(); ++i) {
     const auto row = queries.rows(i % queries.count, 1);
-    const double a = Microseconds([&] { return searcher.Search(row.data(), resolved.dials, &answer); }, &status);
+    const double a =
+        Microseconds([&] { return searcher.Search(row.data(), resolved.dials, &answer); }, &status);
     const double b = Microseconds(
         [&] {
           grpc::ClientContext context;
           grpc::health::v1::HealthCheckResponse response;
-          return health->Check(&context, {}, &response).ok() ? absl::OkStatus() : absl::UnavailableError("health check failed");
+          return health->Check(&context, {}, &response).ok()
+                     ? absl::OkStatus()
+                     : absl::UnavailableError("health check failed");
         },
         &status);
-    const double c = Microseconds([&] { return client.Search("bench", client::Vectors::Raw(row), flags.search).status(); }, &status);
+    const double c = Microseconds(
+        [&] { return client.Search("bench", client::Vectors::Raw(row), flags.search).status(); },
+        &status);
     if (i < calls / 10) continue;
     in_process.push_back(a);
     empty.push_back(b);
@@ -138,7 +148,8 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries, 
 }
 
 /// Queries per second of `clients` closed loops with a connection each.
-absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, const std::string& address, int clients, std::size_t batch) {
+absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries,
+                                  const std::string& address, int clients, std::size_t batch) {
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> answered{0};
   std::atomic<bool> stop{false};
@@ -148,7 +159,8 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, co
     threads.emplace_back([&, own = &status] {
       auto client = client::Client::Connect(address, {.own_connection = true});
       for (*own = client.status(); own->ok() && !stop.load();) {
-        const std::size_t count = std::min(batch, queries.count), first = next.fetch_add(count) % (queries.count - count + 1);
+        const std::size_t count = std::min(batch, queries.count),
+                          first = next.fetch_add(count) % (queries.count - count + 1);
         const auto rows = client::Vectors::Raw(queries.rows(first, count));
         own->Update(batch == 1 ? client->Search("bench", rows, flags.search).status()
                                : client->SearchBatch("bench", rows, flags.search).status());
@@ -156,7 +168,8 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, co
       }
     });
   }
-  std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds / 5));  // connections and caches
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(flags.seconds / 5));  // connections and caches
   const std::uint64_t before = answered.load();
   const auto start = Clock::now();
   std::this_thread::sleep_for(std::chrono::duration<double>(flags.seconds));
@@ -168,7 +181,8 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries, co
   return static_cast<double>(after - before) / seconds;
 }
 
-absl::StatusOr<Json> MeasureThroughput(const Flags& flags, const Queries& queries, const std::string& address) {
+absl::StatusOr<Json> MeasureThroughput(const Flags& flags, const Queries& queries,
+                                       const std::string& address) {
   struct Cell {
     int clients;
     std::size_t batch;
@@ -180,12 +194,14 @@ absl::StatusOr<Json> MeasureThroughput(const Flags& flags, const Queries& querie
   }
   for (int round = 0; round < flags.rounds; ++round) {
     for (Cell& cell : cells) {
-      HMANN_ASSIGN_OR_RETURN(const double qps, MeasureQps(flags, queries, address, cell.clients, cell.batch));
+      HMANN_ASSIGN_OR_RETURN(const double qps,
+                             MeasureQps(flags, queries, address, cell.clients, cell.batch));
       cell.qps.push_back(qps);
     }
   }
   Json out = Json::array();
-  for (const Cell& cell : cells) out.push_back({{"clients", cell.clients}, {"batch", cell.batch}, {"qps", Median(cell.qps)}});
+  for (const Cell& cell : cells)
+    out.push_back({{"clients", cell.clients}, {"batch", cell.batch}, {"qps", Median(cell.qps)}});
   return out;
 }
 
@@ -209,12 +225,17 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
   queries.count = static_cast<std::size_t>(file.n());
   queries.row_bytes = file.row_bytes();
   queries.bytes.resize(queries.count * queries.row_bytes);
-  for (std::size_t i = 0; i < queries.count; ++i) std::memcpy(queries.bytes.data() + i * queries.row_bytes, file.Row(i), queries.row_bytes);
+  for (std::size_t i = 0; i < queries.count; ++i)
+    std::memcpy(queries.bytes.data() + i * queries.row_bytes, file.Row(i), queries.row_bytes);
 
   HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(server.address()));
   HMANN_RETURN_IF_ERROR(client.WaitReady("bench", {.deadline = std::chrono::minutes(10)}));
   HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, client.Describe("bench"));
-  Json result{{"n", index.n}, {"dim", index.dim}, {"simd", index.simd}, {"server_threads", index.threads}, {"k", flags.search.k}};
+  Json result{{"n", index.n},
+              {"dim", index.dim},
+              {"simd", index.simd},
+              {"server_threads", index.threads},
+              {"k", flags.search.k}};
   HMANN_ASSIGN_OR_RETURN(result["latency"], MeasureLatency(flags, queries, server.address()));
   HMANN_ASSIGN_OR_RETURN(result["throughput"], MeasureThroughput(flags, queries, server.address()));
   if (flags.json) {
@@ -231,8 +252,10 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
 absl::Status Ask(const std::string& setting, SearchOptions* options) {
   const std::size_t equals = setting.find('=');
   const Dial* const dial = FindDial(setting.substr(0, equals));
-  if (dial == nullptr || equals == std::string::npos) return absl::InvalidArgumentError("expected NAME=VALUE of a dial");
-  HMANN_ASSIGN_OR_RETURN(const double value, dial->Parse(std::string_view(setting).substr(equals + 1)));
+  if (dial == nullptr || equals == std::string::npos)
+    return absl::InvalidArgumentError("expected NAME=VALUE of a dial");
+  HMANN_ASSIGN_OR_RETURN(const double value,
+                         dial->Parse(std::string_view(setting).substr(equals + 1)));
   dial->ask(*options, value);
   return absl::OkStatus();
 }
@@ -260,7 +283,8 @@ int main(int argc, char** argv) {
   }
   for (const std::string& setting : settings) {
     if (const absl::Status asked = hmann::Ask(setting, &flags.search); !asked.ok()) {
-      std::fprintf(stderr, "--dial %s: %s\n", setting.c_str(), std::string(asked.message()).c_str());
+      std::fprintf(stderr, "--dial %s: %s\n", setting.c_str(),
+                   std::string(asked.message()).c_str());
       return 2;
     }
   }

@@ -41,10 +41,12 @@ absl::Status WhyNotBound(const std::string& listen) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
-  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found); error != 0) {
+  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
+      error != 0) {
     return absl::InvalidArgumentError(absl::StrCat("listen ", listen, ": ", gai_strerror(error)));
   }
-  absl::Status status = absl::UnavailableError(absl::StrCat("listen ", listen, ": gRPC could not bind this address"));
+  absl::Status status =
+      absl::UnavailableError(absl::StrCat("listen ", listen, ": gRPC could not bind this address"));
   const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -55,11 +57,13 @@ absl::Status WhyNotBound(const std::string& listen) {
   return status;
 }
 
-/// The largest dimension among the indexes whose headers can be read, so that their batches fit into a message.
+/// The largest dimension among the indexes whose headers can be read, so that their
+/// batches fit into a message.
 std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
   std::uint32_t dim = 0;
   for (const IndexSpec& spec : specs) {
-    if (const absl::StatusOr<IndexInfo> info = ReadInfo(spec.path); info.ok()) dim = std::max(dim, info->dim);
+    if (const absl::StatusOr<IndexInfo> info = ReadInfo(spec.path); info.ok())
+      dim = std::max(dim, info->dim);
   }
   return dim;
 }
@@ -70,7 +74,8 @@ ServerOptions Resolve(ServerOptions options) {
     const absl::StatusOr<std::unique_ptr<Tier>> slow = MakeTier(options.open.slow);
     options.threads = UsableCores() * (slow.ok() && !(*slow)->traits().addressable ? 8 : 1);
   }
-  if (options.limits.max_query_threads == 0) options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
+  if (options.limits.max_query_threads == 0)
+    options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
   return options;
 }
 
@@ -96,8 +101,10 @@ Server::~Server() {
 }
 
 absl::Status Server::Listen() {
-  const std::uint64_t max_request_bytes = MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
-  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits, max_request_bytes, options_.default_deadline);
+  const std::uint64_t max_request_bytes =
+      MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
+  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
+                                             max_request_bytes, options_.default_deadline);
   health_->Register("");
   health_->Register(kServiceName);
   for (const IndexSpec& spec : options_.indexes) health_->Register(HealthName(spec.name));
@@ -105,8 +112,9 @@ absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(false);
   if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                             0);  // else a second server on the port would quietly take half of the calls
+  builder.AddChannelArgument(
+      GRPC_ARG_ALLOW_REUSEPORT,
+      0);  // else a second server on the port would quietly take half of the calls
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(service_.get());
@@ -120,7 +128,9 @@ absl::Status Server::Listen() {
   return absl::OkStatus();
 }
 
-std::string Server::address() const { return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port_); }
+std::string Server::address() const {
+  return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port_);
+}
 
 void Server::Load() {
   bool all = true;
@@ -138,7 +148,8 @@ void Server::Load() {
     }
     const double seconds = SecondsSince(start);
     const IndexInfo& info = (*index->Get())->info();
-    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(), info.n, info.dim, seconds);
+    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
+                 info.n, info.dim, seconds);
     health_->Set(HealthName(index->name()), true);
     health_->Set(kServiceName, true);
   }
@@ -158,18 +169,20 @@ absl::Status Server::WaitLoaded() {
     if (index->state() == IndexState::kServing) return absl::OkStatus();
     reasons.push_back(absl::StrCat(index->name(), ": ", index->failure().message()));
   }
-  return absl::FailedPreconditionError(absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
 }
 
 void Server::BeginDrain() { health_->BeginDrain(); }
 
-/// gRPC cuts off calls that arrive while it shuts down, and clients see CANCELLED, as if they had done it; so those are refused by us
-/// first.
+/// gRPC cuts off calls that arrive while it shuts down, and clients see CANCELLED, as if
+/// they had done it; so those are refused by us first.
 void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
   constexpr std::chrono::milliseconds kQuiet(50);
   service_->Stop();
   const auto end = std::chrono::steady_clock::now() + most;
-  for (std::uint64_t before = 0, now = 1; before != now && std::chrono::steady_clock::now() < end;) {
+  for (std::uint64_t before = 0, now = 1;
+       before != now && std::chrono::steady_clock::now() < end;) {
     before = service_->refused();
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kQuiet, most));
     now = service_->refused();

@@ -23,15 +23,18 @@ class Registry;
 class SearchPool;
 class SearchService;
 
-/// A running server. The port is bound first, with every health entry NOT_SERVING; indexes are then opened and warmed one after the other
-/// and serve as soon as they are warm. An index that cannot be loaded does not stop the others.
+/// A running server. The port is bound first, with every health entry NOT_SERVING;
+/// indexes are then opened and warmed one after the other and serve as soon as they are
+/// warm. An index that cannot be loaded does not stop the others.
 ///
-/// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does; "" once all do.
+/// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does;
+/// "" once all do.
 ///
 /// Thread safety: Start, Shutdown and the destructor from one thread; the rest from any.
 class Server {
  public:
-  /// Errors: of options.Validate(); of bind(2), e.g. for a port in use, as "listen 127.0.0.1:50051: Address already in use".
+  /// Errors: of options.Validate(); of bind(2), e.g. for a port in use, as "listen
+  /// 127.0.0.1:50051: Address already in use".
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
 
@@ -39,13 +42,16 @@ class Server {
   /// "127.0.0.1:50051", with the port that was picked.
   std::string address() const;
 
-  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION when none serves, with the reasons.
+  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION when none
+  /// serves, with the reasons.
   absl::Status WaitLoaded();
 
-  /// Health says NOT_SERVING, for good; searches are still answered, so that balancers can go elsewhere first.
+  /// Health says NOT_SERVING, for good; searches are still answered, so that balancers
+  /// can go elsewhere first.
   void BeginDrain();
-  /// Refuses new searches (UNAVAILABLE) until none has come for a moment, then takes no more calls at all, gives those that run `grace` to
-  /// end, then cancels them. Returns when all have ended.
+  /// Refuses new searches (UNAVAILABLE) until none has come for a moment, then takes no
+  /// more calls at all, gives those that run `grace` to end, then cancels them. Returns
+  /// when all have ended.
   void Shutdown(std::chrono::nanoseconds grace);
   /// Cancels the calls that run now; ends a Shutdown early.
   void CancelCalls();

@@ -18,10 +18,12 @@
 namespace hmann {
 namespace {
 
-/// Candidates that a search may keep to be run in gRPC's thread: it ends within a few hundred microseconds.
+/// Candidates that a search may keep to be run in gRPC's thread: it ends within a few
+/// hundred microseconds.
 constexpr std::uint64_t kNarrow = 512;
 
-/// Queries of a batch that a thread has under way at once: on a block tier; in memory, where more gain nothing.
+/// Queries of a batch that a thread has under way at once: on a block tier; in memory,
+/// where more gain nothing.
 constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
 
 struct ParsedQuery {
@@ -36,12 +38,14 @@ struct ParsedQuery {
   bool IsNarrow() const {
     if (index->on_block_tier()) return false;
     const std::uint64_t beams = dials.walk == WalkKind::kMultiStart ? dials.ef_l1 : 1;
-    return vectors.count == 1 && dials.query_threads == 1 && dials.ef_l1 <= kNarrow && dials.ef_l0 * beams <= kNarrow;
+    return vectors.count == 1 && dials.query_threads == 1 && dials.ef_l1 <= kNarrow &&
+           dials.ef_l0 * beams <= kNarrow;
   }
 };
 
-absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits, const std::string& name,
-                                  const v1::Vectors& vectors, std::uint64_t most, absl::string_view field,
+absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits,
+                                  const std::string& name, const v1::Vectors& vectors,
+                                  std::uint64_t most, absl::string_view field,
                                   const v1::SearchOptions& options) {
   ParsedQuery parsed;
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
@@ -57,35 +61,42 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
 }
 
 std::uint64_t Bytes(const ParsedQuery& parsed) {
-  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() + ReplyBytes(parsed.vectors.count, parsed.dials.k);
+  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() +
+         ReplyBytes(parsed.vectors.count, parsed.dials.k);
 }
 
-/// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when gRPC is done, which is after Complete.
+/// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when
+/// gRPC is done, which is after Complete.
 class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
   PooledCall(ParsedQuery parsed, Clock::time_point deadline)
-      : SearchJob(parsed.index, parsed.vectors.count, Bytes(parsed), deadline), parsed_(std::move(parsed)) {}
+      : SearchJob(parsed.index, parsed.vectors.count, Bytes(parsed), deadline),
+        parsed_(std::move(parsed)) {}
 
   void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
   void OnCancel() override { Cancel(); }
   void OnDone() override { delete this; }
 
  protected:
-  /// `limits` with the request's budget, which ends before the call's deadline: the answer is still to be sent.
+  /// `limits` with the request's budget, which ends before the call's deadline: the
+  /// answer is still to be sent.
   SearchLimits WithBudget(const SearchLimits& limits) const {
     constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
     SearchLimits bounded = limits;
     if (parsed_.budget.count() == 0) return bounded;
     const std::chrono::nanoseconds left = limits.deadline - Clock::now();
-    bounded.budget = std::max(kAtOnce, std::min(parsed_.budget, left - std::max(kLeastMargin, left / 20)));
+    bounded.budget =
+        std::max(kAtOnce, std::min(parsed_.budget, left - std::max(kLeastMargin, left / 20)));
     return bounded;
   }
 
   /// The answer to query `i`, valid until this thread's next.
-  absl::StatusOr<const hmann::Answer*> Search(std::size_t i, absl::string_view field, Searcher& searcher, const SearchLimits& limits,
+  absl::StatusOr<const hmann::Answer*> Search(std::size_t i, absl::string_view field,
+                                              Searcher& searcher, const SearchLimits& limits,
                                               Counters* counters) {
     thread_local hmann::Answer answer;
-    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.dials, &answer, counters, WithBudget(limits));
+    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.dials, &answer, counters,
+                                          WithBudget(limits));
     // The options were valid when the call was parsed, so it is the vector.
     if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
     if (!status.ok()) return status;
@@ -97,7 +108,9 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
 
 class SingleCall : public PooledCall {
  public:
-  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits, const v1::SearchRequest& request) {
+  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
+                                                  const RequestLimits& limits,
+                                                  const v1::SearchRequest& request) {
     return Parse(registry, limits, request.index(), request.query(), 1, "query", request.options());
   }
 
@@ -107,7 +120,8 @@ class SingleCall : public PooledCall {
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
-    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, parsed_.counters ? &counters : nullptr));
+    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits,
+                                                      parsed_.counters ? &counters : nullptr));
     response_->mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
     response_->mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
     for (const Neighbour& neighbour : answer->nearest) {
@@ -127,9 +141,11 @@ class SingleCall : public PooledCall {
 
 class BatchCall : public PooledCall {
  public:
-  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry, const RequestLimits& limits,
+  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
+                                                  const RequestLimits& limits,
                                                   const v1::SearchBatchRequest& request) {
-    return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries", request.options());
+    return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries",
+                 request.options());
   }
 
   BatchCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchBatchResponse* response)
@@ -150,7 +166,8 @@ class BatchCall : public PooledCall {
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer,
-                           Search(i, absl::StrCat("queries[", i, "]"), searcher, limits, parsed_.counters ? &counters : nullptr));
+                           Search(i, absl::StrCat("queries[", i, "]"), searcher, limits,
+                                  parsed_.counters ? &counters : nullptr));
     Keep(i, *answer);
     Add(counters);
     return absl::OkStatus();
@@ -158,17 +175,24 @@ class BatchCall : public PooledCall {
 
   std::size_t Together() const override {
     if (parsed_.index->on_block_tier()) return kTogetherOnBlocks;
-    return parsed_.budget.count() > 0 ? 1 : kTogetherInMemory;  // a query of a budget waits for no other
+    return parsed_.budget.count() > 0
+               ? 1
+               : kTogetherInMemory;  // a query of a budget waits for no other
   }
 
-  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher, const SearchLimits& limits) override {
+  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
+                          const SearchLimits& limits) override {
     Counters counters;
     absl::Status first_error;
     const absl::Status status = searcher.SearchMany(
-        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.dials, static_cast<std::uint32_t>(end - begin),
+        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.dials,
+        static_cast<std::uint32_t>(end - begin),
         [&](std::size_t i, const absl::Status& done, hmann::Answer& answer) {
           if (done.ok()) return Keep(begin + i, answer);
-          first_error.Update(absl::IsInvalidArgument(done) ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message()) : done);
+          first_error.Update(
+              absl::IsInvalidArgument(done)
+                  ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message())
+                  : done);
         },
         parsed_.counters ? &counters : nullptr, WithBudget(limits));
     Add(counters);
@@ -186,7 +210,8 @@ class BatchCall : public PooledCall {
       ids[j] = answer.nearest[j].label;
       distances[j] = answer.nearest[j].distance;
     }
-    response_->mutable_counts()->mutable_data()[i] = static_cast<std::uint32_t>(answer.nearest.size());
+    response_->mutable_counts()->mutable_data()[i] =
+        static_cast<std::uint32_t>(answer.nearest.size());
   }
 
   void Add(const Counters& counters) {
@@ -195,10 +220,12 @@ class BatchCall : public PooledCall {
     counters_ += counters;
   }
 
-  /// Each query's answer has k places of its own in the response, so that threads do not meet. Not before the first search begins: a call
-  /// that is refused or waits takes no memory for its reply.
+  /// Each query's answer has k places of its own in the response, so that threads do not
+  /// meet. Not before the first search begins: a call that is refused or waits takes no
+  /// memory for its reply.
   void MakeRoom() {
-    const int queries = static_cast<int>(parsed_.vectors.count), ids = queries * static_cast<int>(parsed_.dials.k);
+    const int queries = static_cast<int>(parsed_.vectors.count),
+              ids = queries * static_cast<int>(parsed_.dials.k);
     response_->mutable_ids()->Resize(ids, 0);
     response_->mutable_distances()->Resize(ids, 0);
     response_->mutable_counts()->Resize(queries, 0);
@@ -210,7 +237,8 @@ class BatchCall : public PooledCall {
     float* distances = response_->mutable_distances()->mutable_data();
     std::size_t end = 0;
     for (int i = 0; i < response_->counts_size(); ++i) {
-      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.dials.k, count = response_->counts(i);
+      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.dials.k,
+                        count = response_->counts(i);
       if (begin != end) {
         std::copy_n(ids + begin, count, ids + end);
         std::copy_n(distances + begin, count, distances + end);
@@ -236,15 +264,18 @@ grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl
 
 }  // namespace
 
-SearchJob::Clock::time_point SearchService::Deadline(const grpc::CallbackServerContext& context) const {
+SearchJob::Clock::time_point SearchService::Deadline(
+    const grpc::CallbackServerContext& context) const {
   const auto now = SearchJob::Clock::now();
   const auto asked = context.deadline();
   if (asked == std::chrono::system_clock::time_point::max()) return now + default_deadline_;
-  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(asked - std::chrono::system_clock::now());
+  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
+                   asked - std::chrono::system_clock::now());
 }
 
 template <typename Call, typename Request, typename Response>
-grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context, const Request& request, Response* response) {
+grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
+                                               const Request& request, Response* response) {
   if (stopping_.load(std::memory_order_relaxed)) {
     refused_.fetch_add(1);
     return Reply(context, ServerStopping());
@@ -258,24 +289,28 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
   return call;
 }
 
-grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context, const v1::SearchRequest* request,
+grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
+                                                const v1::SearchRequest* request,
                                                 v1::SearchResponse* response) {
   return Start<SingleCall>(context, *request, response);
 }
 
-grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext* context, const v1::SearchBatchRequest* request,
+grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext* context,
+                                                     const v1::SearchBatchRequest* request,
                                                      v1::SearchBatchResponse* response) {
   return Start<BatchCall>(context, *request, response);
 }
 
-grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context, const v1::DescribeRequest* request,
+grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
+                                                  const v1::DescribeRequest* request,
                                                   v1::DescribeResponse* response) {
   const auto describe = [&]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
     HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
     response->set_index(served->name());
     ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : index->Placements()) ToWire(placement, response->add_placements());
+    for (const Placement& placement : index->Placements())
+      ToWire(placement, response->add_placements());
     response->set_simd(std::string(index->kernels().simd));
     response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
     v1::Limits* limits = response->mutable_limits();
@@ -290,7 +325,8 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
   return Reply(context, describe());
 }
 
-grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context, const v1::ListRequest*, v1::ListResponse* response) {
+grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
+                                              const v1::ListRequest*, v1::ListResponse* response) {
   for (const auto& served : registry_.indexes()) {
     v1::IndexSummary* summary = response->add_indexes();
     summary->set_name(served->name());

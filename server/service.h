@@ -10,31 +10,44 @@
 
 namespace hmann {
 
-/// hmann.v1.Search over a registry: requests are checked in gRPC's thread, answered in the pool (a single narrow search on an idle server
-/// in gRPC's thread), and end with their client's deadline or cancellation.
+/// hmann.v1.Search over a registry: requests are checked in gRPC's thread, answered in
+/// the pool (a single narrow search on an idle server in gRPC's thread), and end with
+/// their client's deadline or cancellation.
 class SearchService : public v1::Search::CallbackService {
  public:
-  /// `registry` and `pool` must outlive the service. `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
-  SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits, std::uint64_t max_request_bytes,
-                std::chrono::nanoseconds default_deadline)
-      : registry_(*registry), pool_(*pool), limits_(limits), max_request_bytes_(max_request_bytes), default_deadline_(default_deadline) {}
+  /// `registry` and `pool` must outlive the service. `limits.max_query_threads` is
+  /// resolved; `max_request_bytes` is what Describe says.
+  SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
+                std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline)
+      : registry_(*registry),
+        pool_(*pool),
+        limits_(limits),
+        max_request_bytes_(max_request_bytes),
+        default_deadline_(default_deadline) {}
 
-  /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go on. Any thread.
+  /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go
+  /// on. Any thread.
   void Stop() { stopping_.store(true); }
   /// Searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
-  grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context, const v1::SearchRequest* request,
+  grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
+                                   const v1::SearchRequest* request,
                                    v1::SearchResponse* response) override;
-  grpc::ServerUnaryReactor* SearchBatch(grpc::CallbackServerContext* context, const v1::SearchBatchRequest* request,
+  grpc::ServerUnaryReactor* SearchBatch(grpc::CallbackServerContext* context,
+                                        const v1::SearchBatchRequest* request,
                                         v1::SearchBatchResponse* response) override;
-  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context, const v1::DescribeRequest* request,
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRequest* request, v1::ListResponse* response) override;
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const v1::ListRequest* request,
+                                 v1::ListResponse* response) override;
 
  private:
   template <typename Call, typename Request, typename Response>
-  grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context, const Request& request, Response* response);
+  grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context, const Request& request,
+                                  Response* response);
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
   const Registry& registry_;

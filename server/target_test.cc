@@ -1,4 +1,5 @@
-// Targets and budgets over the wire: the tuned table chooses, the reply says what was chosen, and what cannot be has a name.
+// Targets and budgets over the wire: the tuned table chooses, the reply says what was
+// chosen, and what cannot be has a name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,9 +22,15 @@ class TargetTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     path_ = new std::string(absl::StrCat(testing::TempDir(), "target_", ::getpid(), ".hmann"));
-    std::filesystem::copy_file(SampleIndex(), *path_, std::filesystem::copy_options::overwrite_existing);
-    TunedEntry entry{
-        .placement = {"dram", "mapped", "none"}, .k = 10, .queries = 100, .origin = "test", .cpu = "", .simd = "", .settings = {}};
+    std::filesystem::copy_file(SampleIndex(), *path_,
+                               std::filesystem::copy_options::overwrite_existing);
+    TunedEntry entry{.placement = {"dram", "mapped", "none"},
+                     .k = 10,
+                     .queries = 100,
+                     .origin = "test",
+                     .cpu = "",
+                     .simd = "",
+                     .settings = {}};
     for (const std::uint32_t ef_l0 : {20u, 80u, 320u}) {
       TunedSetting setting;
       setting.dials.k = 10;
@@ -46,7 +53,8 @@ class TargetTest : public testing::Test {
     delete path_;
   }
 
-  static absl::StatusOr<client::Answer> Search(const client::SearchOptions& options, const std::string& index = "tuned") {
+  static absl::StatusOr<client::Answer> Search(const client::SearchOptions& options,
+                                               const std::string& index = "tuned") {
     return served_->client->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), options);
   }
 
@@ -71,14 +79,16 @@ TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
 TEST_F(TargetTest, ALatencyChoosesTheBestRecallThatKeepsIt) {
   EXPECT_EQ(Search({.latency = 100us})->dials.ef_l0, 80u);
   EXPECT_EQ(Search({.latency = 1ms})->dials.ef_l0, 320u);
-  const auto batch = served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
+  const auto batch = served_->client->SearchBatch(
+      "tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->dials.ef_l0, 20u);
   EXPECT_DOUBLE_EQ(batch->predicted->mean_us, 20);
 }
 
 TEST_F(TargetTest, WhatCannotBeIsNamed) {
-  const auto expect = [](const client::SearchOptions& options, const std::string& field, const std::string& words) {
+  const auto expect = [](const client::SearchOptions& options, const std::string& field,
+                         const std::string& words) {
     const absl::Status status = Search(options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("field " + field));
@@ -90,7 +100,8 @@ TEST_F(TargetTest, WhatCannotBeIsNamed) {
   expect({.recall = 1.5}, "options.recall", "(0, 1]");
   expect({.latency = 0us}, "options.latency_us", "at least 1");
   expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both: ef_l1");
-  expect({.epsilon = 0.2f, .recall = 0.9}, "options.recall", "a target or dials, found both: epsilon");
+  expect({.epsilon = 0.2f, .recall = 0.9}, "options.recall",
+         "a target or dials, found both: epsilon");
   expect({.budget = 2h}, "options.budget_us", "at most");
 }
 
@@ -111,7 +122,8 @@ TEST_F(TargetTest, ABudgetCutsALongSearchShortAndSaysSo) {
   EXPECT_TRUE(cut->cut_short);
   EXPECT_GE(cut->ids.size(), 1u);
   EXPECT_TRUE(std::is_sorted(cut->distances.begin(), cut->distances.end()));
-  const auto batch = served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 5)), slow);
+  const auto batch =
+      served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 5)), slow);
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->cut_short, 5u);
   EXPECT_EQ(batch->counts.size(), 5u);

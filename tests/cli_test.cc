@@ -1,4 +1,5 @@
-// The program as a user meets it: reports, and the errors of files. Everything runs the real binary on the sample.
+// The program as a user meets it: reports, and the errors of files. Everything runs the
+// real binary on the sample.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,8 +64,8 @@ std::string Floats(const std::vector<float>& values) {
 TEST(Reports, BuildInfoAndVerifyAgree) {
   const TestFolder folder("reports");
   const std::string index = folder / "a.hmann";
-  const Outcome built =
-      Hmann({"build", "--base", kBase, "--out", index, "--rows", "3000", "--promote", "0.2", "--m", "8", "--threads", "2", "--json"});
+  const Outcome built = Hmann({"build", "--base", kBase, "--out", index, "--rows", "3000",
+                               "--promote", "0.2", "--m", "8", "--threads", "2", "--json"});
   Succeeds(built);
   const json build = json::parse(built.out);
   EXPECT_EQ(build["n"], 3000);
@@ -87,19 +88,23 @@ TEST(Reports, BuildInfoAndVerifyAgree) {
   EXPECT_EQ(info["file_bytes"], std::filesystem::file_size(index));
   for (const auto& [name, structure] : info["bytes"].items()) {
     if (structure["formula"].is_null()) continue;
-    EXPECT_NEAR(structure["bytes"].get<double>() / structure["formula"].get<double>(), 1, 0.01) << name;
+    EXPECT_NEAR(structure["bytes"].get<double>() / structure["formula"].get<double>(), 1, 0.01)
+        << name;
   }
 
   const Outcome verified = Hmann({"verify", index, "--json"});
   Succeeds(verified);
   EXPECT_EQ(json::parse(verified.out)["content_hash"], info["content_hash"]);
-  EXPECT_THAT(Hmann({"info", index}).err, AllOf(HasSubstr("upper_links"), HasSubstr("3000 vectors, 128 x u8"), HasSubstr("alpha 1.2,")));
+  EXPECT_THAT(Hmann({"info", index}).err,
+              AllOf(HasSubstr("upper_links"), HasSubstr("3000 vectors, 128 x u8"),
+                    HasSubstr("alpha 1.2,")));
 }
 
 TEST(Reports, SameSeedSameBytesForAnyThreads) {
   const TestFolder folder("same");
   for (const char* threads : {"1", "2"}) {
-    Succeeds(Hmann({"build", "--base", kBase, "--out", folder / threads, "--rows", "2000", "--threads", threads}));
+    Succeeds(Hmann({"build", "--base", kBase, "--out", folder / threads, "--rows", "2000",
+                    "--threads", threads}));
   }
   EXPECT_TRUE(ReadFile(folder / "1") == ReadFile(folder / "2"));
 }
@@ -108,8 +113,9 @@ TEST(Reports, SearchFindsAndCounts) {
   const TestFolder folder("search");
   const std::string index = folder / "sample.hmann";
   Succeeds(Hmann({"build", "--base", kBase, "--out", index}));
-  const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k", "10", "--ef-l1", "100", "--ef-l0",
-                             "50", "--walk", "best-first", "--threads", "2", "--json", "--out", folder / "a.jsonl"});
+  const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k",
+                             "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "best-first",
+                             "--threads", "2", "--json", "--out", folder / "a.jsonl"});
   Succeeds(ran);
   const json report = json::parse(ran.out);
   EXPECT_GE(report["recall"], 0.95);
@@ -125,8 +131,8 @@ TEST(Reports, SearchFindsAndCounts) {
   const std::string ids = folder / "a.ibin";
   const std::string truth = folder / "a.gt";
   for (const std::string& out : {ids, truth}) {
-    Succeeds(Hmann(
-        {"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "best-first", "--out", out}));
+    Succeeds(Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100",
+                    "--ef-l0", "50", "--walk", "best-first", "--out", out}));
   }
   const std::size_t queries = report["queries"];
   EXPECT_EQ(ReadFile(ids).size(), 8 + queries * 10 * 4);
@@ -139,15 +145,18 @@ TEST(Reports, SearchFindsAndCounts) {
   EXPECT_EQ(first["ids"][0], id);
 
   // Measured against its own answers, a search finds all of them.
-  const Outcome again = Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50", "--walk",
-                               "best-first", "--groundtruth", truth, "--rows", "100", "--json"});
+  const Outcome again =
+      Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50",
+             "--walk", "best-first", "--groundtruth", truth, "--rows", "100", "--json"});
   Succeeds(again);
   EXPECT_EQ(json::parse(again.out)["recall"], 1.0);
   EXPECT_EQ(json::parse(again.out)["queries"], 100);
 }
 
 TEST(Reports, ForcedSimdIsReportedAndTheUnknownRefused) {
-  const Outcome scalar = Hmann({"search", SmallIndex(), "--queries", kQueries, "--rows", "10", "--json"}, WithSimd("scalar"));
+  const Outcome scalar =
+      Hmann({"search", SmallIndex(), "--queries", kQueries, "--rows", "10", "--json"},
+            WithSimd("scalar"));
   Succeeds(scalar);
   EXPECT_EQ(json::parse(scalar.out)["simd"], "scalar");
   FailsNaming(Hmann({"search", SmallIndex(), "--queries", kQueries}, WithSimd("mmx")), {"mmx"});
@@ -215,16 +224,20 @@ TEST(WrongVectors, BuildNamesFileExpectedAndFound) {
       {"flat.u8bin", BinFile(16, 0, "")},
       {"huge.fbin", BinFile(0xffffffff, 0x7fffffff, "xxxx")},
       {"nan.fbin", BinFile(2, 2, Floats({1, 2, 3, nan}))},
-      {"ragged.fvecs", std::string("\2\0\0\0", 4) + Floats({1, 2}) + std::string("\1\0\0\0", 4) + Floats({1, 2})},
+      {"ragged.fvecs",
+       std::string("\2\0\0\0", 4) + Floats({1, 2}) + std::string("\1\0\0\0", 4) + Floats({1, 2})},
       {"words.txt", "these are no vectors"},
       {"array.npy", "\x93NUMPY"},
   };
   for (const auto& [name, content] : wrong) {
     WriteFile(folder / name, content);
-    FailsNaming(Hmann({"build", "--base", folder / name, "--out", folder / "x.hmann", "--json"}), {name});
+    FailsNaming(Hmann({"build", "--base", folder / name, "--out", folder / "x.hmann", "--json"}),
+                {name});
   }
   WriteFile(folder / "zero.fbin", BinFile(2, 2, Floats({1, 2, 0, 0})));
-  FailsNaming(Hmann({"build", "--base", folder / "zero.fbin", "--out", folder / "x.hmann", "--metric", "cosine"}), {"zero"});
+  FailsNaming(Hmann({"build", "--base", folder / "zero.fbin", "--out", folder / "x.hmann",
+                     "--metric", "cosine"}),
+              {"zero"});
   EXPECT_FALSE(std::filesystem::exists(folder / "x.hmann"));
 }
 
@@ -252,7 +265,8 @@ TEST(WrongVectors, NanAndZeroQueries) {
   std::vector<float> values;
   for (int i = 0; i < 400; ++i) values.push_back(static_cast<float>(i * 37 % 101) + 1);
   WriteFile(folder / "base.fbin", BinFile(100, 4, Floats(values)));
-  WriteFile(folder / "nan.fbin", BinFile(2, 4, Floats({1, 2, 3, 4, 1, std::numeric_limits<float>::quiet_NaN(), 3, 4})));
+  WriteFile(folder / "nan.fbin",
+            BinFile(2, 4, Floats({1, 2, 3, 4, 1, std::numeric_limits<float>::quiet_NaN(), 3, 4})));
   WriteFile(folder / "zero.fbin", BinFile(1, 4, Floats({0, 0, 0, 0})));
   const std::string index = folder / "f32.hmann";
   Succeeds(Hmann({"build", "--base", folder / "base.fbin", "--out", index, "--metric", "cosine"}));
@@ -265,10 +279,13 @@ TEST(Interrupted, AFullDiskLeavesTheOldIndex) {
   const std::string index = folder / "a.hmann";
   std::filesystem::copy_file(SmallIndex(), index);
   const std::string before = ReadFile(index);
-  for (const std::uint64_t limit : {std::uint64_t{4096}, std::uint64_t{100'000}, static_cast<std::uint64_t>(before.size()) - 1}) {
+  for (const std::uint64_t limit : {std::uint64_t{4096}, std::uint64_t{100'000},
+                                    static_cast<std::uint64_t>(before.size()) - 1}) {
     RunOptions options;
     options.most_file_bytes = limit;
-    FailsNaming(Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "20"}, options), {"a.hmann"});
+    FailsNaming(
+        Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "20"}, options),
+        {"a.hmann"});
     EXPECT_TRUE(ReadFile(index) == before) << limit;
     EXPECT_THAT(folder.Files(), ElementsAre("a.hmann")) << limit;
   }
@@ -278,7 +295,8 @@ TEST(Interrupted, CtrlCLeavesNothingHalfWritten) {
   const TestFolder folder("interrupt");
   const std::string index = folder / "a.hmann";
   for (const int signal : {SIGINT, SIGTERM}) {
-    Program build({HmannProgram(), "build", "--base", kBase, "--out", index, "--ef-construction", "3000", "--m", "64", "--threads", "1"});
+    Program build({HmannProgram(), "build", "--base", kBase, "--out", index, "--ef-construction",
+                   "3000", "--m", "64", "--threads", "1"});
     ASSERT_TRUE(build.UntilBusyFor(0.4)) << build.Wait().err;
     build.Signal(signal);
     const Outcome ran = build.Wait();

@@ -1,5 +1,5 @@
-// Every dial and every counter is found wherever a user may look for it: on the wire, in --help, in JSON, in the tuned table and what
-// describes it, and on the page.
+// Every dial and every counter is found wherever a user may look for it: on the wire, in
+// --help, in JSON, in the tuned table and what describes it, and on the page.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,11 +41,15 @@ TEST(DialNames, TheWireHasAFieldForEachAndNoOther) {
       ASSERT_EQ(field->cpp_type(), FieldDescriptor::CPPTYPE_ENUM);
       ASSERT_EQ(field->enum_type()->value_count(), static_cast<int>(dial.words.size()) + 1);
       for (std::size_t i = 0; i < dial.words.size(); ++i) {
-        const std::string name = absl::StrReplaceAll(absl::StrCat(std::string(dial.name), "_", std::string(dial.words[i])), {{"-", "_"}});
-        EXPECT_EQ(absl::AsciiStrToLower(field->enum_type()->FindValueByNumber(static_cast<int>(i) + 1)->name()), name);
+        const std::string name = absl::StrReplaceAll(
+            absl::StrCat(std::string(dial.name), "_", std::string(dial.words[i])), {{"-", "_"}});
+        EXPECT_EQ(absl::AsciiStrToLower(
+                      field->enum_type()->FindValueByNumber(static_cast<int>(i) + 1)->name()),
+                  name);
       }
     } else {
-      EXPECT_EQ(field->cpp_type(), dial.whole ? FieldDescriptor::CPPTYPE_UINT32 : FieldDescriptor::CPPTYPE_FLOAT);
+      EXPECT_EQ(field->cpp_type(),
+                dial.whole ? FieldDescriptor::CPPTYPE_UINT32 : FieldDescriptor::CPPTYPE_FLOAT);
       EXPECT_TRUE(field->has_presence()) << "0 is not the same as absent";
     }
   }
@@ -70,8 +74,10 @@ TEST(DialNames, HelpOfSearchAndQueryNamesEach) {
   for (const char* command : {"search", "query"}) {
     const std::string help = Hmann({command, "--help"}).out;
     for (const Dial& dial : DialTable()) {
-      const std::string option = absl::StrCat("--", absl::StrReplaceAll(std::string(dial.name), {{"_", "-"}}));
-      EXPECT_TRUE(std::regex_search(help, std::regex(absl::StrCat("\n *", option, "\\b")))) << command << " --help lacks " << option;
+      const std::string option =
+          absl::StrCat("--", absl::StrReplaceAll(std::string(dial.name), {{"_", "-"}}));
+      EXPECT_TRUE(std::regex_search(help, std::regex(absl::StrCat("\n *", option, "\\b"))))
+          << command << " --help lacks " << option;
     }
   }
 }
@@ -80,23 +86,32 @@ TEST(DialNames, FormatDescribesTheTunedTableWithEach) {
   const std::string format = Text("index/format/FORMAT.md");
   const std::size_t table = format.find("## The tuned table");
   ASSERT_NE(table, std::string::npos);
-  for (const Dial& dial : DialTable()) EXPECT_THAT(format.substr(table), HasSubstr(absl::StrCat("`", std::string(dial.name), "`")));
+  for (const Dial& dial : DialTable())
+    EXPECT_THAT(format.substr(table), HasSubstr(absl::StrCat("`", std::string(dial.name), "`")));
 }
 
 TEST(DialNames, JsonTunedTableAndPageHaveThem) {
-  const std::string index = absl::StrCat(::testing::TempDir(), "/dial_names.hmann"), page = absl::StrCat(index, ".html");
-  ASSERT_EQ(Hmann({"build", "--base", "datasets/sample/base.u8bin", "--rows", "3000", "--out", index, "--promote", "0.1"}).exit_code, 0);
-  const auto searched = Hmann({"search", index, "--queries", "datasets/sample/query.u8bin", "--rows", "5", "--walk", "quantised",
-                               "--nprobe", "8", "--epsilon", "0.2", "--json"});
+  const std::string index = absl::StrCat(::testing::TempDir(), "/dial_names.hmann"),
+                    page = absl::StrCat(index, ".html");
+  ASSERT_EQ(Hmann({"build", "--base", "datasets/sample/base.u8bin", "--rows", "3000", "--out",
+                   index, "--promote", "0.1"})
+                .exit_code,
+            0);
+  const auto searched =
+      Hmann({"search", index, "--queries", "datasets/sample/query.u8bin", "--rows", "5", "--walk",
+             "quantised", "--nprobe", "8", "--epsilon", "0.2", "--json"});
   ASSERT_EQ(searched.exit_code, 0) << searched.err;
   const json figures = json::parse(searched.out);
   for (const Dial& dial : DialTable()) {
-    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(WalkKind::kQuantised)) << dial.name;
+    EXPECT_EQ(figures.contains(std::string(dial.name)), dial.walks.Contains(WalkKind::kQuantised))
+        << dial.name;
   }
-  for (const CounterName& counter : CounterNames()) EXPECT_TRUE(figures.contains(std::string(counter.name))) << counter.name;
+  for (const CounterName& counter : CounterNames())
+    EXPECT_TRUE(figures.contains(std::string(counter.name))) << counter.name;
 
-  const auto tuned = Hmann({"tune", index, "--queries", "datasets/sample/query.u8bin", "--learn", "10", "--recall", "0.9",
-                            "--query-threads", "1", "--report", page, "--json"});
+  const auto tuned =
+      Hmann({"tune", index, "--queries", "datasets/sample/query.u8bin", "--learn", "10", "--recall",
+             "0.9", "--query-threads", "1", "--report", page, "--json"});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   const json table = json::parse(Text(absl::StrCat(index, ".tuned")));
   std::set<std::string> stored;
@@ -104,14 +119,16 @@ TEST(DialNames, JsonTunedTableAndPageHaveThem) {
     for (const auto& [key, value] : setting.items()) stored.insert(key);
   }
   for (const Dial& dial : DialTable()) {
-    const bool of_every_walk = dial.walks.Contains(WalkKind::kMultiStart) && dial.walks.Contains(WalkKind::kBestFirst) &&
+    const bool of_every_walk = dial.walks.Contains(WalkKind::kMultiStart) &&
+                               dial.walks.Contains(WalkKind::kBestFirst) &&
                                dial.walks.Contains(WalkKind::kQuantised);
     EXPECT_TRUE(!of_every_walk || stored.contains(std::string(dial.name))) << dial.name;
   }
   const json listed = json::parse(tuned.out)["dials"];
   EXPECT_EQ(listed.size(), DialTable().size());
   const std::string html = Text(page);
-  EXPECT_THAT(html, HasSubstr(absl::StrCat("\"dials\":", listed.dump()))) << "the page shows the dials of this list";
+  EXPECT_THAT(html, HasSubstr(absl::StrCat("\"dials\":", listed.dump())))
+      << "the page shows the dials of this list";
 }
 
 }  // namespace

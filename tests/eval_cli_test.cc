@@ -21,13 +21,18 @@ using testing::StartsWith;
 TEST(Eval, HelpIsOfItsCommands) {
   const Outcome eval = Hmann({"eval", "--help"});
   EXPECT_EQ(eval.exit_code, 0) << eval.err;
-  EXPECT_THAT(eval.out, AllOf(HasSubstr("Usage: hmann eval"), HasSubstr("memory-mode"), HasSubstr("Example:\n  hmann eval sweep")));
+  EXPECT_THAT(eval.out, AllOf(HasSubstr("Usage: hmann eval"), HasSubstr("memory-mode"),
+                              HasSubstr("Example:\n  hmann eval sweep")));
   EXPECT_THAT(eval.out, Not(HasSubstr("completion"))) << "what hmann asks for is not for people";
-  for (const auto& [command, option] :
-       {std::pair("sweep", "--contestants"), {"tiers", "--fast-share"}, {"disk", "--in-flight"}, {"plan", "--shares"}}) {
+  for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
+                                        {"tiers", "--fast-share"},
+                                        {"disk", "--in-flight"},
+                                        {"plan", "--shares"}}) {
     const Outcome help = Hmann({"eval", command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << help.err;
-    EXPECT_THAT(help.out, AllOf(HasSubstr(absl::StrCat("Usage: hmann eval ", command)), HasSubstr(option))) << command;
+    EXPECT_THAT(help.out,
+                AllOf(HasSubstr(absl::StrCat("Usage: hmann eval ", command)), HasSubstr(option)))
+        << command;
   }
 }
 
@@ -48,7 +53,8 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
     EXPECT_THAT(ran.err, HasSubstr(word));
   }
   const TestFolder folder("eval_error");
-  const Outcome failed = Hmann({"eval", "sweep", "--base", folder / "absent.fbin", "--queries", "q.fbin", "--out", folder / "out"});
+  const Outcome failed = Hmann({"eval", "sweep", "--base", folder / "absent.fbin", "--queries",
+                                "q.fbin", "--out", folder / "out"});
   EXPECT_EQ(failed.exit_code, 1);
   EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval: "), HasSubstr("absent.fbin")));
   const Outcome done = Hmann({"eval", "memory-mode", "--json"});
@@ -64,8 +70,8 @@ std::string Complete(const std::string& program, const std::string& words, int a
   EXPECT_THAT(script.err, IsEmpty());
   WriteFile(folder / "hmann.bash", script.out);
   return RunProgram({"/bin/bash", "-ec",
-                     absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at,
-                                  "; _hmann; echo ${COMPREPLY[@]}")})
+                     absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words,
+                                  "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")})
       .out;
 }
 
@@ -76,10 +82,12 @@ TEST(Eval, IsInTheManualAndCompleted) {
   const Outcome man = Hmann({"man", "--out", folder.path().string()});
   EXPECT_EQ(man.exit_code, 0) << man.err;
   EXPECT_THAT(man.err, IsEmpty());
-  EXPECT_THAT(folder.Files(), AllOf(IsSupersetOf({"hmann.1", "hmann-build.1", "hmann-eval.1", "hmann-eval-sweep.1", "hmann-eval-disk.1"}),
+  EXPECT_THAT(folder.Files(), AllOf(IsSupersetOf({"hmann.1", "hmann-build.1", "hmann-eval.1",
+                                                  "hmann-eval-sweep.1", "hmann-eval-disk.1"}),
                                     Not(testing::Contains("hmann-eval-man.1"))));
   EXPECT_THAT(ReadFile(folder / "hmann-eval.1"), HasSubstr("hmann\\-eval\\-sweep"));
-  EXPECT_THAT(ReadFile(folder / "hmann-eval-sweep.1"), AllOf(HasSubstr("hmann eval sweep"), HasSubstr("\\-\\-contestants")));
+  EXPECT_THAT(ReadFile(folder / "hmann-eval-sweep.1"),
+              AllOf(HasSubstr("hmann eval sweep"), HasSubstr("\\-\\-contestants")));
 }
 
 /// As installed without the component eval.
@@ -88,13 +96,16 @@ TEST(Eval, WhereItIsMissingTheRestWorks) {
   fs::create_directory(folder / "bin");
   const std::string program = folder / "bin/hmann";
   fs::copy_file(HmannProgram(), program);
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"sweep", "--help"}, {"memory-mode"}, {}}) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"sweep", "--help"}, {"memory-mode"}, {}}) {
     std::vector<std::string> command = {program, "eval"};
     command.insert(command.end(), more.begin(), more.end());
     const Outcome ran = RunProgram(command);
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_THAT(ran.out, IsEmpty());
-    EXPECT_THAT(ran.err, AllOf(StartsWith("hmann eval: "), HasSubstr(folder / "libexec/hmann/hmann-eval"), HasSubstr("--component eval")));
+    EXPECT_THAT(ran.err,
+                AllOf(StartsWith("hmann eval: "), HasSubstr(folder / "libexec/hmann/hmann-eval"),
+                      HasSubstr("--component eval")));
   }
   EXPECT_THAT(RunProgram({program, "--help"}).out, HasSubstr("eval"));
   EXPECT_EQ(Complete(program, "hmann bui", 1), "build\n");

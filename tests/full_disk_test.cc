@@ -17,7 +17,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct SmallDisk {
-  explicit SmallDisk(const std::string& path) : path(path) { mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0; }
+  explicit SmallDisk(const std::string& path) : path(path) {
+    mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0;
+  }
   ~SmallDisk() {
     if (mounted) ::umount2(path.c_str(), MNT_DETACH);
   }
@@ -32,7 +34,8 @@ TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
   if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
   const std::string index = folder / "a.hmann";
   const std::string base = "datasets/sample/base.u8bin";
-  const Outcome small = RunProgram({HmannProgram(), "build", "--base", base, "--out", index, "--rows", "2000"});
+  const Outcome small =
+      RunProgram({HmannProgram(), "build", "--base", base, "--out", index, "--rows", "2000"});
   ASSERT_EQ(small.exit_code, 0) << small.err;
   const std::string before = ReadFile(index);
 

@@ -17,8 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::set<std::string> kForeignFolders = {"build", "data", "node_modules", "__pycache__"};
-const std::set<std::string> kTextSuffixes = {".cc", ".h",    ".def", ".proto", ".cmake", ".txt", ".md", ".json", ".js",  ".mjs",
-                                             ".ts", ".html", ".css", ".py",    ".jsonl", ".cfg", ".in", ".sh",   ".yml", ".yaml"};
+const std::set<std::string> kTextSuffixes = {
+    ".cc", ".h",    ".def", ".proto", ".cmake", ".txt", ".md", ".json", ".js",  ".mjs",
+    ".ts", ".html", ".css", ".py",    ".jsonl", ".cfg", ".in", ".sh",   ".yml", ".yaml"};
 
 bool OursToEnter(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
@@ -49,9 +50,12 @@ std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
   if (text.compare(i, 2, "/*") == 0) return found("*/", i + 2);
   if (text.compare(i, 2, "R\"") == 0) {
     const std::size_t open = text.find('(', i);
-    return open == std::string::npos ? text.size() : found(absl::StrCat(")", text.substr(i + 2, open - i - 2), "\""), open);
+    return open == std::string::npos
+               ? text.size()
+               : found(absl::StrCat(")", text.substr(i + 2, open - i - 2), "\""), open);
   }
-  const bool digit_separator = text[i] == '\'' && i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
+  const bool digit_separator =
+      text[i] == '\'' && i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
   if ((text[i] != '"' && text[i] != '\'') || digit_separator) return i;
   for (std::size_t j = i + 1; j < text.size(); ++j) {
     if (text[j] == '\\')
@@ -65,13 +69,15 @@ std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
 }  // namespace
 
 bool SourceFile::Test() const {
-  return path.starts_with("tests/") || path.find("_test.") != std::string::npos || path.find("_bench.") != std::string::npos ||
-         path.find("_fuzz.") != std::string::npos || path.find("/testing/") != std::string::npos;
+  return path.starts_with("tests/") || path.find("_test.") != std::string::npos ||
+         path.find("_bench.") != std::string::npos || path.find("_fuzz.") != std::string::npos ||
+         path.find("/testing/") != std::string::npos;
 }
 
 std::vector<SourceFile> ReadTree(const fs::path& root) {
   std::vector<SourceFile> files;
-  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
+  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
+       ++it) {
     if (it->is_symlink()) continue;
     if (it->is_directory()) {
       if (!OursToEnter(*it)) it.disable_recursion_pending();
@@ -79,12 +85,14 @@ std::vector<SourceFile> ReadTree(const fs::path& root) {
     }
     if (!it->is_regular_file() || !IsText(it->path())) continue;
     std::ifstream in(it->path(), std::ios::binary);
-    SourceFile file{fs::relative(it->path(), root).string(), {std::istreambuf_iterator<char>(in), {}}, {}};
+    SourceFile file{
+        fs::relative(it->path(), root).string(), {std::istreambuf_iterator<char>(in), {}}, {}};
     std::istringstream lines(file.text);
     for (std::string line; std::getline(lines, line);) file.lines.push_back(line);
     files.push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   return files;
 }
 
@@ -105,7 +113,8 @@ std::string CodeOnly(const std::string& text) {
 std::string OutputOf(const std::vector<std::string>& command) {
   std::string line;
   for (const std::string& word : command) absl::StrAppend(&line, "'", word, "' ");
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(absl::StrCat(line, "2>/dev/null").c_str(), "r"), ::pclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+      ::popen(absl::StrCat(line, "2>/dev/null").c_str(), "r"), ::pclose);
   std::string out;
   char buffer[65536];
   while (pipe != nullptr) {

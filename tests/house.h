@@ -17,10 +17,12 @@ struct SourceFile {
   bool Test() const;
 };
 
-/// Every text file of the tree that is ours: not build/, data/, node_modules, hidden folders but .ci, nor binary samples.
+/// Every text file of the tree that is ours: not build/, data/, node_modules, hidden
+/// folders but .ci, nor binary samples.
 std::vector<SourceFile> ReadTree(const std::filesystem::path& root);
 
-/// `text` with comments and the contents of string and character literals blanked out, line breaks kept.
+/// `text` with comments and the contents of string and character literals blanked out,
+/// line breaks kept.
 std::string CodeOnly(const std::string& text);
 
 struct Function {
@@ -29,7 +31,8 @@ struct Function {
   std::size_t lines = 0;       ///< to the closing brace
 };
 
-/// The functions that a file defines, in namespaces and in classes. Lambdas and what else stands inside a body are part of it.
+/// The functions that a file defines, in namespaces and in classes. Lambdas and what else
+/// stands inside a body are part of it.
 std::vector<Function> Functions(const SourceFile& file);
 
 /// Output of a program, e.g. {"nm", "-C", object}. Empty when it cannot run.

@@ -26,7 +26,8 @@ std::vector<Token> Tokens(std::string_view code) {
       ++line;
       line_is_empty = true;
     } else if (code[i] == '#' && line_is_empty) {
-      for (end = i; end < code.size() && (code[end] != '\n' || code[end - 1] == '\\'); ++end) line += code[end] == '\n' ? 1 : 0;
+      for (end = i; end < code.size() && (code[end] != '\n' || code[end - 1] == '\\'); ++end)
+        line += code[end] == '\n' ? 1 : 0;
     } else if (std::isspace(static_cast<unsigned char>(code[i])) == 0) {
       while (InWord(code[i]) && end < code.size() && InWord(code[end])) ++end;
       if (code.substr(i, 2) == "::" || code.substr(i, 2) == "->") end = i + 2;
@@ -38,7 +39,8 @@ std::vector<Token> Tokens(std::string_view code) {
   return tokens;
 }
 
-/// Walks namespaces and classes, declaration by declaration; what stands inside a function is passed over.
+/// Walks namespaces and classes, declaration by declaration; what stands inside a
+/// function is passed over.
 class FunctionFinder {
  public:
   explicit FunctionFinder(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -60,7 +62,9 @@ class FunctionFinder {
     bool enumerates = false;
   };
 
-  bool Is(std::size_t i, std::string_view text) const { return i < tokens_.size() && tokens_[i].text == text; }
+  bool Is(std::size_t i, std::string_view text) const {
+    return i < tokens_.size() && tokens_[i].text == text;
+  }
   bool IsWord(std::size_t i) const { return i < tokens_.size() && InWord(tokens_[i].text[0]); }
 
   /// Leaves at_ behind the bracket that closes the one at at_.
@@ -74,7 +78,8 @@ class FunctionFinder {
     ++at_;
   }
 
-  /// Reads one declaration: to its ';', to the end of its body, or into the scope that it opens. A '}' that ends a scope is one too.
+  /// Reads one declaration: to its ';', to the end of its body, or into the scope that it
+  /// opens. A '}' that ends a scope is one too.
   void Declare() {
     Declaration seen;
     while (at_ < tokens_.size()) {
@@ -109,11 +114,13 @@ class FunctionFinder {
       if (Is(at_, "<")) ++depth;
       if (Is(at_++, ">") && --depth == 0) break;
     }
-    if (Is(at_, "(") && !Is(before, "template")) seen.name = before;  // a specialisation, F<int>(...)
+    if (Is(at_, "(") && !Is(before, "template"))
+      seen.name = before;  // a specialisation, F<int>(...)
   }
 
   void Word(Declaration& seen) {
-    static const std::set<std::string_view> kNotNames = {"alignas", "decltype", "noexcept", "requires", "explicit", "__attribute__"};
+    static const std::set<std::string_view> kNotNames = {"alignas",  "decltype", "noexcept",
+                                                         "requires", "explicit", "__attribute__"};
     const std::string_view text = tokens_[at_].text;
     if (text == "operator" && seen.name == kNone) {
       seen.name = at_++;
@@ -123,7 +130,8 @@ class FunctionFinder {
     }
     if (seen.name == kNone && !seen.assigned) {
       if (IsWord(at_) && Is(at_ + 1, "(") && !kNotNames.contains(text)) seen.name = at_;
-      seen.holds_others |= text == "namespace" || text == "class" || text == "struct" || text == "union" || text == "extern";
+      seen.holds_others |= text == "namespace" || text == "class" || text == "struct" ||
+                           text == "union" || text == "extern";
       seen.enumerates |= text == "enum";
     }
     seen.assigned |= text == "=";
@@ -152,7 +160,9 @@ class FunctionFinder {
       if (Is(end, "(")) ++end;
       while (!Is(end, "(")) ++end;
     }
-    const auto qualifies = [&](std::size_t i) { return Is(i, "~") || (Is(i, "::") && i > 0 && IsWord(i - 1)); };
+    const auto qualifies = [&](std::size_t i) {
+      return Is(i, "~") || (Is(i, "::") && i > 0 && IsWord(i - 1));
+    };
     while (at > 0 && qualifies(at - 1)) at -= Is(at - 1, "~") ? 1 : 2;
     std::string name;
     for (std::size_t i = at; i < end; ++i) {

@@ -1,4 +1,5 @@
-// What counts as a function for the house rules: samples by hand, and the whole tree against universal-ctags.
+// What counts as a function for the house rules: samples by hand, and the whole tree
+// against universal-ctags.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +14,9 @@
 
 namespace hmann {
 
-void PrintTo(const Function& function, std::ostream* out) { *out << function.name << " " << function.first_line << " " << function.lines; }
+void PrintTo(const Function& function, std::ostream* out) {
+  *out << function.name << " " << function.first_line << " " << function.lines;
+}
 
 namespace {
 
@@ -21,7 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 auto Is(const std::string& name, std::size_t first_line, std::size_t lines) {
-  return ::testing::AllOf(::testing::Field(&Function::name, name), ::testing::Field(&Function::first_line, first_line),
+  return ::testing::AllOf(::testing::Field(&Function::name, name),
+                          ::testing::Field(&Function::first_line, first_line),
                           ::testing::Field(&Function::lines, lines));
 }
 
@@ -41,7 +45,9 @@ TEST(Functions, SignaturesGoOnUnderTheirParenthesis) {
   EXPECT_THAT(In("std::vector<int>\nMany(std::function<int(int)> f,\n     Options options = {},\n  "
                  "   int = 0) {\n}\n"),
               ElementsAre(Is("Many", 2, 4)));
-  EXPECT_THAT(In("auto Sum(int a,\n         int b)\n    -> std::array<int, 2>\n{\n  return {a, b};\n}\n"), ElementsAre(Is("Sum", 1, 6)));
+  EXPECT_THAT(
+      In("auto Sum(int a,\n         int b)\n    -> std::array<int, 2>\n{\n  return {a, b};\n}\n"),
+      ElementsAre(Is("Sum", 1, 6)));
 }
 
 TEST(Functions, ConstructorsInitialiseOverLines) {
@@ -59,18 +65,19 @@ TEST(Functions, ConstructorsInitialiseOverLines) {
 }
 
 TEST(Functions, MembersAndOperators) {
-  EXPECT_THAT(In(absl::StrCat("template <typename T, std::enable_if_t<(T::n > 3)>* = nullptr>\nstruct Beam : "
-                              "Base<T> {\n  enum class Kind { kOne };\n"
-                              "  struct Inner {\n    void Deep(int a,\n              int b) const override {\n",
-                              Steps(61), "    }\n  };\n  void Declared(int a);\n  Kind kind = {};\n};\n")),
+  EXPECT_THAT(In(absl::StrCat(
+                  "template <typename T, std::enable_if_t<(T::n > 3)>* = nullptr>\nstruct Beam : "
+                  "Base<T> {\n  enum class Kind { kOne };\n"
+                  "  struct Inner {\n    void Deep(int a,\n              int b) const override {\n",
+                  Steps(61), "    }\n  };\n  void Declared(int a);\n  Kind kind = {};\n};\n")),
               ElementsAre(Is("Deep", 5, 64)));
   EXPECT_THAT(In("bool operator==(const A& a, const A& b) {\n}\nstruct B {\n  B& operator=(B&&) = "
                  "default;\n  int operator()(int a) const { return "
                  "a; }\n"
                  "  explicit operator bool() const {\n  }\n  int operator[](int i) {\n  }\n  "
                  "friend bool operator<(B, B) { return false; }\n};\n"),
-              ElementsAre(Is("operator==", 1, 2), Is("operator()", 5, 1), Is("operator bool", 6, 2), Is("operator[]", 8, 2),
-                          Is("operator<", 10, 1)));
+              ElementsAre(Is("operator==", 1, 2), Is("operator()", 5, 1), Is("operator bool", 6, 2),
+                          Is("operator[]", 8, 2), Is("operator<", 10, 1)));
 }
 
 TEST(Functions, TemplatesAndAttributes) {
@@ -80,32 +87,36 @@ TEST(Functions, TemplatesAndAttributes) {
   EXPECT_THAT(In("__attribute__((noinline)) [[nodiscard]] int G() {\n}\nextern \"C\" int H(const "
                  "char* a, unsigned long b) {\n}\n"),
               ElementsAre(Is("G", 1, 2), Is("H", 3, 2)));
-  EXPECT_THAT(In("TEST(Some, Thing) {\n  struct Local {\n    void Inside() {}\n  };\n}\n"), ElementsAre(Is("TEST", 1, 5)));
+  EXPECT_THAT(In("TEST(Some, Thing) {\n  struct Local {\n    void Inside() {}\n  };\n}\n"),
+              ElementsAre(Is("TEST", 1, 5)));
 }
 
 TEST(Functions, NothingElseIsOne) {
-  EXPECT_THAT(In("const auto kAdd = [](int a) {\n  return a;\n};\nstatic const std::map<int, int> kMap{{1, "
-                 "2}};\nenum Kind { kOne "
-                 "};\nunion U { int a; };\n"
-                 "#define BODY(x) \\\n  void x() { \\\n  }\n// void Comment() {}\nconst char* kText = "
-                 "\"void F() {}\";\nint Declared(int "
-                 "a);\nint x{1};\n"
-                 "std::vector<int> Made({1, 2});\nstd::unique_ptr<A> a = Make([] { return 1; });\n"),
-              IsEmpty());
+  EXPECT_THAT(
+      In("const auto kAdd = [](int a) {\n  return a;\n};\nstatic const std::map<int, int> kMap{{1, "
+         "2}};\nenum Kind { kOne "
+         "};\nunion U { int a; };\n"
+         "#define BODY(x) \\\n  void x() { \\\n  }\n// void Comment() {}\nconst char* kText = "
+         "\"void F() {}\";\nint Declared(int "
+         "a);\nint x{1};\n"
+         "std::vector<int> Made({1, 2});\nstd::unique_ptr<A> a = Make([] { return 1; });\n"),
+      IsEmpty());
 }
 
 using Place = std::tuple<std::string, std::size_t,
                          std::size_t>;  // file, line of the name, line of the last brace
 
 std::set<Place> PlacesByCtags(const std::vector<std::string>& paths) {
-  std::vector<std::string> command = {"ctags", "-x", "--_xformat=%F %n %{end} %N", "--languages=C++", "--kinds-C++=f", "-f", "-"};
+  std::vector<std::string> command = {
+      "ctags", "-x", "--_xformat=%F %n %{end} %N", "--languages=C++", "--kinds-C++=f", "-f", "-"};
   command.insert(command.end(), paths.begin(), paths.end());
   std::set<Place> places;
   std::istringstream lines(OutputOf(command));
   std::string path, name;
   std::size_t first = 0, last = 0;
   while (lines >> path >> first >> last >> std::ws && std::getline(lines, name)) {
-    if (!name.starts_with("__anon")) places.emplace(path, first, last);  // a lambda, which is part of its function
+    if (!name.starts_with("__anon"))
+      places.emplace(path, first, last);  // a lambda, which is part of its function
   }
   return places;
 }
@@ -124,13 +135,15 @@ TEST(Functions, OfTheTreeAreThoseThatCtagsSees) {
   for (const SourceFile& file : ReadTree(std::filesystem::current_path())) {
     if (!file.Cpp() || file.Test()) continue;
     paths.push_back(file.path);
-    for (const Function& function : Functions(file)) ours.emplace(file.path, function.first_line, function.first_line + function.lines - 1);
+    for (const Function& function : Functions(file))
+      ours.emplace(file.path, function.first_line, function.first_line + function.lines - 1);
   }
   const std::set<Place> theirs = PlacesByCtags(paths);
   ASSERT_GT(theirs.size(), 2000u) << "universal-ctags is missing: ./dev setup";
   EXPECT_THAT(Without(theirs, ours), IsEmpty());
   // Ctags reads the first branch of an #if only; this one stands behind #else.
-  EXPECT_THAT(Without(ours, theirs), ElementsAre(::testing::StartsWith("index/tiers/stream_copy.cc:")));
+  EXPECT_THAT(Without(ours, theirs),
+              ElementsAre(::testing::StartsWith("index/tiers/stream_copy.cc:")));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// House rules over the compiled objects of a release build: what the compiler really did. (Kernel objects by themselves:
-// index/distance/check_kernel_objects.sh.)
+// House rules over the compiled objects of a release build: what the compiler really did.
+// (Kernel objects by themselves: index/distance/check_kernel_objects.sh.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Objects of our own rooms and of the program: no tests, no rivals (eval/adapters are built for the CPU at hand, on purpose).
+/// Objects of our own rooms and of the program: no tests, no rivals (eval/adapters are
+/// built for the CPU at hand, on purpose).
 std::vector<fs::path> Objects() {
   std::vector<fs::path> objects;
   const char* build = std::getenv("HMANN_BINARY_DIR");
@@ -26,7 +27,8 @@ std::vector<fs::path> Objects() {
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(build) / "cmake")) {
     const std::string path = entry.path().string();
     if (entry.path().extension() != ".o") continue;
-    if (std::regex_search(path, std::regex("/CMakeFiles/hmann[a-z_-]*\\.dir/")) && path.find("adapters") == std::string::npos) {
+    if (std::regex_search(path, std::regex("/CMakeFiles/hmann[a-z_-]*\\.dir/")) &&
+        path.find("adapters") == std::string::npos) {
       objects.push_back(entry.path());
     }
   }
@@ -39,7 +41,8 @@ class ReleaseObjects : public testing::Test {
  protected:
   void SetUp() override {
     const char* type = std::getenv("HMANN_BUILD_TYPE");
-    if (type == nullptr || std::string(type) != "Release") GTEST_SKIP() << "speaks of release builds only";
+    if (type == nullptr || std::string(type) != "Release")
+      GTEST_SKIP() << "speaks of release builds only";
     ASSERT_FALSE(OutputOf({"objdump", "--version"}).empty()) << "binutils is missing";
     ASSERT_GT(Objects().size(), 20u) << "no objects under HMANN_BINARY_DIR";
   }
@@ -51,8 +54,9 @@ TEST_F(ReleaseObjects, NoAvxOutsideKernelFiles) {
   for (const fs::path& object : Objects()) {
     std::istringstream code(OutputOf({"objdump", "-d", "--no-show-raw-insn", object.string()}));
     for (std::string line; std::getline(code, line);) {
-      const bool found =
-          line.find("ymm") != std::string::npos || line.find("zmm") != std::string::npos || line.find("\tv") != std::string::npos;
+      const bool found = line.find("ymm") != std::string::npos ||
+                         line.find("zmm") != std::string::npos ||
+                         line.find("\tv") != std::string::npos;
       if (!found || !std::regex_search(line, avx)) continue;
       if (IsKernel(object)) in_kernels = true;
       if (IsKernel(object)) break;
@@ -70,16 +74,21 @@ TEST_F(ReleaseObjects, PrefetchesAreStillThere) {
   for (const fs::path& object : Objects()) {
     if (object.string().find("hmann_index_search.dir") == std::string::npos) continue;
     const std::string code = OutputOf({"objdump", "-d", "--no-show-raw-insn", object.string()});
-    for (std::size_t at = code.find("\tprefetch"); at != std::string::npos; at = code.find("\tprefetch", at + 1)) ++prefetches;
+    for (std::size_t at = code.find("\tprefetch"); at != std::string::npos;
+         at = code.find("\tprefetch", at + 1))
+      ++prefetches;
   }
-  EXPECT_GE(prefetches, 4u) << "g++ deletes prefetch helpers that it does not inline: see index/base/prefetch.h";
+  EXPECT_GE(prefetches, 4u)
+      << "g++ deletes prefetch helpers that it does not inline: see index/base/prefetch.h";
 }
 
-/// Functions that `nm` finds in a program or library: those that it defines for all, or with `used` all that it knows of.
+/// Functions that `nm` finds in a program or library: those that it defines for all, or
+/// with `used` all that it knows of.
 std::set<std::string> Functions(const fs::path& file, bool used) {
   std::set<std::string> functions;
   std::istringstream lines(OutputOf({"nm", "-C", file.string()}));
-  const std::regex function(used ? "^[0-9a-f ]{16} [TtUWw] (hmann::.*)$" : "^[0-9a-f]{16} T (hmann::.*)$");
+  const std::regex function(used ? "^[0-9a-f ]{16} [TtUWw] (hmann::.*)$"
+                                 : "^[0-9a-f]{16} T (hmann::.*)$");
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
     if (std::regex_match(line, match, function)) functions.insert(match[1]);
@@ -99,15 +108,19 @@ TEST_F(ReleaseObjects, TheProductHasNoLaboratory) {
   std::vector<fs::path> product = {build / "bin/hmann"};
   for (const auto& entry : fs::recursive_directory_iterator(build / "cmake")) {
     const std::string path = entry.path().string();
-    if (entry.path().extension() == ".a" && path.find("/cmake/eval/") == std::string::npos) product.push_back(entry.path());
+    if (entry.path().extension() == ".a" && path.find("/cmake/eval/") == std::string::npos)
+      product.push_back(entry.path());
   }
   EXPECT_GT(product.size(), 15u);
   const std::set<std::string> in_eval = Functions(build / "libexec/hmann/hmann-eval", true);
-  for (const char* library : {"libhmann_eval.a", "models/libhmann_eval_models.a", "adapters/libhmann_eval_adapters.a"}) {
+  for (const char* library :
+       {"libhmann_eval.a", "models/libhmann_eval_models.a", "adapters/libhmann_eval_adapters.a"}) {
     const std::set<std::string> laboratory = Functions(build / "cmake/eval" / library, false);
-    EXPECT_THAT(InBoth(laboratory, in_eval), testing::Not(testing::IsEmpty())) << library << ": this test sees nothing";
+    EXPECT_THAT(InBoth(laboratory, in_eval), testing::Not(testing::IsEmpty()))
+        << library << ": this test sees nothing";
     for (const fs::path& file : product) {
-      EXPECT_THAT(InBoth(laboratory, Functions(file, true)), testing::IsEmpty()) << file << " has functions of " << library;
+      EXPECT_THAT(InBoth(laboratory, Functions(file, true)), testing::IsEmpty())
+          << file << " has functions of " << library;
     }
   }
 }

@@ -1,4 +1,5 @@
-// `hmann profile` and `hmann plan`, and what `build` and `promote` make of --fast-memory: the real binary on the sample.
+// `hmann profile` and `hmann plan`, and what `build` and `promote` make of --fast-memory:
+// the real binary on the sample.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,9 +31,11 @@ json MustPrint(const std::vector<std::string>& arguments) {
   return ran.exit_code == 0 ? json::parse(ran.out) : json::object();
 }
 
-const std::vector<std::string> kBillion = {"plan", "--rows", "1000000000", "--dim", "128", "--dtype", "u8"};
+const std::vector<std::string> kBillion = {"plan", "--rows",  "1000000000", "--dim",
+                                           "128",  "--dtype", "u8"};
 
-std::vector<std::string> With(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+std::vector<std::string> With(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -43,24 +46,31 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
   EXPECT_GT(plan["bits"], 0);
   EXPECT_GT(plan["file_bytes"], std::uint64_t{200} << 30);
   std::uint64_t fast = 0;
-  for (const json& line : plan["structures"]) fast += line["tier"] == "dram" ? line["bytes"].get<std::uint64_t>() : 0;
+  for (const json& line : plan["structures"])
+    fast += line["tier"] == "dram" ? line["bytes"].get<std::uint64_t>() : 0;
   EXPECT_LE(fast, plan["fast_bytes"]);
   EXPECT_GT(fast, 0.99 * plan["fast_bytes"].get<double>()) << "whole pages are little";
   EXPECT_EQ(plan["explain"].size(), 6u);
-  const json quick = MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--alpha", "1", "--json"}));
-  EXPECT_LT(quick["build"]["seconds"], plan["build"]["seconds"]) << "links are not chosen a second time";
+  const json quick =
+      MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--alpha", "1", "--json"}));
+  EXPECT_LT(quick["build"]["seconds"], plan["build"]["seconds"])
+      << "links are not chosen a second time";
   const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
   EXPECT_THAT(told.out, IsEmpty());
-  EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("one more GiB of fast memory"), HasSubstr("first touch")));
+  EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"),
+                              HasSubstr("one more GiB of fast memory"), HasSubstr("first touch")));
 }
 
 TEST(Plan, BuildMakesWhatThePlanSays) {
   const TestFolder folder("plan_build");
   const std::string index = folder / "a.hmann";
   const json plan = MustPrint({"plan", "--base", kBase, "--fast-memory", "3MiB", "--json"});
-  const json built = MustPrint({"build", "--base", kBase, "--out", index, "--fast-memory", "3MiB", "--json"});
+  const json built =
+      MustPrint({"build", "--base", kBase, "--out", index, "--fast-memory", "3MiB", "--json"});
   EXPECT_EQ(built["layers"][1]["nodes"], plan["promoted"]);
-  EXPECT_NEAR(plan["file_bytes"].get<double>() / static_cast<double>(std::filesystem::file_size(index)), 1, 0.01);
+  EXPECT_NEAR(
+      plan["file_bytes"].get<double>() / static_cast<double>(std::filesystem::file_size(index)), 1,
+      0.01);
   EXPECT_EQ(built["bytes"].contains("codes"), plan["bits"] > 0);
 
   const json as_is = MustPrint({"plan", index, "--as-is", "--fast-memory", "3MiB", "--json"});
@@ -68,10 +78,12 @@ TEST(Plan, BuildMakesWhatThePlanSays) {
   EXPECT_EQ(as_is["bits"], plan["bits"]);
 
   const std::string promoted = folder / "b.hmann";
-  const Outcome ran = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--replicas", "1"});
+  const Outcome ran =
+      Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--replicas", "1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("planned for 3.0 MiB"));
-  const Outcome pinned = Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--bits", "1"});
+  const Outcome pinned =
+      Hmann({"promote", index, "--out", promoted, "--fast-memory", "3MiB", "--bits", "1"});
   EXPECT_EQ(pinned.exit_code, 0) << pinned.err;
   EXPECT_THAT(pinned.err, testing::Not(HasSubstr("planned for")));
 }
@@ -94,26 +106,33 @@ TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
   };
   const std::uint64_t fast = ReservedFastBytes(0, UsableCores()) + (200 << 10);
   const std::string words = absl::StrCat(fast);
-  const std::vector<std::string> built = {"build", "--base", kBase, "--rows", "2000", "--out", theirs, "--fast-memory", words};
+  const std::vector<std::string> built = {"build", "--base", kBase,           "--rows", "2000",
+                                          "--out", theirs,   "--fast-memory", words};
   for (const auto& [flags, options] :
        {std::pair(std::vector<std::string>(), PlanOptions{.fast_memory_bytes = fast}),
-        std::pair(std::vector<std::string>{"--bits", "1"}, PlanOptions{.fast_memory_bytes = fast, .bits = 1}),
-        std::pair(std::vector<std::string>{"--codes", "link"}, PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kLink})}) {
+        std::pair(std::vector<std::string>{"--bits", "1"},
+                  PlanOptions{.fast_memory_bytes = fast, .bits = 1}),
+        std::pair(std::vector<std::string>{"--codes", "link"},
+                  PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kLink})}) {
     ASSERT_EQ(Hmann(With(built, flags)).exit_code, 0);
     EXPECT_EQ(ReadInfo(theirs)->content_hash, hash(wish, options)) << testing::PrintToString(flags);
   }
-  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "node"}).exit_code, 0);
+  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "node"})
+                .exit_code,
+            0);
   BuildOptions again;
   again.from_index = theirs;
   again.out = wish.out;
-  EXPECT_EQ(ReadInfo(promoted)->content_hash, hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kNode}));
+  EXPECT_EQ(ReadInfo(promoted)->content_hash,
+            hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kNode}));
 }
 
 TEST(Plan, AnIndexTellsItsWork) {
   const TestFolder folder("plan_index");
   const std::string index = folder / "a.hmann";
   EXPECT_EQ(Hmann({"build", "--base", kBase, "--rows", "4000", "--out", index}).exit_code, 0);
-  const json plan = MustPrint({"plan", index, "--queries", kQueries, "--fast-memory", "2MiB", "--slow", "emulated:lat=300ns", "--json"});
+  const json plan = MustPrint({"plan", index, "--queries", kQueries, "--fast-memory", "2MiB",
+                               "--slow", "emulated:lat=300ns", "--json"});
   EXPECT_EQ(plan["n"], 4000);
   EXPECT_GT(plan["slow_reads"], 0);
   EXPECT_EQ(plan["migration_bytes"], 0) << "for devices";
@@ -127,10 +146,12 @@ TEST(Plan, WhatCannotBeIsNamed) {
     EXPECT_THAT(ran.err, HasSubstr(word));
   };
   fails(With(kBillion, {"--fast-memory", "4KiB"}), "is too small");
-  fails(With(kBillion, {"--fast-memory", "96GiB", "--slow", "numa:5"}), "hmann profile --slow numa:5");
+  fails(With(kBillion, {"--fast-memory", "96GiB", "--slow", "numa:5"}),
+        "hmann profile --slow numa:5");
   fails({"plan", "--fast-memory", "1GiB"}, "expected an index, or --base, or --rows");
   fails({"plan", "absent.hmann", "--fast-memory", "1GiB"}, "absent.hmann");
-  fails({"build", "--base", kBase, "--out", "never.hmann", "--fast-memory", "4KiB"}, "is too small");
+  fails({"build", "--base", kBase, "--out", "never.hmann", "--fast-memory", "4KiB"},
+        "is too small");
   EXPECT_EQ(Hmann(kBillion).exit_code, 2) << "--fast-memory is required";
   EXPECT_EQ(Hmann({"profile"}).exit_code, 2);
 }
@@ -138,12 +159,15 @@ TEST(Plan, WhatCannotBeIsNamed) {
 TEST(Profile, IsWrittenReadAndKnownAsAnothers) {
   const TestFolder folder("profile_cli");
   const std::string file = folder / "device.json";
-  const Outcome ran = Hmann({"profile", "--out", file, "--slow", "nvme", "--budget", "200ms", "--shapes", "128xu8"});
+  const Outcome ran = Hmann(
+      {"profile", "--out", file, "--slow", "nvme", "--budget", "200ms", "--shapes", "128xu8"});
   if (ran.err.find("O_DIRECT") != std::string::npos && ran.exit_code == 1) GTEST_SKIP() << ran.err;
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, IsEmpty());
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("dependent load"), HasSubstr("repeats in"), HasSubstr("stolen")));
-  EXPECT_THAT(folder.Files(), testing::ElementsAre("device.json")) << "what was read at random is gone";
+  EXPECT_THAT(ran.err,
+              AllOf(HasSubstr("dependent load"), HasSubstr("repeats in"), HasSubstr("stolen")));
+  EXPECT_THAT(folder.Files(), testing::ElementsAre("device.json"))
+      << "what was read at random is gone";
   std::ifstream in(file);
   json profile = json::parse(in);
   const json cpu = MustPrint({"info", "--cpu", "--json"});
@@ -177,16 +201,18 @@ TEST(Profile, IsWrittenReadAndKnownAsAnothers) {
 
 TEST(EvalPlan, PutsThePlanBesideTheRulesOfThumb) {
   const TestFolder folder("eval_plan");
-  const std::vector<std::string> command = {"eval",      "plan", "--base", kBase,          "--queries", kQueries,   "--query-rows",
-                                            "50",        "--m",  "8",      "--widths",     "20,80",     "--rounds", "1",
-                                            "--targets", "0.9",  "--out",  folder / "out", "--json"};
+  const std::vector<std::string> command = {
+      "eval",      "plan", "--base", kBase,          "--queries", kQueries,   "--query-rows",
+      "50",        "--m",  "8",      "--widths",     "20,80",     "--rounds", "1",
+      "--targets", "0.9",  "--out",  folder / "out", "--json"};
   const json figures = MustPrint(With(command, {"--shares", "0.4,0.8", "--emulated", "lat=500ns"}));
   ASSERT_EQ(figures["plan"].size(), 6u) << "three rules, twice";
   for (std::size_t i = 0; i < 6; ++i) {
     const json& row = figures["plan"][i];
-    EXPECT_THAT(row["name"].get<std::string>(), AllOf(HasSubstr(i < 3 ? ", 40 %" : ", 80 %"), HasSubstr(i % 3 == 0   ? "the plan"
-                                                                                                        : i % 3 == 1 ? "upper layers first"
-                                                                                                                     : "first touch")));
+    EXPECT_THAT(row["name"].get<std::string>(), AllOf(HasSubstr(i < 3 ? ", 40 %" : ", 80 %"),
+                                                      HasSubstr(i % 3 == 0   ? "the plan"
+                                                                : i % 3 == 1 ? "upper layers first"
+                                                                             : "first touch")));
     EXPECT_EQ(row["kind"], i % 3 == 2 ? "model" : "emulated");
     EXPECT_LE(row["fast_bytes"], row["budget_bytes"]);
   }
@@ -198,11 +224,13 @@ TEST(EvalPlan, PutsThePlanBesideTheRulesOfThumb) {
     double recall = 0;
     for (const json& point : points) recall = std::max(recall, point["recall"].get<double>());
     EXPECT_GE(recall, 0.9) << programs[i]["name"];
-    EXPECT_LE(points[0]["counters"]["fast_bytes"], figures["plan"][i]["budget_bytes"]) << programs[i]["name"];
+    EXPECT_LE(points[0]["counters"]["fast_bytes"], figures["plan"][i]["budget_bytes"])
+        << programs[i]["name"];
   }
   for (std::size_t i = 0; i < 3; ++i) {
     const json &little = programs[i]["points"][0], &much = programs[i + 3]["points"][0];
-    EXPECT_LT(much["counters"]["slow_reads"], 0.6 * little["counters"]["slow_reads"].get<double>()) << programs[i]["name"];
+    EXPECT_LT(much["counters"]["slow_reads"], 0.6 * little["counters"]["slow_reads"].get<double>())
+        << programs[i]["name"];
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));
   const Outcome small = Hmann(With(command, {"--shares", "0.0001"}));

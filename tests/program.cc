@@ -24,13 +24,15 @@ namespace fs = std::filesystem;
 
 fs::path FreshFolder(const std::string& name) {
   static std::atomic<int> number{0};
-  const fs::path path = fs::path(testing::TempDir()) / absl::StrCat("hmann_", name, "_", ::getpid(), "_", number++);
+  const fs::path path =
+      fs::path(testing::TempDir()) / absl::StrCat("hmann_", name, "_", ::getpid(), "_", number++);
   fs::create_directories(path);
   return path;
 }
 
 /// In the child, between fork and exec: async-signal-safe calls only.
-[[noreturn]] void Become(char* const* arguments, const RunOptions& options, const char* out, const char* err) {
+[[noreturn]] void Become(char* const* arguments, const RunOptions& options, const char* out,
+                         const char* err) {
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
   ::dup2(::open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
@@ -61,11 +63,13 @@ double ProcessorSeconds(pid_t pid) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& command, const RunOptions& options) : folder_(FreshFolder("run")) {
+Program::Program(const std::vector<std::string>& command, const RunOptions& options)
+    : folder_(FreshFolder("run")) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const std::string out = options.stdout_to.empty() ? (folder_ / "out").string() : options.stdout_to;
+  const std::string out =
+      options.stdout_to.empty() ? (folder_ / "out").string() : options.stdout_to;
   const std::string err = (folder_ / "err").string();
   pid_ = ::fork();
   if (pid_ == 0) Become(arguments.data(), options, out.c_str(), err.c_str());
@@ -112,7 +116,8 @@ TestFolder::~TestFolder() {
 
 std::vector<std::string> TestFolder::Files() const {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(path_))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }

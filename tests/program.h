@@ -19,8 +19,9 @@ struct Outcome {
 };
 
 struct RunOptions {
-  std::optional<std::uint64_t> most_file_bytes;                  ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
-  std::string stdout_to;                                         ///< a file instead of Outcome::out
+  std::optional<std::uint64_t>
+      most_file_bytes;    ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
+  std::string stdout_to;  ///< a file instead of Outcome::out
   std::vector<std::pair<std::string, std::string>> environment;  ///< besides what the test has
 };
 

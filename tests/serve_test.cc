@@ -1,4 +1,5 @@
-// `hmann serve` and `hmann query` as a user runs them: real programs, real signals. What a running server answers is tested in server/.
+// `hmann serve` and `hmann query` as a user runs them: real programs, real signals. What
+// a running server answers is tested in server/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,8 @@ class ServeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TestFolder("serve");
-    const Outcome built = RunProgram({HmannProgram(), "build", "--base", "datasets/sample/base.u8bin", "--out", Index()});
+    const Outcome built = RunProgram(
+        {HmannProgram(), "build", "--base", "datasets/sample/base.u8bin", "--out", Index()});
     ASSERT_EQ(built.exit_code, 0) << built.err;
   }
   static void TearDownTestSuite() { delete folder_; }
@@ -43,9 +45,11 @@ TestFolder* ServeTest::folder_ = nullptr;
 /// A running `hmann serve` on a port that it picked.
 class ServerProgram {
  public:
-  ServerProgram(const std::string& index, const std::vector<std::string>& more) : folder_("serve_program") {
-    std::vector<std::string> command = {HmannProgram(), "serve",       "--index", absl::StrCat("sample=", index),
-                                        "--listen",     "127.0.0.1:0", "--json"};
+  ServerProgram(const std::string& index, const std::vector<std::string>& more)
+      : folder_("serve_program") {
+    std::vector<std::string> command = {
+        HmannProgram(), "serve",       "--index", absl::StrCat("sample=", index),
+        "--listen",     "127.0.0.1:0", "--json"};
     command.insert(command.end(), more.begin(), more.end());
     RunOptions options;
     options.stdout_to = folder_ / "stdout";
@@ -86,13 +90,14 @@ std::vector<std::byte> FirstQuery() {
 TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   ServerProgram server(Index(), {});
   EXPECT_THAT(server.address(), testing::StartsWith("127.0.0.1:"));
-  for (const std::vector<std::string>& dials :
-       std::vector<std::vector<std::string>>{{},
-                                             {"--walk", "multi-start", "--ef-l1", "30", "--ef-l0", "4"},
-                                             {"--walk", "best-first", "--ef-l0", "100", "--k", "20"},
-                                             {"--walk", "upper"}}) {
+  for (const std::vector<std::string>& dials : std::vector<std::vector<std::string>>{
+           {},
+           {"--walk", "multi-start", "--ef-l1", "30", "--ef-l0", "4"},
+           {"--walk", "best-first", "--ef-l0", "100", "--k", "20"},
+           {"--walk", "upper"}}) {
     const auto run = [&](std::vector<std::string> command, const std::string& out) {
-      command.insert(command.end(), {"--queries", kQueries, "--groundtruth", kTruth, "--out", *folder_ / out, "--json"});
+      command.insert(command.end(), {"--queries", kQueries, "--groundtruth", kTruth, "--out",
+                                     *folder_ / out, "--json"});
       command.insert(command.end(), dials.begin(), dials.end());
       const Outcome ran = Hmann(command);
       EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -100,14 +105,16 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
     };
     const json searched = run({"search", Index()}, "search.jsonl");
     const json one = run({"query", "--server", server.address(), "--index", "sample"}, "one.jsonl");
-    const json batched =
-        run({"query", "--server", server.address(), "--index", "sample", "--concurrency", "3", "--batch", "7"}, "batched.jsonl");
+    const json batched = run({"query", "--server", server.address(), "--index", "sample",
+                              "--concurrency", "3", "--batch", "7"},
+                             "batched.jsonl");
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
     const bool without_l0 = searched["walk"] == "upper";
     EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.95) << searched;
     for (const auto& [key, value] : searched.items()) {
-      if (key == "open_seconds" || key == "first_answer_seconds") continue;  // the server's own affair
+      if (key == "open_seconds" || key == "first_answer_seconds")
+        continue;  // the server's own affair
       ASSERT_TRUE(one.contains(key)) << key;
       const bool timed = key == "qps" || key.ends_with("_us");
       if (!timed) {
@@ -133,7 +140,8 @@ TEST_F(ServeTest, QueryNamesWhatIsWrong) {
   };
   fails(query({"--server", server.address(), "--index", "glove"}), "glove");
   fails(query({"--server", server.address(), "--index", "sample", "--k", "10001"}), "options.k");
-  fails(query({"--server", "127.0.0.1:1", "--index", "sample", "--deadline", "300ms"}), "not ready");
+  fails(query({"--server", "127.0.0.1:1", "--index", "sample", "--deadline", "300ms"}),
+        "not ready");
   const std::string other = *folder_ / "other.u8bin";
   WriteFile(other, std::string("\x01\0\0\0\x03\0\0\0abc", 11));
   fails(Hmann({"query", "--server", server.address(), "--index", "sample", "--queries", other}),
@@ -150,7 +158,8 @@ TEST_F(ServeTest, SigtermLetsWhatRunsEnd) {
   for (absl::Status& end : ends) {
     clients.emplace_back([&, own = &end] {
       client::Client client = Connected(server.address());
-      for (*own = absl::OkStatus(); own->ok(); ++answered) *own = client.Search("sample", client::Vectors::Raw(query), {}).status();
+      for (*own = absl::OkStatus(); own->ok(); ++answered)
+        *own = client.Search("sample", client::Vectors::Raw(query), {}).status();
     });
   }
   while (answered < 100) std::this_thread::sleep_for(1ms);
@@ -177,8 +186,9 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
   client::Client client = Connected(server.address());
   {
     // Slow: every query expands the whole index.
-    const Program gone({HmannProgram(), "query", "--server", server.address(), "--index", "sample", "--queries", kQueries, "--batch", "200",
-                        "--walk", "best-first", "--ef-l0", "10000", "--ef-l1", "1000"});
+    const Program gone({HmannProgram(), "query", "--server", server.address(), "--index", "sample",
+                        "--queries", kQueries, "--batch", "200", "--walk", "best-first", "--ef-l0",
+                        "10000", "--ef-l1", "1000"});
     EXPECT_TRUE(gone.UntilBusyFor(0.01));
   }
   EXPECT_TRUE(client.Search("sample", client::Vectors::Raw(FirstQuery()), {}).ok());
@@ -186,11 +196,14 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
 }
 
 TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
-  const std::vector<std::string> dials = {"--walk",       "quantised", "--ef-l1",       "32", "--ef-l0",   "30", "--nprobe", "16",
-                                          "--beam-width", "8",         "--error-bound", "2",  "--epsilon", "0.5"};
-  const auto query = [&](const std::string& address, const std::string& out, const std::string& batch) {
-    std::vector<std::string> command = {"query",  "--server", address,        "--index", "sample", "--queries",
-                                        kQueries, "--out",    *folder_ / out, "--batch", batch,    "--json"};
+  const std::vector<std::string> dials = {
+      "--walk",       "quantised", "--ef-l1",       "32", "--ef-l0",   "30", "--nprobe", "16",
+      "--beam-width", "8",         "--error-bound", "2",  "--epsilon", "0.5"};
+  const auto query = [&](const std::string& address, const std::string& out,
+                         const std::string& batch) {
+    std::vector<std::string> command = {"query",        "--server",  address,  "--index",
+                                        "sample",       "--queries", kQueries, "--out",
+                                        *folder_ / out, "--batch",   batch,    "--json"};
     command.insert(command.end(), dials.begin(), dials.end());
     const Outcome ran = Hmann(command);
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -200,7 +213,8 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   Connected(memory.address());
   Connected(device.address());
   query(memory.address(), "memory.jsonl", "1");
-  const json one = query(device.address(), "device_one.jsonl", "1"), many = query(device.address(), "device_many.jsonl", "50");
+  const json one = query(device.address(), "device_one.jsonl", "1"),
+             many = query(device.address(), "device_many.jsonl", "50");
   EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_one.jsonl"));
   EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_many.jsonl"));
   EXPECT_GT(one["io_reads"].get<double>(), 0);
@@ -214,10 +228,12 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
 }
 
 TEST_F(ServeTest, HelpersRunOnlyWhereAQueryCanUseThem) {
-  for (const auto& [slow, helpers] : {std::pair("emulated:lat=300ns", true), std::pair("mapped", true), std::pair("nvme", false)}) {
+  for (const auto& [slow, helpers] : {std::pair("emulated:lat=300ns", true),
+                                      std::pair("mapped", true), std::pair("nvme", false)}) {
     ServerProgram server(Index(), {"--slow", slow, "--helpers", "1"});
     Connected(server.address());
-    const Outcome live = Hmann({"info", "sample", "--live", "--server", server.address(), "--json"});
+    const Outcome live =
+        Hmann({"info", "sample", "--live", "--server", server.address(), "--json"});
     ASSERT_EQ(live.exit_code, 0) << live.err;
     json space;
     const json described = json::parse(live.out);
@@ -237,8 +253,10 @@ TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
   const std::vector<std::byte> query = FirstQuery();
   int answered = 0, late = 0;
   for (int i = 0; i < 12 || late < 3; ++i) {
-    const absl::Status status =
-        client.Search("sample", client::Vectors::Raw(query), {.walk = WalkKind::kBestFirst}, {.deadline = 300ms}).status();
+    const absl::Status status = client
+                                    .Search("sample", client::Vectors::Raw(query),
+                                            {.walk = WalkKind::kBestFirst}, {.deadline = 300ms})
+                                    .status();
     EXPECT_TRUE(status.ok() || absl::IsDeadlineExceeded(status)) << status;
     ++(status.ok() ? answered : late);
     ASSERT_LT(i, 200);
@@ -256,7 +274,8 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   std::vector<std::uint64_t> expected;
   int failed = 0;
   for (int i = 0; i < 100; ++i) {
-    const auto answer = client.Search("sample", client::Vectors::Raw(query), {.ef_l0 = 12, .walk = WalkKind::kQuantised, .nprobe = 0}, {});
+    const auto answer = client.Search("sample", client::Vectors::Raw(query),
+                                      {.ef_l0 = 12, .walk = WalkKind::kQuantised, .nprobe = 0}, {});
     if (!answer.ok()) {
       ++failed;
       EXPECT_EQ(answer.status().code(), absl::StatusCode::kDataLoss) << answer.status();
@@ -277,13 +296,18 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
     EXPECT_THAT(ran.err, HasSubstr(words));
   };
   fails(Hmann({"serve", "--index", named, "--listen", server.address()}), 1, "in use");
-  fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "none"), "--listen", "127.0.0.1:0"}), 1, "no index could be loaded");
+  fails(
+      Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "none"), "--listen", "127.0.0.1:0"}),
+      1, "no index could be loaded");
   fails(Hmann({"serve", "--index", named, "--listen", "0.0.0.0:0"}), 1, "--insecure");
-  fails(Hmann({"serve", "--index", named, "--index", named, "--listen", "127.0.0.1:0"}), 1, "twice");
+  fails(Hmann({"serve", "--index", named, "--index", named, "--listen", "127.0.0.1:0"}), 1,
+        "twice");
   fails(Hmann({"serve", "--index", "sample"}), 2, "NAME=PATH");
   fails(Hmann({"serve"}), 2, "--index");
   WriteFile(*folder_ / "foreign.hmann", "this is no index");
-  fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen", "127.0.0.1:0"}), 1, "foreign.hmann");
+  fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen",
+               "127.0.0.1:0"}),
+        1, "foreign.hmann");
 }
 
 }  // namespace

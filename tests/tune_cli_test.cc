@@ -26,11 +26,11 @@ class TuneCommand : public testing::Test {
   static void SetUpTestSuite() {
     folder_ = new std::string(absl::StrCat(testing::TempDir(), "/tune_cli_", ::getpid()));
     std::filesystem::create_directories(*folder_);
-    const Outcome built =
-        Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", Index(), "--rows", "3000", "--m", "8", "--promote", "0.1"});
+    const Outcome built = Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", Index(),
+                                 "--rows", "3000", "--m", "8", "--promote", "0.1"});
     ASSERT_EQ(built.exit_code, 0) << built.err;
-    const Outcome tuned = Hmann(
-        {"tune", Index(), "--queries", kQueries, "--recall", "0.9,0.999", "--latency", "1ms", "--learn", "100", "--json", "--settings"});
+    const Outcome tuned = Hmann({"tune", Index(), "--queries", kQueries, "--recall", "0.9,0.999",
+                                 "--latency", "1ms", "--learn", "100", "--json", "--settings"});
     ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
     report_ = new json(json::parse(tuned.out));
   }
@@ -62,24 +62,28 @@ TEST_F(TuneCommand, ReportsEverySettingAndWhatBecameOfIt) {
   EXPECT_LE(run, tuned["grid"].get<std::size_t>() / 5);
   ASSERT_EQ(tuned["choices"].size(), 3u);
   EXPECT_EQ(tuned["choices"][0]["met"], true);
-  EXPECT_EQ(tuned["choices"][1]["met"], false) << "a hundred queries cannot prove a recall of 0.999";
+  EXPECT_EQ(tuned["choices"][1]["met"], false)
+      << "a hundred queries cannot prove a recall of 0.999";
 }
 
 TEST_F(TuneCommand, WritesAPageOfAllSettingsAndOfFastMemory) {
   const std::string page = *folder_ + "/tuned.html",
-                    other = *folder_ + "/other.hmann";  // the other tests need the table of the first
+                    other =
+                        *folder_ + "/other.hmann";  // the other tests need the table of the first
   std::filesystem::copy_file(Index(), other);
-  const Outcome ran = Hmann({"tune", other, "--queries", kQueries, "--recall", "0.9", "--learn", "50", "--check", "--check-most", "4",
-                             "--report", page, "--json"});
+  const Outcome ran = Hmann({"tune", other, "--queries", kQueries, "--recall", "0.9", "--learn",
+                             "50", "--check", "--check-most", "4", "--report", page, "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr(page));
-  EXPECT_FALSE(json::parse(ran.out)["tuned"][0].contains("settings")) << "without --settings the JSON stays short";
+  EXPECT_FALSE(json::parse(ran.out)["tuned"][0].contains("settings"))
+      << "without --settings the JSON stays short";
   std::ifstream file(page);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const std::string mark = "id=\"results\">";
   const std::size_t begin = text.find(mark);
   ASSERT_NE(begin, std::string::npos);
-  const json shown = json::parse(text.substr(begin + mark.size(), text.find("</script>", begin) - begin - mark.size()));
+  const json shown = json::parse(
+      text.substr(begin + mark.size(), text.find("</script>", begin) - begin - mark.size()));
   EXPECT_EQ(shown["index"]["n"], 3000);
   const json& tuned = shown["tuned"][0];
   EXPECT_EQ(tuned["settings"].size(), tuned["grid"]);
@@ -114,12 +118,15 @@ TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
   EXPECT_NEAR(found["predicted_recall"].get<double>(), choice["recall"].get<double>(), 1e-4);
   // The same dials by hand: the same answers for the same work.
   std::vector<std::string> dials = {"--out", *folder_ + "/by_hand.jsonl", "--json"};
-  for (const char* name : {"walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon"}) {
+  for (const char* name :
+       {"walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon"}) {
     if (!choice.contains(name)) continue;
     dials.push_back(absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}})));
-    dials.push_back(choice[name].is_string() ? choice[name].get<std::string>() : choice[name].dump());
+    dials.push_back(choice[name].is_string() ? choice[name].get<std::string>()
+                                             : choice[name].dump());
   }
-  if (choice["walk"] == "best-first" && !choice.contains("beam_width")) dials.insert(dials.end(), {"--beam-width", "1"});
+  if (choice["walk"] == "best-first" && !choice.contains("beam_width"))
+    dials.insert(dials.end(), {"--beam-width", "1"});
   const Outcome by_hand = Search(dials);
   ASSERT_EQ(by_hand.exit_code, 0) << by_hand.err;
   EXPECT_TRUE(ReadFile(*folder_ + "/tuned.jsonl") == ReadFile(*folder_ + "/by_hand.jsonl"));
@@ -130,7 +137,8 @@ TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
 }
 
 TEST_F(TuneCommand, ABudgetIsCounted) {
-  const Outcome ran = Search({"--walk", "best-first", "--ef-l0", "3000", "--budget", "1us", "--json"});
+  const Outcome ran =
+      Search({"--walk", "best-first", "--ef-l0", "3000", "--budget", "1us", "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(json::parse(ran.out)["cut_short"], 200);
 }
@@ -141,7 +149,8 @@ TEST_F(TuneCommand, WhatCannotBeIsNamed) {
     EXPECT_THAT(ran.err, HasSubstr(words));
   };
   expect(Search({"--latency", "1ns"}), 1, "latency 0.001us cannot be met");
-  expect(Search({"--recall", "0.9", "--k", "3"}), 1, "not tuned for fast dram, slow mapped, cache none, k 3");
+  expect(Search({"--recall", "0.9", "--k", "3"}), 1,
+         "not tuned for fast dram, slow mapped, cache none, k 3");
   expect(Search({"--recall", "0.9", "--ef-l0", "3"}), 2, "--recall");
   expect(Search({"--recall", "1.5"}), 2, "--recall");
   expect(Hmann({"tune", Index(), "--latency", "soon"}), 2, "--latency");

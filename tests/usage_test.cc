@@ -31,7 +31,8 @@ std::vector<std::string> Commands() {
   const Outcome help = Hmann({"--help"});
   bool listed = false;
   for (const auto line : absl::StrSplit(help.out, '\n')) {
-    if (listed && absl::StartsWith(line, "  ") && line[2] != ' ') commands.emplace_back(*absl::StrSplit(line.substr(2), ' ').begin());
+    if (listed && absl::StartsWith(line, "  ") && line[2] != ' ')
+      commands.emplace_back(*absl::StrSplit(line.substr(2), ' ').begin());
     listed = listed || line == "Subcommands:";
   }
   return commands;
@@ -39,11 +40,13 @@ std::vector<std::string> Commands() {
 
 TEST(Usage, HelpOfEveryCommandHasAnExample) {
   const std::vector<std::string> commands = Commands();
-  EXPECT_THAT(commands, testing::IsSupersetOf({"build", "info", "verify", "search", "completion", "man"}));
+  EXPECT_THAT(commands,
+              testing::IsSupersetOf({"build", "info", "verify", "search", "completion", "man"}));
   for (const std::string& command : commands) {
     const Outcome help = Hmann({command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << command;
-    EXPECT_THAT(help.out, AllOf(HasSubstr("Example:"), HasSubstr(absl::StrCat("hmann ", command)))) << command;
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Example:"), HasSubstr(absl::StrCat("hmann ", command))))
+        << command;
   }
 }
 
@@ -77,13 +80,14 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     IsWrongUsage(Hmann(arguments), word);
   }
-  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {{{"--k", "0"}, "--k"},
-                                                                                {{"--k", "ten"}, "--k"},
-                                                                                {{"--walk", "moon"}, "moon"},
-                                                                                {{"--threads", "0"}, "--threads"},
-                                                                                {{"--ef-l1", "0"}, "--ef-l1"},
-                                                                                {{"--out", "a.csv"}, ".csv"},
-                                                                                {{"--query-threads", "65"}, "--query-threads"}};
+  const std::vector<std::pair<std::vector<std::string>, std::string>> search = {
+      {{"--k", "0"}, "--k"},
+      {{"--k", "ten"}, "--k"},
+      {{"--walk", "moon"}, "moon"},
+      {{"--threads", "0"}, "--threads"},
+      {{"--ef-l1", "0"}, "--ef-l1"},
+      {{"--out", "a.csv"}, ".csv"},
+      {{"--query-threads", "65"}, "--query-threads"}};
   for (const auto& [more, word] : search) {
     std::vector<std::string> arguments = {"search", "never.hmann", "--queries", kQueries};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -98,9 +102,9 @@ TEST(Usage, CompletionIsBashThatCompletes) {
   ASSERT_EQ(script.exit_code, 0) << script.err;
   WriteFile(folder / "hmann.bash", script.out);
   const auto complete = [&](const std::string& words, int at) {
-    return RunProgram(
-        {"/bin/bash", "-ec",
-         absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words, "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")});
+    return RunProgram({"/bin/bash", "-ec",
+                       absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words,
+                                    "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")});
   };
   EXPECT_EQ(complete("hmann bui", 1).out, "build\n");
   EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");

@@ -54,16 +54,22 @@ nlohmann::ordered_json ToJson(const BuildReport& report) {
 
 void PrintForTheEye(const BuildReport& report, const std::string& out) {
   const IndexInfo& info = report.info;
-  std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out, info.n, info.dim,
-                               std::string(Name(info.dtype)), std::string(Name(info.metric)),
-                               info.layers.size() > 1 ? info.layers[1].nodes : 0, 100 * info.promote, FormatSize(info.file_bytes));
-  for (const auto& [phase, seconds] : report.seconds) std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
-  std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads, FormatSize(report.peak_rss_bytes))
-            << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n", report.degree_mean, report.degree_p99,
-                               report.degree_max)
-            << absl::StrFormat("  reachable %.4f %% of the nodes (%d repaired), %d exact duplicates\n", 100 * report.reachable_share,
-                               report.repaired_nodes, report.duplicates)
-            << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n", report.self_recall_sample, report.self_recall_at_1);
+  std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out,
+                               info.n, info.dim, std::string(Name(info.dtype)),
+                               std::string(Name(info.metric)),
+                               info.layers.size() > 1 ? info.layers[1].nodes : 0,
+                               100 * info.promote, FormatSize(info.file_bytes));
+  for (const auto& [phase, seconds] : report.seconds)
+    std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
+  std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
+                               FormatSize(report.peak_rss_bytes))
+            << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n",
+                               report.degree_mean, report.degree_p99, report.degree_max)
+            << absl::StrFormat(
+                   "  reachable %.4f %% of the nodes (%d repaired), %d exact duplicates\n",
+                   100 * report.reachable_share, report.repaired_nodes, report.duplicates)
+            << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n",
+                               report.self_recall_sample, report.self_recall_at_1);
 }
 
 void AddCodeOptions(CLI::App& app, BuildOptions* build) {
@@ -77,18 +83,25 @@ void AddCodeOptions(CLI::App& app, BuildOptions* build) {
          "nearest promoted one), link (of each link, "
          "in the records of L0: no fast memory, several times the slow), none")
       ->check(CLI::IsMember({"node", "link", "none"}));
-  app.add_option("--bits", build->bits, "bits per dimension of a code")->check(CLI::IsMember({1, 2, 4}))->capture_default_str();
-  app.add_option("--replicas", build->replicas, "cells that a node is listed in")->check(CLI::Range(1, 2))->capture_default_str();
+  app.add_option("--bits", build->bits, "bits per dimension of a code")
+      ->check(CLI::IsMember({1, 2, 4}))
+      ->capture_default_str();
+  app.add_option("--replicas", build->replicas, "cells that a node is listed in")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
 }
 
 void AddOptions(CLI::App& app, Flags* flags) {
   BuildOptions* build = &flags->build;
-  app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")->required();
+  app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")
+      ->required();
   app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
   app.add_option("--rows", build->rows, "first rows only (0: all)");
   AddParsed<Metric>(
-      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; }, "l2 (default), ip, cosine");
-  app.add_option("--m", build->m, "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
+      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
+      "l2 (default), ip, cosine");
+  app.add_option("--m", build->m,
+                 "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
       ->check(CLI::Range(2, 512))
       ->capture_default_str();
   app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
@@ -100,18 +113,28 @@ void AddOptions(CLI::App& app, Flags* flags) {
                  "second time; 1: HNSW's, built faster, searched slower")
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();
-  CLI::Option* promote = app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N (default 0.16)");
+  CLI::Option* promote = app.add_option(
+      "--promote", build->promote, "share of the vectors in fast memory, N_1 / N (default 0.16)");
   promote->check([](const std::string& text) {
     double share = 0;
-    return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1 ? std::string() : "expected a share between 0 and 1";
+    return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1
+               ? std::string()
+               : "expected a share between 0 and 1";
   });
   AddPlanOptions(app, &flags->plan)->excludes(promote);
   AddCodeOptions(app, build);
-  app.add_option("--threads", build->threads, "0: all usable cores; the index is the same for any number")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", build->threads,
+                 "0: all usable cores; the index is the same for any number")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
-  app.add_option("--labels", build->labels, "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");
-  CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib, "promote this finished hnswlib graph over --base");
-  app.add_option("--from-faiss", build->from_faiss, "promote this finished Faiss HNSW graph over --base")->excludes(hnswlib);
+  app.add_option(
+      "--labels", build->labels,
+      "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");
+  CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib,
+                                        "promote this finished hnswlib graph over --base");
+  app.add_option("--from-faiss", build->from_faiss,
+                 "promote this finished Faiss HNSW graph over --base")
+      ->excludes(hnswlib);
   app.add_flag("--json", flags->json, "report as one JSON object on stdout");
 }
 

@@ -44,25 +44,35 @@ struct DataFlags {
 absl::Status Print(const DataFlags& flags, const Json& report) {
   if (flags.json) return PrintJson(report);
   for (const auto& [key, value] : report.items()) {
-    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
+              << "\n";
   }
   return absl::OkStatus();
 }
 
 Json Describe(const VectorFile& file) {
-  return {{"path", file.path()}, {"content", "vectors"}, {"dtype", std::string(Name(file.dtype()))},
-          {"n", file.n()},       {"dim", file.dim()},    {"vector_bytes", file.n() * file.row_bytes()}};
+  return {
+      {"path", file.path()}, {"content", "vectors"}, {"dtype", std::string(Name(file.dtype()))},
+      {"n", file.n()},       {"dim", file.dim()},    {"vector_bytes", file.n() * file.row_bytes()}};
 }
 
 Json Describe(const std::string& path, const GroundTruth& truth) {
-  return {{"path", path}, {"content", "ground truth"}, {"queries", truth.n}, {"k", truth.k}, {"distances", !truth.distances.empty()}};
+  return {{"path", path},
+          {"content", "ground truth"},
+          {"queries", truth.n},
+          {"k", truth.k},
+          {"distances", !truth.distances.empty()}};
 }
 
-bool IsHdf5(const std::string& path) { return absl::EndsWithIgnoreCase(path, ".hdf5") || absl::EndsWithIgnoreCase(path, ".h5"); }
+bool IsHdf5(const std::string& path) {
+  return absl::EndsWithIgnoreCase(path, ".hdf5") || absl::EndsWithIgnoreCase(path, ".h5");
+}
 
-/// True for what is read as ground truth: everything that no vector format claims by its suffix.
+/// True for what is read as ground truth: everything that no vector format claims by its
+/// suffix.
 bool IsGroundTruth(const std::string& path) {
-  return !IsHdf5(SplitHdf5Path(path).first) && absl::IsInvalidArgument(DTypeOfSuffix(path).status());
+  return !IsHdf5(SplitHdf5Path(path).first) &&
+         absl::IsInvalidArgument(DTypeOfSuffix(path).status());
 }
 
 absl::Status List(const DataFlags& flags) {
@@ -80,12 +90,14 @@ absl::Status List(const DataFlags& flags) {
                     {"url", set.where}});
   }
   if (flags.json) return PrintJson({{"data_sets", sets}});
-  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype", "dim", "metric", "n", "queries", "vectors",
-                                  "title");
+  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype",
+                                  "dim", "metric", "n", "queries", "vectors", "title");
   for (const DataSet& set : Catalogue()) {
-    std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name, std::string(Name(set.dtype)), set.dim,
-                                    std::string(Name(set.metric)), set.n, set.queries, FormatSize(set.n * set.dim * SizeOf(set.dtype)),
-                                    set.title, set.sliced ? " (slices: :1M :10M :100M ...)" : "");
+    std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name,
+                                    std::string(Name(set.dtype)), set.dim,
+                                    std::string(Name(set.metric)), set.n, set.queries,
+                                    FormatSize(set.n * set.dim * SizeOf(set.dtype)), set.title,
+                                    set.sliced ? " (slices: :1M :10M :100M ...)" : "");
   }
   return absl::OkStatus();
 }
@@ -95,7 +107,8 @@ absl::Status RunFetch(const DataFlags& flags) {
   Progress progress;
   FetchOptions options = flags.fetch;
   options.folder = flags.out;
-  HMANN_ASSIGN_OR_RETURN(const std::vector<FetchedFile> fetched, Fetch(selection, options, progress));
+  HMANN_ASSIGN_OR_RETURN(const std::vector<FetchedFile> fetched,
+                         Fetch(selection, options, progress));
   Json files = Json::array();
   for (const FetchedFile& file : fetched) {
     Json entry;
@@ -107,15 +120,21 @@ absl::Status RunFetch(const DataFlags& flags) {
       entry = Describe(file.path, truth);
     }
     entry["was_there"] = file.was_there;
-    if (!flags.json) std::cerr << file.path << (file.was_there ? ": was there, checksum as pinned\n" : ": fetched, checksum pinned\n");
+    if (!flags.json)
+      std::cerr << file.path
+                << (file.was_there ? ": was there, checksum as pinned\n"
+                                   : ": fetched, checksum pinned\n");
     files.push_back(std::move(entry));
   }
   if (!flags.json && !selection.has_ground_truth) {
-    std::cerr << "No ground truth is published for " << flags.in << ": `hmann data groundtruth` computes it.\n";
+    std::cerr << "No ground truth is published for " << flags.in
+              << ": `hmann data groundtruth` computes it.\n";
   }
   if (!flags.json) return absl::OkStatus();
-  return PrintJson(
-      {{"name", selection.set.name}, {"rows", selection.rows}, {"files", files}, {"ground_truth", selection.has_ground_truth}});
+  return PrintJson({{"name", selection.set.name},
+                    {"rows", selection.rows},
+                    {"files", files},
+                    {"ground_truth", selection.has_ground_truth}});
 }
 
 absl::Status RunGenerate(const DataFlags& flags) {
@@ -136,7 +155,8 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const ExactReport exact, ExactNeighbours(base, queries, options, progress));
+  HMANN_ASSIGN_OR_RETURN(const ExactReport exact,
+                         ExactNeighbours(base, queries, options, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact.truth));
   Json report = Describe(flags.out, exact.truth);
   report["metric"] = std::string(Name(flags.metric));
@@ -147,10 +167,17 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
 
 /// ann-benchmarks' form of a truth: euclidean distances are not squared there.
 absl::StatusOr<Hdf5Neighbours> ToHdf5(const GroundTruth& truth, Metric metric) {
-  Hdf5Neighbours out{.n = truth.n, .k = truth.k, .ids = {truth.ids.begin(), truth.ids.end()}, .distances = {}, .distance = ""};
-  out.distance = metric == Metric::kL2 ? "euclidean" : metric == Metric::kCosine ? "angular" : "dot";
+  Hdf5Neighbours out{.n = truth.n,
+                     .k = truth.k,
+                     .ids = {truth.ids.begin(), truth.ids.end()},
+                     .distances = {},
+                     .distance = ""};
+  out.distance = metric == Metric::kL2       ? "euclidean"
+                 : metric == Metric::kCosine ? "angular"
+                                             : "dot";
   for (std::int64_t& id : out.ids) id = id == static_cast<std::int64_t>(kNoNeighbour) ? -1 : id;
-  for (const float d : truth.distances) out.distances.push_back(metric == Metric::kL2 ? std::sqrt(static_cast<double>(d)) : d);
+  for (const float d : truth.distances)
+    out.distances.push_back(metric == Metric::kL2 ? std::sqrt(static_cast<double>(d)) : d);
   return out;
 }
 
@@ -203,15 +230,22 @@ using Flags = std::shared_ptr<DataFlags>;
 
 void AddMetric(CLI::App& app, const Flags& flags, const std::string& description) {
   AddParsed<Metric>(
-      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; }, description);
+      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; },
+      description);
 }
 
 void DeclareFetch(CLI::App& app, const Flags& flags) {
-  app.add_option("name", flags->in, "data set, with a slice where there are some: bigann:10M (see `hmann data list`)")->required();
+  app.add_option("name", flags->in,
+                 "data set, with a slice where there are some: bigann:10M (see `hmann data list`)")
+      ->required();
   app.add_option("--out", flags->out, "folder (default: data/<name>-<slice>)");
-  app.add_option("--base-url", flags->fetch.base_url, "scheme and host to ask instead of the publisher's: a mirror with the same paths");
-  app.add_option("--attempts", flags->fetch.attempts, "attempts in a row that may bring no byte")->check(CLI::Range(1, 1000));
-  app.add_option("--pause-ms", flags->fetch.pause_ms, "pause before the second attempt; doubles with each")->check(CLI::Range(0, 60'000));
+  app.add_option("--base-url", flags->fetch.base_url,
+                 "scheme and host to ask instead of the publisher's: a mirror with the same paths");
+  app.add_option("--attempts", flags->fetch.attempts, "attempts in a row that may bring no byte")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--pause-ms", flags->fetch.pause_ms,
+                 "pause before the second attempt; doubles with each")
+      ->check(CLI::Range(0, 60'000));
 }
 
 void DeclareGenerate(CLI::App& app, const Flags& flags) {
@@ -220,12 +254,14 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
       app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
       "clustered (default), uniform, centroids, duplicates or lattice");
   AddParsed<std::uint64_t>(
-      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; }, "vectors: 10000 (default), 250K, 1M");
+      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; },
+      "vectors: 10000 (default), 250K, 1M");
   AddParsed<std::uint64_t>(
       app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
       "number of the first one: queries are what follows the base");
   app.add_option("--dim", flags->generate.dim, "components")->required();
-  app.add_option("--intrinsic", flags->generate.intrinsic_dim, "clustered, duplicates: directions that a cluster spans");
+  app.add_option("--intrinsic", flags->generate.intrinsic_dim,
+                 "clustered, duplicates: directions that a cluster spans");
   app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
   app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
   app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
@@ -243,13 +279,19 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   AddParsed<std::uint64_t>(
       app, "--block", ParseSize, [flags](std::uint64_t bytes) { flags->exact.block_bytes = bytes; },
       "memory for a block of the base (default 64MiB)");
-  app.add_option("--threads", flags->exact.threads, "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
+  app.add_option("--threads", flags->exact.threads,
+                 "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
   app.add_option("--out", flags->out, ".gt with distances; .ibin or .ivecs without")->required();
 }
 
 void DeclareConvert(CLI::App& app, const Flags& flags) {
-  app.add_option("in", flags->in, "vector or ground-truth file; x.hdf5:test takes an HDF5 file's queries")->required();
-  app.add_option("out", flags->out, "the suffix says the format; values that the new dtype cannot hold exactly are an error")->required();
+  app.add_option("in", flags->in,
+                 "vector or ground-truth file; x.hdf5:test takes an HDF5 file's queries")
+      ->required();
+  app.add_option(
+         "out", flags->out,
+         "the suffix says the format; values that the new dtype cannot hold exactly are an error")
+      ->required();
   app.add_option("--rows", flags->rows, "first rows only");
   app.add_option("--queries", flags->queries, "for an .hdf5 file");
   app.add_option("--groundtruth", flags->groundtruth, "for an .hdf5 file");
@@ -257,7 +299,8 @@ void DeclareConvert(CLI::App& app, const Flags& flags) {
 }
 
 void DeclareInfo(CLI::App& app, const Flags& flags) {
-  app.add_option("file", flags->in, "vector or ground-truth file: all of it is read and checked")->required();
+  app.add_option("file", flags->in, "vector or ground-truth file: all of it is read and checked")
+      ->required();
   app.add_option("--rows", flags->rows, "first rows only");
 }
 
@@ -272,17 +315,22 @@ CommandAction SetupData(CLI::App& app) {
     absl::Status (*run)(const DataFlags&);
   };
   static constexpr Subcommand kSubcommands[] = {
-      {"list", "data sets that `fetch` knows", "hmann data list", [](CLI::App&, const Flags&) {}, List},
-      {"fetch", "download a data set or a slice of it", "hmann data fetch bigann:10M --out data/bigann-10M", DeclareFetch, RunFetch},
-      {"generate", "make up vectors from a seed", "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin",
+      {"list", "data sets that `fetch` knows", "hmann data list", [](CLI::App&, const Flags&) {},
+       List},
+      {"fetch", "download a data set or a slice of it",
+       "hmann data fetch bigann:10M --out data/bigann-10M", DeclareFetch, RunFetch},
+      {"generate", "make up vectors from a seed",
+       "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin",
        DeclareGenerate, RunGenerate},
       {"groundtruth", "exact nearest neighbours",
        "hmann data groundtruth --base datasets/sample/base.u8bin --queries "
        "datasets/sample/query.u8bin --out /tmp/sample.gt",
        DeclareGroundTruth, RunGroundTruth},
-      {"convert", "change the format of vectors or of a ground truth", "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs",
-       DeclareConvert, RunConvert},
-      {"info", "read a file, check it and say what it holds", "hmann data info datasets/sample/base.u8bin", DeclareInfo, RunInfo},
+      {"convert", "change the format of vectors or of a ground truth",
+       "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs", DeclareConvert,
+       RunConvert},
+      {"info", "read a file, check it and say what it holds",
+       "hmann data info datasets/sample/base.u8bin", DeclareInfo, RunInfo},
   };
   const auto flags = std::make_shared<DataFlags>();
   const auto chosen = std::make_shared<absl::Status (*)(const DataFlags&)>(nullptr);

@@ -30,23 +30,29 @@ struct Flags {
 std::string BesideFormula(const StructureBytes& structure) {
   if (structure.formula == 0) return "";
   const double formula = static_cast<double>(structure.formula);
-  return absl::StrFormat("%14d  %+6.2f %%", structure.formula, 100 * (static_cast<double>(structure.bytes) - formula) / formula);
+  return absl::StrFormat("%14d  %+6.2f %%", structure.formula,
+                         100 * (static_cast<double>(structure.bytes) - formula) / formula);
 }
 
 void PrintForTheEye(const IndexInfo& info, const std::string& path) {
-  std::cerr << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
-            << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim, std::string(Name(info.dtype)),
-                               std::string(Name(info.metric)), info.user_labels ? "labels of its own" : "labels are row numbers")
-            << absl::StrFormat("  M %d, efConstruction %d, alpha %g, seed %d, promoted %.2f %%\n", info.m, info.ef_construction, info.alpha,
-                               info.seed, 100 * info.promote)
-            << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n", info.content_hash);
+  std::cerr
+      << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
+      << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim,
+                         std::string(Name(info.dtype)), std::string(Name(info.metric)),
+                         info.user_labels ? "labels of its own" : "labels are row numbers")
+      << absl::StrFormat("  M %d, efConstruction %d, alpha %g, seed %d, promoted %.2f %%\n", info.m,
+                         info.ef_construction, info.alpha, info.seed, 100 * info.promote)
+      << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n",
+                         info.content_hash);
   for (std::size_t level = info.layers.size(); level-- > 0;) {
     const LayerInfo& layer = info.layers[level];
-    std::cerr << absl::StrFormat("  L%-4d %12d  %10d  %11.2f\n", level, layer.nodes, layer.max_degree, layer.mean_degree);
+    std::cerr << absl::StrFormat("  L%-4d %12d  %10d  %11.2f\n", level, layer.nodes,
+                                 layer.max_degree, layer.mean_degree);
   }
   std::cerr << "\n  structure        tier           bytes         formula     diff\n";
   for (const StructureBytes& structure : info.bytes) {
-    std::cerr << absl::StrFormat("  %-16s %-5s %14d  %s\n", structure.name, structure.tier, structure.bytes, BesideFormula(structure));
+    std::cerr << absl::StrFormat("  %-16s %-5s %14d  %s\n", structure.name, structure.tier,
+                                 structure.bytes, BesideFormula(structure));
   }
 }
 
@@ -54,28 +60,39 @@ void PrintForTheEye(const IndexInfo& info, const std::string& path) {
 absl::Status DescribeCpu(bool json) {
   HMANN_ASSIGN_OR_RETURN(const std::string_view chosen, ChosenSimd());
   nlohmann::ordered_json levels = nlohmann::ordered_json::array();
-  for (const SimdLevel& level : BuiltSimdLevels()) levels.push_back({{"name", level.name}, {"supported", level.supported()}});
+  for (const SimdLevel& level : BuiltSimdLevels())
+    levels.push_back({{"name", level.name}, {"supported", level.supported()}});
   if (json)
-    return PrintJson({{"simd", std::string(chosen)}, {"levels", levels}, {"cores", UsableCores()}, {"memory_bytes", UsableMemoryBytes()}});
+    return PrintJson({{"simd", std::string(chosen)},
+                      {"levels", levels},
+                      {"cores", UsableCores()},
+                      {"memory_bytes", UsableMemoryBytes()}});
   for (const auto& level : levels) {
     const auto name = level["name"].get<std::string>();
-    std::cerr << absl::StrFormat("%-8s %s%s\n", name, level["supported"].get<bool>() ? "supported" : "not supported by this CPU",
-                                 name == std::string(chosen) ? ", in use" : "");
+    std::cerr << absl::StrFormat(
+        "%-8s %s%s\n", name,
+        level["supported"].get<bool>() ? "supported" : "not supported by this CPU",
+        name == std::string(chosen) ? ", in use" : "");
   }
-  std::cerr << absl::StrFormat("usable: %d cores, %s of memory\n", UsableCores(), FormatSize(UsableMemoryBytes()));
+  std::cerr << absl::StrFormat("usable: %d cores, %s of memory\n", UsableCores(),
+                               FormatSize(UsableMemoryBytes()));
   return absl::OkStatus();
 }
 
-/// Bytes that are placed right now beside those that the formulas of doc/paper.md, section 7, ask for.
+/// Bytes that are placed right now beside those that the formulas of doc/paper.md,
+/// section 7, ask for.
 struct LiveBytes {
   std::uint64_t fast = 0, slow = 0, fast_formula = 0, slow_formula = 0;
 };
 
-LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements, const IndexInfo& info) {
+LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements,
+                              const IndexInfo& info) {
   LiveBytes bytes;
   for (const auto& p : placements) {
     if (p.structure == "l0") bytes.slow += p.bytes;
-    if (p.structure.starts_with("upper_links") || p.structure == "fast_rows" || p.structure == "codes") bytes.fast += p.bytes;
+    if (p.structure.starts_with("upper_links") || p.structure == "fast_rows" ||
+        p.structure == "codes")
+      bytes.fast += p.bytes;
   }
   for (const StructureBytes& structure : info.bytes) {
     if (structure.tier == "fast") bytes.fast_formula += structure.formula;
@@ -84,23 +101,30 @@ LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements, 
   return bytes;
 }
 
-/// Where the structures of an open index lie, as the kernel says now: of a server's index by its name, else of one opened here.
+/// Where the structures of an open index lie, as the kernel says now: of a server's index
+/// by its name, else of one opened here.
 absl::Status DescribeLive(const Flags& flags) {
   std::vector<client::Placement> placements;
   std::optional<LiveBytes> bytes;
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server));
-    HMANN_ASSIGN_OR_RETURN(client::IndexDescription index, client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
+    HMANN_ASSIGN_OR_RETURN(client::IndexDescription index,
+                           client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
     placements = std::move(index.placements);
   } else {
     Progress progress;
-    HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
-    for (Placement& p : index->Placements()) placements.push_back({std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
+    HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index,
+                           Index::Open(flags.index, flags.open, &progress));
+    for (Placement& p : index->Placements())
+      placements.push_back(
+          {std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
     bytes = CompareWithFormulas(placements, index->info());
   }
   if (flags.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const auto& p : placements) rows.push_back({{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
+    for (const auto& p : placements)
+      rows.push_back(
+          {{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
     nlohmann::ordered_json object = {{"placements", rows}};
     if (bytes.has_value()) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
@@ -109,10 +133,15 @@ absl::Status DescribeLive(const Flags& flags) {
     return PrintJson(object);
   }
   std::cerr << "  structure        tier                      bytes  where\n";
-  for (const auto& p : placements) std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
+  for (const auto& p : placements)
+    std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
   if (bytes.has_value()) {
-    std::cerr << absl::StrFormat("\n  upper links, promoted vectors and codes: %d bytes, formula %d\n", bytes->fast, bytes->fast_formula)
-              << absl::StrFormat("  l0: %d bytes with labels and padding, formula without them %d\n", bytes->slow, bytes->slow_formula);
+    std::cerr << absl::StrFormat(
+                     "\n  upper links, promoted vectors and codes: %d bytes, formula %d\n",
+                     bytes->fast, bytes->fast_formula)
+              << absl::StrFormat(
+                     "  l0: %d bytes with labels and padding, formula without them %d\n",
+                     bytes->slow, bytes->slow_formula);
   }
   return absl::OkStatus();
 }
@@ -122,9 +151,14 @@ absl::Status DescribeLive(const Flags& flags) {
 CommandAction SetupInfo(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
-  app.add_flag("--cpu", flags->cpu, "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")->excludes(index);
-  CLI::Option* live = app.add_flag("--live", flags->live, "open INDEX and ask the kernel where each structure lies");
-  app.add_option("--server", flags->server, "with --live: HOST:PORT of a server that serves an index named INDEX")->needs(live);
+  app.add_flag("--cpu", flags->cpu,
+               "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")
+      ->excludes(index);
+  CLI::Option* live = app.add_flag("--live", flags->live,
+                                   "open INDEX and ask the kernel where each structure lies");
+  app.add_option("--server", flags->server,
+                 "with --live: HOST:PORT of a server that serves an index named INDEX")
+      ->needs(live);
   AddOpenFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   app.callback([flags] {

@@ -28,7 +28,8 @@ Json ToJson(const PlanReport& report) {
   const auto& [request, plan, build, warnings] = report;
   Json structures = Json::array();
   for (const PlacedBytes& line : plan.bytes)
-    structures.push_back({{"structure", line.structure}, {"tier", line.tier}, {"bytes", line.bytes}});
+    structures.push_back(
+        {{"structure", line.structure}, {"tier", line.tier}, {"bytes", line.bytes}});
   const PlanStructure& structure = plan.structure;
   return {{"n", request.shape.n},
           {"dim", request.shape.dim},
@@ -55,41 +56,55 @@ Json ToJson(const PlanReport& report) {
           {"cache_hit_share", plan.cache_hits},
           {"states", plan.work.states},
           {"replans", plan.replans},
-          {"build", {{"memory_bytes", build.memory_bytes}, {"file_bytes", build.file_bytes}, {"seconds", build.seconds}}}};
+          {"build",
+           {{"memory_bytes", build.memory_bytes},
+            {"file_bytes", build.file_bytes},
+            {"seconds", build.seconds}}}};
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
   const auto& [request, plan, build, warnings] = report;
   const PlanShape& shape = request.shape;
-  std::cerr << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim, std::string(Name(shape.dtype)), shape.m,
+  std::cerr << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim,
+                               std::string(Name(shape.dtype)), shape.m,
                                DescribeStructure(shape, plan.structure));
   for (const PlacedBytes& line : plan.bytes) {
-    std::cerr << absl::StrFormat("  %-22s %-20s %12s  %7.2f B a vector\n", line.structure, line.tier, FormatSize(line.bytes),
+    std::cerr << absl::StrFormat("  %-22s %-20s %12s  %7.2f B a vector\n", line.structure,
+                                 line.tier, FormatSize(line.bytes),
                                  static_cast<double>(line.bytes) / static_cast<double>(shape.n));
   }
-  std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages", FormatSize(plan.used.fast), FormatSize(request.fast_bytes));
+  std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages", FormatSize(plan.used.fast),
+                               FormatSize(request.fast_bytes));
   if (request.middle_bytes > 0) {
-    std::cerr << absl::StrFormat("; middle: %s of %s", FormatSize(plan.used.middle), FormatSize(request.middle_bytes));
+    std::cerr << absl::StrFormat("; middle: %s of %s", FormatSize(plan.used.middle),
+                                 FormatSize(request.middle_bytes));
   }
-  if (plan.replans > 0) std::cerr << absl::StrFormat("; planned anew %d times, since the kernel gave more than was asked", plan.replans);
+  if (plan.replans > 0)
+    std::cerr << absl::StrFormat(
+        "; planned anew %d times, since the kernel gave more than was asked", plan.replans);
   std::cerr << absl::StrFormat(
       "\na query at recall@10 0.95, about: %s: %.0f records of L0 in %.1f rounds, %.0f %% of them "
       "from the cache; %.0f distances and %.0f "
       "estimates in fast memory\n",
-      FormatDuration(plan.predicted_us / 1e6), plan.counts.slow_reads, plan.counts.rounds, 100 * plan.cache_hits,
-      plan.counts.distances_fast, plan.counts.estimates);
+      FormatDuration(plan.predicted_us / 1e6), plan.counts.slow_reads, plan.counts.rounds,
+      100 * plan.cache_hits, plan.counts.distances_fast, plan.counts.estimates);
   if (!input.as_is) {
-    std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n", FormatDuration(build.seconds),
-                                 request.threads, FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
-    const std::string command = input.index.empty()
-                                    ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base, " --out IDX")
-                                    : absl::StrCat("hmann promote ", input.index);
+    std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n",
+                                 FormatDuration(build.seconds), request.threads,
+                                 FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
+    const std::string command =
+        input.index.empty()
+            ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base,
+                           " --out IDX")
+            : absl::StrCat("hmann promote ", input.index);
     std::cerr << "  " << command << StructureFlags(shape, plan.structure) << '\n';
   }
-  std::cerr << "  hmann search " << (input.index.empty() ? "IDX" : input.index) << " --fast " << plan.fast_tier << " --slow "
-            << plan.l0_tier;
-  if (plan.cache_bytes > 0) std::cerr << " --cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB";
-  if (plan.migration_bytes > 0) std::cerr << " --migration " << (plan.migration_bytes >> 10) << "KiB";
+  std::cerr << "  hmann search " << (input.index.empty() ? "IDX" : input.index) << " --fast "
+            << plan.fast_tier << " --slow " << plan.l0_tier;
+  if (plan.cache_bytes > 0)
+    std::cerr << " --cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB";
+  if (plan.migration_bytes > 0)
+    std::cerr << " --migration " << (plan.migration_bytes >> 10) << "KiB";
   std::cerr << " --queries Q\n";
 }
 
@@ -98,21 +113,27 @@ std::string Microseconds(const std::optional<PlacementPlan>& plan) {
 }
 
 void PrintExplanation(const PlanShape& shape, const std::vector<PlanCase>& lines) {
-  std::cerr << absl::StrFormat("\n%-30s %10s | %-10s %-34s | %-14s | %s\n", "predicted time of a query", "fast", "the plan", "",
-                               "layers first", "first touch");
+  std::cerr << absl::StrFormat("\n%-30s %10s | %-10s %-34s | %-14s | %s\n",
+                               "predicted time of a query", "fast", "the plan", "", "layers first",
+                               "first touch");
   for (const PlanCase& line : lines) {
-    std::cerr << absl::StrFormat("%-30s %10s | %-10s %-34s | %-14s | %s\n", line.name, FormatSize(line.fast_bytes), Microseconds(line.plan),
-                                 line.plan.has_value() ? DescribeStructure(shape, line.plan->structure) : "", Microseconds(line.layers),
-                                 Microseconds(line.touch));
+    std::cerr << absl::StrFormat(
+        "%-30s %10s | %-10s %-34s | %-14s | %s\n", line.name, FormatSize(line.fast_bytes),
+        Microseconds(line.plan),
+        line.plan.has_value() ? DescribeStructure(shape, line.plan->structure) : "",
+        Microseconds(line.layers), Microseconds(line.touch));
   }
   if (const std::optional<double> worth = WorthOfAGiB(lines); worth.has_value()) {
-    std::cerr << absl::StrFormat("one more GiB of fast memory is worth %.1f %% of a query's time\n", 100 * *worth);
+    std::cerr << absl::StrFormat("one more GiB of fast memory is worth %.1f %% of a query's time\n",
+                                 100 * *worth);
   }
 }
 
 Json ToJson(const std::vector<PlanCase>& lines) {
   Json list = Json::array();
-  const auto us = [](const std::optional<PlacementPlan>& plan) { return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr); };
+  const auto us = [](const std::optional<PlacementPlan>& plan) {
+    return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr);
+  };
   for (const PlanCase& line : lines) {
     list.push_back({{"case", line.name},
                     {"fast_memory_bytes", line.fast_bytes},
@@ -141,20 +162,36 @@ absl::Status Plan(const Flags& flags) {
 
 void AddShapeOptions(CLI::App& app, PlanInput* input) {
   BuildOptions* build = &input->build;
-  CLI::Option* index = app.add_option("INDEX", input->index, "finished index, whose work a sample of queries tells");
-  app.add_option("--base", build->base, "instead: vector file that will be indexed")->excludes(index);
-  app.add_option("--rows", build->rows, "its first rows only (0: all); or, without a file, how many vectors there will be")
+  CLI::Option* index =
+      app.add_option("INDEX", input->index, "finished index, whose work a sample of queries tells");
+  app.add_option("--base", build->base, "instead: vector file that will be indexed")
       ->excludes(index);
-  app.add_option("--dim", input->dim, "without a file: dimension")->check(CLI::Range(1, static_cast<int>(kMaxDim)));
+  app.add_option("--rows", build->rows,
+                 "its first rows only (0: all); or, without a file, how many vectors there will be")
+      ->excludes(index);
+  app.add_option("--dim", input->dim, "without a file: dimension")
+      ->check(CLI::Range(1, static_cast<int>(kMaxDim)));
   AddParsed<DType>(
-      app, "--dtype", ParseDType, [input](DType dtype) { input->dtype = dtype; }, "without a file: u8 (default), i8, f32");
+      app, "--dtype", ParseDType, [input](DType dtype) { input->dtype = dtype; },
+      "without a file: u8 (default), i8, f32");
   AddParsed<Metric>(
-      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; }, "l2 (default), ip, cosine");
-  app.add_option("--m", build->m, "M of the build")->check(CLI::Range(2, 512))->capture_default_str();
-  app.add_option("--ef-construction", build->ef_construction, "of the build")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--alpha", build->alpha, "of the build, for the time it takes")->check(CLI::Range(1.0, 2.0))->capture_default_str();
-  app.add_option("--queries", input->queries, "sample of queries for INDEX (default: made from its vectors)")->needs(index);
-  app.add_flag("--as-is", input->as_is, "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")->needs(index);
+      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
+      "l2 (default), ip, cosine");
+  app.add_option("--m", build->m, "M of the build")
+      ->check(CLI::Range(2, 512))
+      ->capture_default_str();
+  app.add_option("--ef-construction", build->ef_construction, "of the build")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--alpha", build->alpha, "of the build, for the time it takes")
+      ->check(CLI::Range(1.0, 2.0))
+      ->capture_default_str();
+  app.add_option("--queries", input->queries,
+                 "sample of queries for INDEX (default: made from its vectors)")
+      ->needs(index);
+  app.add_flag("--as-is", input->as_is,
+               "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")
+      ->needs(index);
 }
 
 }  // namespace
@@ -166,20 +203,31 @@ CommandAction SetupPlan(CLI::App& app) {
   request->threads = UsableCores();
   AddShapeOptions(app, input);
   AddParsed<std::uint64_t>(
-      app, "--fast-memory", ParseSize, [request](std::uint64_t bytes) { request->fast_bytes = bytes; }, "bytes of DRAM for it, as 96GiB")
+      app, "--fast-memory", ParseSize,
+      [request](std::uint64_t bytes) { request->fast_bytes = bytes; },
+      "bytes of DRAM for it, as 96GiB")
       ->required();
   AddParsed<std::uint64_t>(
-      app, "--middle-memory", ParseSize, [request](std::uint64_t bytes) { request->middle_bytes = bytes; },
+      app, "--middle-memory", ParseSize,
+      [request](std::uint64_t bytes) { request->middle_bytes = bytes; },
       "bytes of a tier between DRAM and the slow one, as 512GiB");
-  app.add_option("--middle", request->middle, "that tier: numa:N, emulated:lat=200ns")->capture_default_str();
-  app.add_option("--slow", request->slow, "tier of L0, of any size: nvme, emulated:lat=300ns, numa:N, ...")->capture_default_str();
-  app.add_option("--profile", input->profile, "device file of `hmann profile` (default: figures of a usual machine)");
-  app.add_option("--threads", request->threads, "that search at once: their scratch is in fast memory")
+  app.add_option("--middle", request->middle, "that tier: numa:N, emulated:lat=200ns")
+      ->capture_default_str();
+  app.add_option("--slow", request->slow,
+                 "tier of L0, of any size: nvme, emulated:lat=300ns, numa:N, ...")
+      ->capture_default_str();
+  app.add_option("--profile", input->profile,
+                 "device file of `hmann profile` (default: figures of a usual machine)");
+  app.add_option("--threads", request->threads,
+                 "that search at once: their scratch is in fast memory")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--promote", request->promote, "pinned: share of the vectors in fast memory")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--bits", request->bits, "pinned: bits per dimension of a code; 0: none")->check(CLI::IsMember({0, 1, 2, 4}));
-  app.add_option("--replicas", request->replicas, "pinned: cells that a node is listed in")->check(CLI::Range(1, 2));
+  app.add_option("--promote", request->promote, "pinned: share of the vectors in fast memory")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--bits", request->bits, "pinned: bits per dimension of a code; 0: none")
+      ->check(CLI::IsMember({0, 1, 2, 4}));
+  app.add_option("--replicas", request->replicas, "pinned: cells that a node is listed in")
+      ->check(CLI::Range(1, 2));
   app.add_flag("--link-codes", request->link_codes, "codes inside the records are a choice, too");
   app.add_flag("--explain", flags->explain,
                "what one more GiB is worth, and the plan beside two rules of thumb at 5, 10, 20, "

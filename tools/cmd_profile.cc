@@ -22,39 +22,48 @@ struct Flags {
 };
 
 /// The figure with the digits that its spread allows, and a mark where it means little.
-std::string Show(const Figure& figure) { return absl::StrCat(Rounded(figure), figure.noisy() ? " (noisy)" : ""); }
+std::string Show(const Figure& figure) {
+  return absl::StrCat(Rounded(figure), figure.noisy() ? " (noisy)" : "");
+}
 
 void PrintMemory(const MemoryProfile& memory) {
   std::cerr << "tier " << memory.tier << '\n';
   for (const PageLatency& page : memory.dependent_load) {
-    std::cerr << absl::StrFormat("  dependent load, pages %-9s %s ns\n", page.page, Show(page.dependent_load_ns));
+    std::cerr << absl::StrFormat("  dependent load, pages %-9s %s ns\n", page.page,
+                                 Show(page.dependent_load_ns));
   }
   std::cerr << "  ns a line, by loads in flight    ";
-  for (const LoadsInFlight& point : memory.in_flight) std::cerr << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
-  std::cerr << absl::StrFormat("\n  reading from end to end          %s GB/s\n", Show(memory.bandwidth_gb_per_s));
+  for (const LoadsInFlight& point : memory.in_flight)
+    std::cerr << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
+  std::cerr << absl::StrFormat("\n  reading from end to end          %s GB/s\n",
+                               Show(memory.bandwidth_gb_per_s));
 }
 
 void PrintBlocks(const BlockProfile& block) {
-  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in " << FormatSize(block.file_bytes) << '\n';
+  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in "
+            << FormatSize(block.file_bytes) << '\n';
   for (const BlockDepth& point : block.depths) {
-    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %s reads/s\n", point.depth, Show(point.read_us), Show(point.reads_per_s));
+    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %s reads/s\n", point.depth,
+                                 Show(point.read_us), Show(point.reads_per_s));
   }
 }
 
 void PrintForTheEye(const DeviceProfile& profile) {
   const MachineIdentity& machine = profile.machine;
-  std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model, machine.cores, FormatSize(machine.memory_bytes),
-                               machine.simd);
+  std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
+                               machine.cores, FormatSize(machine.memory_bytes), machine.simd);
   for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
   for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
   std::cerr << "distances, rows in the CPU's first cache\n";
   for (const DistanceProfile& one : profile.distances) {
-    std::cerr << absl::StrFormat("  %4d-d %-4s %s ns\n", one.dim, std::string(Name(one.dtype)), Show(one.ns_per_distance));
+    std::cerr << absl::StrFormat("  %4d-d %-4s %s ns\n", one.dim, std::string(Name(one.dtype)),
+                                 Show(one.ns_per_distance));
   }
   std::cerr << "estimates from codes in cache: of a cell, gathered; and once a query\n";
   for (const CodeProfile& one : profile.codes) {
-    std::cerr << absl::StrFormat("  %4d-d %d bit  %s ns, %s ns; %s ns\n", one.dim, one.bits, Show(one.ns_per_estimate_cell),
-                                 Show(one.ns_per_estimate_gathered), Show(one.ns_per_query));
+    std::cerr << absl::StrFormat("  %4d-d %d bit  %s ns, %s ns; %s ns\n", one.dim, one.bits,
+                                 Show(one.ns_per_estimate_cell), Show(one.ns_per_estimate_gathered),
+                                 Show(one.ns_per_query));
   }
   std::cerr << "waking a thread   " << Show(profile.thread_wake_us) << " us\n";
   const MeasurementNoise& noise = profile.noise;
@@ -63,16 +72,20 @@ void PrintForTheEye(const DeviceProfile& profile) {
       "%% of the CPU time stolen by other "
       "virtual "
       "machines, %.0f %% used by other programs\n",
-      noise.repeats, FormatDuration(profile.seconds), 100 * noise.median_spread, 100 * noise.worst_spread, 100 * noise.steal_share,
-      100 * noise.busy_share);
-  if (!noise.quiet()) std::cerr << "This machine was not quiet: measure again, and compare figures of one file only.\n";
+      noise.repeats, FormatDuration(profile.seconds), 100 * noise.median_spread,
+      100 * noise.worst_spread, 100 * noise.steal_share, 100 * noise.busy_share);
+  if (!noise.quiet())
+    std::cerr
+        << "This machine was not quiet: measure again, and compare figures of one file only.\n";
 }
 
 absl::StatusOr<ProfileOptions::Shape> ParseShape(std::string_view text) {
-  const std::vector<std::string> parts = absl::StrSplit(absl::string_view(text.data(), text.size()), 'x');
+  const std::vector<std::string> parts =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), 'x');
   ProfileOptions::Shape shape;
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &shape.dim)) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a shape as 128xu8, found '", parts[0], "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a shape as 128xu8, found '", parts[0], "'"));
   }
   HMANN_ASSIGN_OR_RETURN(shape.dtype, ParseDType(parts[1]));
   return shape;
@@ -99,11 +112,17 @@ CommandAction SetupProfile(CLI::App& app) {
                  "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
                  "nvme, nvme:PATH, mapped, dax:PATH")
       ->delimiter(' ');
-  app.add_option("--index", flags->options.index, "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
-  app.add_option("--shapes", flags->shapes, "dimension and type of vectors to time kernels for, as 128xu8")->delimiter(',');
+  app.add_option(
+      "--index", flags->options.index,
+      "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
+  app.add_option("--shapes", flags->shapes,
+                 "dimension and type of vectors to time kernels for, as 128xu8")
+      ->delimiter(',');
   AddParsed<std::chrono::nanoseconds>(
       app, "--budget", ParseDuration,
-      [flags](std::chrono::nanoseconds time) { flags->options.budget = std::chrono::duration_cast<std::chrono::milliseconds>(time); },
+      [flags](std::chrono::nanoseconds time) {
+        flags->options.budget = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+      },
       "time to measure for (default 4s); filling memory comes on top");
   return [flags] { return Measure(*flags); };
 }

@@ -30,11 +30,13 @@ struct Flags {
 
 absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
   const std::string name = absl::StrCat("index '", index.name, "'");
-  for (const auto& [theirs, ours] :
-       {std::pair(client::DType::kF32, DType::kF32), {client::DType::kU8, DType::kU8}, {client::DType::kI8, DType::kI8}}) {
+  for (const auto& [theirs, ours] : {std::pair(client::DType::kF32, DType::kF32),
+                                     {client::DType::kU8, DType::kU8},
+                                     {client::DType::kI8, DType::kI8}}) {
     if (theirs == index.dtype) return queries.CheckShape(index.dim, ours, name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, ": its vectors are of a type that this program does not know"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": its vectors are of a type that this program does not know"));
 }
 
 /// A connection of one of the clients, and what its answers said.
@@ -49,8 +51,8 @@ struct alignas(64) Connection {
 };
 
 /// Queries [first, first + count) in one request; the answers end to end.
-absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first, std::uint64_t count, Connection* connection,
-                    std::vector<Neighbour>* answer) {
+absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first,
+                    std::uint64_t count, Connection* connection, std::vector<Neighbour>* answer) {
   const SearchOptions& options = flags.query.search;
   const client::CallOptions call{.deadline = flags.deadline, .counters = true};
   connection->rows.resize(count * queries.row_bytes());
@@ -61,32 +63,38 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
   const client::Vectors vectors = client::Vectors::Raw(connection->rows);
   const auto keep = [&](const auto& reply) {
     answer->clear();
-    for (std::size_t j = 0; j < reply.ids.size(); ++j) answer->push_back({reply.ids[j], reply.distances[j]});
+    for (std::size_t j = 0; j < reply.ids.size(); ++j)
+      answer->push_back({reply.ids[j], reply.distances[j]});
     connection->dials = reply.dials;
     connection->predicted = reply.predicted;
     connection->cut_short += reply.cut_short;
     if (reply.counters.has_value()) connection->counters += *reply.counters;
   };
   if (flags.batch == 1) {
-    HMANN_ASSIGN_OR_RETURN(const client::Answer reply, connection->server.Search(flags.index, vectors, options, call));
+    HMANN_ASSIGN_OR_RETURN(const client::Answer reply,
+                           connection->server.Search(flags.index, vectors, options, call));
     keep(reply);
     return absl::OkStatus();
   }
-  HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply, connection->server.SearchBatch(flags.index, vectors, options, call));
+  HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply,
+                         connection->server.SearchBatch(flags.index, vectors, options, call));
   // k <= n, so that every query has k answers; the split below counts on it.
   if (reply.ids.size() != count * reply.dials.k) {
-    return absl::InternalError(absl::StrCat("expected ", count * reply.dials.k, " ids, found ", reply.ids.size()));
+    return absl::InternalError(
+        absl::StrCat("expected ", count * reply.dials.k, " ids, found ", reply.ids.size()));
   }
   keep(reply);
   return absl::OkStatus();
 }
 
-/// From answers and latencies by batch to answers and latencies by query: each query waited as long as its batch.
+/// From answers and latencies by batch to answers and latencies by query: each query
+/// waited as long as its batch.
 void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
   std::vector<std::vector<Neighbour>> answers(queries);
   std::vector<std::uint64_t> latency_ns(queries);
   for (std::uint64_t i = 0; i < queries; ++i) {
-    const auto begin = run->answers[i / batch].begin() + static_cast<std::ptrdiff_t>((i % batch) * run->dials.k);
+    const auto begin =
+        run->answers[i / batch].begin() + static_cast<std::ptrdiff_t>((i % batch) * run->dials.k);
     answers[i].assign(begin, begin + run->dials.k);
     latency_ns[i] = run->latency_ns[i / batch];
   }
@@ -95,24 +103,29 @@ void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
 }
 
 absl::Status Query(const Flags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.query.queries, flags.query.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries,
+                         VectorFile::Open(flags.query.queries, flags.query.rows));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
   QueryRun run;
   run.threads = flags.query.threads;
   std::vector<Connection> connections;
   for (int thread = 0; thread < run.threads; ++thread) {
-    HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server, {.own_connection = true}));
+    HMANN_ASSIGN_OR_RETURN(client::Client client,
+                           client::Client::Connect(flags.server, {.own_connection = true}));
     connections.emplace_back(std::move(client));
-    HMANN_RETURN_IF_ERROR(connections.back().server.WaitReady(flags.index, {.deadline = flags.deadline}));
+    HMANN_RETURN_IF_ERROR(
+        connections.back().server.WaitReady(flags.index, {.deadline = flags.deadline}));
   }
-  HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
+  HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index,
+                         connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
   HMANN_RETURN_IF_ERROR(CheckShape(queries, index));
   run.simd = index.simd;
 
   const std::uint64_t batch = flags.batch;
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
     const std::uint64_t first = i * batch, count = std::min(batch, queries.n() - first);
-    return AskFor(flags, queries, first, count, &connections[static_cast<std::size_t>(thread)], answer);
+    return AskFor(flags, queries, first, count, &connections[static_cast<std::size_t>(thread)],
+                  answer);
   };
   HMANN_RETURN_IF_ERROR(RunQueries((queries.n() + batch - 1) / batch, answer_one, &run));
   run.counters.emplace();
@@ -121,7 +134,8 @@ absl::Status Query(const Flags& flags) {
   for (const Connection& connection : connections) {
     *run.counters += connection.counters;
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
-    if (connection.predicted.has_value()) run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
+    if (connection.predicted.has_value())
+      run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
     if (!connection.rows.empty()) run.dials = connection.dials;
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);
@@ -135,7 +149,8 @@ CommandAction SetupQuery(CLI::App& app) {
   app.add_option("--server", flags->server, "HOST:PORT of a running `hmann serve`")->required();
   app.add_option("--index", flags->index, "name of the index on the server")->required();
   AddQueryFlags(app, &flags->query);
-  app.add_option("--concurrency", flags->query.threads, "clients, each with one request under way (as --threads)")
+  app.add_option("--concurrency", flags->query.threads,
+                 "clients, each with one request under way (as --threads)")
       ->check(CLI::Range(1, 1024))
       ->excludes("--threads");
   app.add_option("--batch", flags->batch, "queries per request")
@@ -143,7 +158,8 @@ CommandAction SetupQuery(CLI::App& app) {
       ->capture_default_str()
       ->excludes("--budget");
   AddParsed<std::chrono::nanoseconds>(
-      app, "--deadline", ParseDuration, [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
+      app, "--deadline", ParseDuration,
+      [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
       "of a request, and for the server to be ready (default 10s)");
   return [flags] { return Query(*flags); };
 }

@@ -44,7 +44,8 @@ absl::Status ChooseDials(const Index& index, const SearchOptions& options, Query
 }
 
 /// Queries i, i + threads, ... of each thread, `in_flight` of them at once.
-absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers, const SearchLimits& limits, QueryRun* run) {
+absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers,
+                             const SearchLimits& limits, QueryRun* run) {
   const std::uint64_t count = queries.n(), threads = workers.size();
   run->answers.assign(count, {});
   run->latency_ns.assign(count, 0);
@@ -81,10 +82,12 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
 }
 
 absl::Status Search(const Flags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.query.queries, flags.query.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries,
+                         VectorFile::Open(flags.query.queries, flags.query.rows));
   const auto start = Clock::now();
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index, flags.open, &progress));
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index,
+                         Index::Open(flags.index, flags.open, &progress));
   const double open_seconds = SecondsSince(start);
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   HMANN_RETURN_IF_ERROR(queries.CheckShape(index->info().dim, index->info().dtype, "the index"));
@@ -101,14 +104,16 @@ absl::Status Search(const Flags& flags) {
   if (queries.n() > 0) {
     Answer first;
     // What is wrong with the query is said when its turn comes.
-    if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok()) run.first_answer_seconds = SecondsSince(start);
+    if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok())
+      run.first_answer_seconds = SecondsSince(start);
   }
   if (!flags.cold) index->Warm();
   SearchLimits limits;
   limits.budget = flags.query.search.budget.value_or(limits.budget);
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
     Worker& worker = workers[thread];
-    const absl::Status status = worker.searcher.Search(queries.Row(i), run.dials, &worker.answer, &worker.counters, limits);
+    const absl::Status status =
+        worker.searcher.Search(queries.Row(i), run.dials, &worker.answer, &worker.counters, limits);
     answer->swap(worker.answer.nearest);
     worker.cut_short += worker.answer.cut_short ? 1 : 0;
     return status;
@@ -134,7 +139,8 @@ CommandAction SetupSearch(CLI::App& app) {
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
-  app.add_option("--in-flight", flags->in_flight, "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
+  app.add_option("--in-flight", flags->in_flight,
+                 "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1u, kMostInFlight))
       ->capture_default_str();
   app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");

@@ -39,8 +39,9 @@ struct Flags {
   bool json = false;
 };
 
-/// SIGTERM and SIGINT as bytes in a pipe instead of the end of the process. (Blocking them for sigwait does not hold: libraries start
-/// threads before main, which would take the signal and end the process.) One at a time.
+/// SIGTERM and SIGINT as bytes in a pipe instead of the end of the process. (Blocking
+/// them for sigwait does not hold: libraries start threads before main, which would take
+/// the signal and end the process.) One at a time.
 class Signals {
  public:
   static absl::StatusOr<std::unique_ptr<Signals>> Take() {
@@ -61,7 +62,8 @@ class Signals {
     for (;;) {
       char byte = 0;
       if (read(read_, &byte, 1) == 1) return true;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
       pollfd waiting{read_, POLLIN, 0};
       poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30)));
@@ -94,9 +96,11 @@ void LogOnStderr() {
 
 /// Until a signal, or until it is known that no index can be served.
 absl::Status WaitForEnd(Server& server, const Signals& signals) {
-  std::future<absl::Status> loaded = std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
+  std::future<absl::Status> loaded =
+      std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
   bool known = false;
-  while (!signals.Wait(known ? std::chrono::nanoseconds(std::chrono::hours(24)) : std::chrono::milliseconds(20))) {
+  while (!signals.Wait(known ? std::chrono::nanoseconds(std::chrono::hours(24))
+                             : std::chrono::milliseconds(20))) {
     if (known || loaded.wait_for(std::chrono::seconds(0)) != std::future_status::ready) continue;
     HMANN_RETURN_IF_ERROR(loaded.get());
     known = true;
@@ -105,9 +109,11 @@ absl::Status WaitForEnd(Server& server, const Signals& signals) {
   return absl::OkStatus();
 }
 
-/// NOT_SERVING for `drain`, then no new calls and `drain` again for those that run. A further signal cuts both short.
+/// NOT_SERVING for `drain`, then no new calls and `drain` again for those that run. A
+/// further signal cuts both short.
 void Drain(Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
-  spdlog::info("draining for {}; signal again to stop at once", FormatDuration(std::chrono::duration<double>(drain).count()));
+  spdlog::info("draining for {}; signal again to stop at once",
+               FormatDuration(std::chrono::duration<double>(drain).count()));
   server.BeginDrain();
   if (signals.Wait(drain)) drain = std::chrono::nanoseconds::zero();
   std::future<void> done = std::async(std::launch::async, [&] { server.Shutdown(drain); });
@@ -126,33 +132,43 @@ absl::Status Serve(Flags flags) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
   std::fprintf(stderr, "listening on %s\n", server->address().c_str());
-  if (flags.json) HMANN_RETURN_IF_ERROR(PrintJson({{"listening", server->address()}, {"port", server->port()}}));
+  if (flags.json)
+    HMANN_RETURN_IF_ERROR(PrintJson({{"listening", server->address()}, {"port", server->port()}}));
   HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
   Drain(*server, *signals, flags.drain);
   return absl::OkStatus();
 }
 
-std::string CheckIndex(const std::string& text) { return std::string(IndexSpec::Parse(text).status().message()); }
+std::string CheckIndex(const std::string& text) {
+  return std::string(IndexSpec::Parse(text).status().message());
+}
 
 }  // namespace
 
 CommandAction SetupServe(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  app.add_option("--index", flags->indexes, "NAME=IDX, once per index")->required()->check(CheckIndex);
-  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")->capture_default_str();
+  app.add_option("--index", flags->indexes, "NAME=IDX, once per index")
+      ->required()
+      ->check(CheckIndex);
+  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")
+      ->capture_default_str();
   AddOpenFlags(app, &flags->server.open);
   app.add_option("--threads", flags->server.threads,
                  "searches side by side (0: one per core; eight per core where L0 is on nvme, "
                  "since they wait for it)")
       ->check(CLI::Range(0, 4096));
-  app.add_option("--queue", flags->server.queue, "requests that may wait for a thread; more are refused")->capture_default_str();
+  app.add_option("--queue", flags->server.queue,
+                 "requests that may wait for a thread; more are refused")
+      ->capture_default_str();
   app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddParsed<std::chrono::nanoseconds>(
-      app, "--drain", ParseDuration, [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
+      app, "--drain", ParseDuration,
+      [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
       "on SIGTERM: how long to answer on while health says NOT_SERVING, e.g. 5s");
-  app.add_flag("--insecure", flags->server.insecure, "allow an address beyond loopback: no encryption, no password");
+  app.add_flag("--insecure", flags->server.insecure,
+               "allow an address beyond loopback: no encryption, no password");
   app.add_flag("--json", flags->json, "print the address as one JSON object on stdout");
   return [flags] { return Serve(*flags); };
 }

@@ -27,8 +27,11 @@ CommandAction SetupVerify(CLI::App& app) {
     Progress progress;
     HMANN_RETURN_IF_ERROR(Verify(flags->index, progress));
     const std::string hash = absl::StrFormat("%016x", info.content_hash);
-    if (flags->json) return PrintJson({{"ok", true}, {"n", info.n}, {"file_bytes", info.file_bytes}, {"content_hash", hash}});
-    std::cerr << absl::StrFormat("%s: sound; %d vectors, %s, content hash %s\n", flags->index, info.n, FormatSize(info.file_bytes), hash);
+    if (flags->json)
+      return PrintJson(
+          {{"ok", true}, {"n", info.n}, {"file_bytes", info.file_bytes}, {"content_hash", hash}});
+    std::cerr << absl::StrFormat("%s: sound; %d vectors, %s, content hash %s\n", flags->index,
+                                 info.n, FormatSize(info.file_bytes), hash);
     return absl::OkStatus();
   };
 }

@@ -19,7 +19,8 @@ std::vector<CLI::App*> Subcommands(CLI::App* command) {
   return command->get_subcommands([](CLI::App* sub) { return !sub->get_group().empty(); });
 }
 
-/// Calls visit(command, path) for `command` and all below it, parents first; path is {"hmann", "data", "fetch"}.
+/// Calls visit(command, path) for `command` and all below it, parents first; path is
+/// {"hmann", "data", "fetch"}.
 void VisitCommands(CLI::App* command, std::vector<std::string> path,
                    const std::function<void(CLI::App*, const std::vector<std::string>&)>& visit) {
   path.push_back(command->get_name());
@@ -29,14 +30,17 @@ void VisitCommands(CLI::App* command, std::vector<std::string> path,
 
 /// Text as troff takes it literally: no escapes, no control line.
 std::string Plain(const std::string& text) {
-  const std::string escaped = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n.", "\n\\&."}});
+  const std::string escaped =
+      absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n.", "\n\\&."}});
   return absl::StartsWith(escaped, ".") ? absl::StrCat("\\&", escaped) : escaped;
 }
 
 std::string Page(CLI::App* command, const std::vector<std::string>& path) {
   const std::string name = absl::StrJoin(path, "-");
-  std::string page = absl::StrCat(".TH ", absl::AsciiStrToUpper(name), " 1 \"\" \"hmann ", HMANN_VERSION, "\"\n.SH NAME\n", Plain(name),
-                                  " \\- ", Plain(command->get_description()), "\n.SH SYNOPSIS\n.B ", Plain(absl::StrJoin(path, " ")), "\n");
+  std::string page =
+      absl::StrCat(".TH ", absl::AsciiStrToUpper(name), " 1 \"\" \"hmann ", HMANN_VERSION,
+                   "\"\n.SH NAME\n", Plain(name), " \\- ", Plain(command->get_description()),
+                   "\n.SH SYNOPSIS\n.B ", Plain(absl::StrJoin(path, " ")), "\n");
   for (const CLI::Option* option : command->get_options()) {
     if (option->get_positional()) absl::StrAppend(&page, ".I ", Plain(option->get_name()), "\n");
   }
@@ -44,17 +48,22 @@ std::string Page(CLI::App* command, const std::vector<std::string>& path) {
   const auto subcommands = Subcommands(command);
   if (!subcommands.empty()) absl::StrAppend(&page, ".SH COMMANDS\n");
   for (const CLI::App* sub : subcommands) {
-    absl::StrAppend(&page, ".TP\n.BR ", Plain(absl::StrCat(name, "-", sub->get_name())), " (1)\n", Plain(sub->get_description()), "\n");
+    absl::StrAppend(&page, ".TP\n.BR ", Plain(absl::StrCat(name, "-", sub->get_name())), " (1)\n",
+                    Plain(sub->get_description()), "\n");
   }
   absl::StrAppend(&page, ".SH OPTIONS\n");
   for (const CLI::Option* option : command->get_options()) {
-    absl::StrAppend(&page, ".TP\n.B ", Plain(option->get_name(option->get_positional(), !option->get_positional())), "\n",
-                    Plain(option->get_description()));
-    if (!option->get_default_str().empty()) absl::StrAppend(&page, " (default: ", Plain(option->get_default_str()), ")");
+    absl::StrAppend(&page, ".TP\n.B ",
+                    Plain(option->get_name(option->get_positional(), !option->get_positional())),
+                    "\n", Plain(option->get_description()));
+    if (!option->get_default_str().empty())
+      absl::StrAppend(&page, " (default: ", Plain(option->get_default_str()), ")");
     absl::StrAppend(&page, "\n");
   }
-  if (!command->get_footer().empty()) absl::StrAppend(&page, ".SH EXAMPLE\n.nf\n", Plain(command->get_footer()), "\n.fi\n");
-  return absl::StrCat(page, ".SH EXIT STATUS\n0 done, 1 the work failed (the error says why), 2 wrong usage.\n");
+  if (!command->get_footer().empty())
+    absl::StrAppend(&page, ".SH EXAMPLE\n.nf\n", Plain(command->get_footer()), "\n.fi\n");
+  return absl::StrCat(
+      page, ".SH EXIT STATUS\n0 done, 1 the work failed (the error says why), 2 wrong usage.\n");
 }
 
 /// "--k --ef-l1 fetch": what may follow a command.
@@ -74,13 +83,16 @@ CLI::App* Root(CLI::App* app) {
   return app;
 }
 
-absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& above, const std::string& folder) {
+absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& above,
+                         const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return ErrnoError(error.value(), "create", folder);
   absl::Status status;
   VisitCommands(command, above, [&](CLI::App* found, const std::vector<std::string>& path) {
-    if (status.ok()) status = WriteTextFile(absl::StrCat(folder, "/", absl::StrJoin(path, "-"), ".1"), Page(found, path));
+    if (status.ok())
+      status = WriteTextFile(absl::StrCat(folder, "/", absl::StrJoin(path, "-"), ".1"),
+                             Page(found, path));
   });
   return status;
 }
@@ -88,7 +100,8 @@ absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& abov
 std::string CompletionCases(CLI::App* command, const std::vector<std::string>& above) {
   std::string cases;
   VisitCommands(command, above, [&](CLI::App* found, const std::vector<std::string>& path) {
-    absl::StrAppend(&cases, "    '", absl::StrJoin(path.begin() + 1, path.end(), " "), "') words='", WordsAfter(found), "' ;;\n");
+    absl::StrAppend(&cases, "    '", absl::StrJoin(path.begin() + 1, path.end(), " "), "') words='",
+                    WordsAfter(found), "' ;;\n");
   });
   return cases;
 }

@@ -8,12 +8,12 @@
 
 namespace hmann {
 
-/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the message on stderr; wrong usage is CLI11's (exit
-/// 2).
+/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the
+/// message on stderr; wrong usage is CLI11's (exit 2).
 using CommandAction = std::function<absl::Status()>;
 
-/// Declares a command's options on `app` (a subcommand, description included) and returns what it does. Options live in a struct that the
-/// action shares.
+/// Declares a command's options on `app` (a subcommand, description included) and returns
+/// what it does. Options live in a struct that the action shares.
 struct Command {
   const char* name;
   const char* summary;

@@ -21,7 +21,8 @@ absl::StatusOr<std::string> FindEvalProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return ErrnoError(error.value(), "read", "/proc/self/exe");
-  std::string path = (self.parent_path() / "../libexec/hmann/hmann-eval").lexically_normal().string();
+  std::string path =
+      (self.parent_path() / "../libexec/hmann/hmann-eval").lexically_normal().string();
   if (::access(path.c_str(), X_OK) == 0) return path;
   return absl::NotFoundError(absl::StrCat("expected the program ", path,
                                           ", found none there: install the component eval of hmann "
@@ -32,7 +33,8 @@ absl::StatusOr<std::string> FindEvalProgram() {
 /// As exec and spawn take them; points into `path` and `arguments`.
 std::vector<char*> Words(const std::string& path, const std::vector<std::string>& arguments) {
   std::vector<char*> words = {const_cast<char*>(path.c_str())};
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   return words;
 }
@@ -48,7 +50,8 @@ absl::Status BecomeEvalProgram(const std::vector<std::string>& arguments) {
 absl::Status RunEvalProgram(const std::vector<std::string>& arguments) {
   HMANN_ASSIGN_OR_RETURN(const std::string path, FindEvalProgram());
   pid_t child = -1;
-  const int failed = ::posix_spawn(&child, path.c_str(), nullptr, nullptr, Words(path, arguments).data(), environ);
+  const int failed =
+      ::posix_spawn(&child, path.c_str(), nullptr, nullptr, Words(path, arguments).data(), environ);
   if (failed != 0) return ErrnoError(failed, "run", path);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
@@ -57,7 +60,8 @@ absl::Status RunEvalProgram(const std::vector<std::string>& arguments) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(path, " ", absl::StrJoin(arguments, " "), ": expected exit code 0, found ",
-                   WIFEXITED(status) ? absl::StrCat(WEXITSTATUS(status)) : absl::StrCat("signal ", WTERMSIG(status))));
+                   WIFEXITED(status) ? absl::StrCat(WEXITSTATUS(status))
+                                     : absl::StrCat("signal ", WTERMSIG(status))));
 }
 
 }  // namespace hmann

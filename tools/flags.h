@@ -1,4 +1,5 @@
-/// Conversions from text on the command line to the engine's own types; a text that does not parse is wrong usage (exit 2).
+/// Conversions from text on the command line to the engine's own types; a text that does
+/// not parse is wrong usage (exit 2).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,11 @@
 
 namespace hmann {
 
-/// `--option TEXT` parsed by one of the engine's parsers (ParseSize, ParseMetric, ...) and handed to `store`.
+/// `--option TEXT` parsed by one of the engine's parsers (ParseSize, ParseMetric, ...)
+/// and handed to `store`.
 template <typename T>
-CLI::Option* AddParsed(CLI::App& app, const std::string& name, absl::StatusOr<T> (*parse)(std::string_view), std::function<void(T)> store,
+CLI::Option* AddParsed(CLI::App& app, const std::string& name,
+                       absl::StatusOr<T> (*parse)(std::string_view), std::function<void(T)> store,
                        const std::string& description) {
   return app.add_option_function<std::string>(
       name,

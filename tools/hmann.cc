@@ -4,12 +4,14 @@ namespace hmann {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"data", "Data sets: list, fetch, generate, convert, exact neighbours", "hmann data info datasets/sample/base.u8bin", SetupData},
-    {"build", "Build an index from a vector file", "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild},
+    {"data", "Data sets: list, fetch, generate, convert, exact neighbours",
+     "hmann data info datasets/sample/base.u8bin", SetupData},
+    {"build", "Build an index from a vector file",
+     "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild},
     {"promote", "Upper layers and codes anew on a finished L0, for other fast memory",
      "hmann promote sample.hmann --promote 0.1 --out promoted.hmann", SetupPromote},
-    {"profile", "What this machine can do: memory, device, kernels; for `plan` and `tune`", "hmann profile --out build/device.json",
-     SetupProfile},
+    {"profile", "What this machine can do: memory, device, kernels; for `plan` and `tune`",
+     "hmann profile --out build/device.json", SetupProfile},
     {"plan", "What to keep in so much fast memory, and what building it takes",
      "hmann plan --rows 1000000000 --dim 128 --dtype u8 --fast-memory 96GiB --explain", SetupPlan},
     {"tune",
@@ -18,17 +20,22 @@ constexpr Command kCommands[] = {
      "hmann tune sample.hmann --queries datasets/sample/query.u8bin --groundtruth "
      "datasets/sample/query.gt100",
      SetupTune},
-    {"info", "What an index holds, and its bytes beside the formulas", "hmann info sample.hmann", SetupInfo},
-    {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann", SetupVerify},
+    {"info", "What an index holds, and its bytes beside the formulas", "hmann info sample.hmann",
+     SetupInfo},
+    {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann",
+     SetupVerify},
     {"search", "Search an index in this process",
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth "
      "datasets/sample/query.gt100",
      SetupSearch},
-    {"serve", "Serve indexes over gRPC", "hmann serve --index sample=sample.hmann --listen 127.0.0.1:50051", SetupServe},
+    {"serve", "Serve indexes over gRPC",
+     "hmann serve --index sample=sample.hmann --listen 127.0.0.1:50051", SetupServe},
     {"query", "Search an index through a server",
-     "hmann query --server 127.0.0.1:50051 --index sample --queries datasets/sample/query.u8bin", SetupQuery},
+     "hmann query --server 127.0.0.1:50051 --index sample --queries datasets/sample/query.u8bin",
+     SetupQuery},
     EvalRow(SetupEval),
-    {"completion", "Print a shell completion script", "source <(hmann completion bash)", SetupCompletion},
+    {"completion", "Print a shell completion script", "source <(hmann completion bash)",
+     SetupCompletion},
     {"man", "Write the manual pages", "hmann man --out build/man1", SetupMan},
 };
 

@@ -10,11 +10,14 @@ namespace hmann {
 nlohmann::ordered_json ToJson(const IndexInfo& info) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const LayerInfo& layer : info.layers) {
-    layers.push_back({{"nodes", layer.nodes}, {"max_degree", layer.max_degree}, {"mean_degree", layer.mean_degree}});
+    layers.push_back({{"nodes", layer.nodes},
+                      {"max_degree", layer.max_degree},
+                      {"mean_degree", layer.mean_degree}});
   }
   nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
   for (const StructureBytes& structure : info.bytes) {
-    nlohmann::ordered_json line = {{"tier", structure.tier}, {"bytes", structure.bytes}, {"formula", nullptr}};
+    nlohmann::ordered_json line = {
+        {"tier", structure.tier}, {"bytes", structure.bytes}, {"formula", nullptr}};
     if (structure.formula != 0) line["formula"] = structure.formula;
     bytes[structure.name] = line;
   }

@@ -5,8 +5,9 @@
 
 namespace hmann {
 
-/// What `info --json` prints, under the names of the surface. `bytes` has an object per structure; a structure without a formula has
-/// `formula` null. The hash is a string of 16 hex digits: a JSON number would lose bits.
+/// What `info --json` prints, under the names of the surface. `bytes` has an object per
+/// structure; a structure without a formula has `formula` null. The hash is a string of
+/// 16 hex digits: a JSON number would lose bits.
 nlohmann::ordered_json ToJson(const IndexInfo& info);
 
 }  // namespace hmann

@@ -29,7 +29,8 @@ const std::atomic<bool>* CancelOnInterrupt() {
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup and background jobs ignore SIGINT: let them
+    if (before.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);  // nohup and background jobs ignore SIGINT: let them
   }
   return &interrupted;
 }

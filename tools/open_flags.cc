@@ -6,7 +6,9 @@
 namespace hmann {
 
 void AddOpenFlags(CLI::App& app, OpenOptions* open) {
-  app.add_option("--fast", open->fast, "tier of the upper layers and promoted vectors: dram, numa:N")->capture_default_str();
+  app.add_option("--fast", open->fast,
+                 "tier of the upper layers and promoted vectors: dram, numa:N")
+      ->capture_default_str();
   app.add_option("--slow", open->slow,
                  "tier of L0: mapped (the file in place), mapped:PATH, dram, numa:N, dax:PATH, "
                  "nvme (the file in place, O_DIRECT), nvme:PATH, "
@@ -16,11 +18,13 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
       app, "--cache", ParseCachePolicy, [open](CachePolicy policy) { open->cache = policy; },
       "cache of slow records in fast memory: none (default), static (by degree), dynamic (by use)");
   AddParsed<std::uint64_t>(
-      app, "--cache-size", ParseSize, [open](std::uint64_t bytes) { open->cache_bytes = bytes; }, "bytes of that cache, as 256MiB");
+      app, "--cache-size", ParseSize, [open](std::uint64_t bytes) { open->cache_bytes = bytes; },
+      "bytes of that cache, as 256MiB");
   AddParsed<std::uint64_t>(
       app, "--migration", ParseSize, [open](std::uint64_t bytes) { open->migration_bytes = bytes; },
       "bytes of each searching thread for reads from nvme (default 16MiB)");
-  app.add_option("--helpers", open->helper_threads, "threads that copy ahead for --prefetch helper (-1: as many as pays here)")
+  app.add_option("--helpers", open->helper_threads,
+                 "threads that copy ahead for --prefetch helper (-1: as many as pays here)")
       ->check(CLI::Range(-1, 64))
       ->capture_default_str();
 }

@@ -25,15 +25,21 @@ absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
   if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
-  if (structure.codes == CodePlace::kLink) return absl::StrCat(promote, " --codes link --bits ", structure.bits);
+  if (structure.codes == CodePlace::kLink)
+    return absl::StrCat(promote, " --codes link --bits ", structure.bits);
   return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
 }
 
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
-  app.add_option("--slow", plan->slow, "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")->capture_default_str();
-  app.add_option("--profile", plan->profile, "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
+  app.add_option("--slow", plan->slow,
+                 "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")
+      ->capture_default_str();
+  app.add_option(
+      "--profile", plan->profile,
+      "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
   return AddParsed<std::uint64_t>(
-      app, "--fast-memory", ParseSize, [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
+      app, "--fast-memory", ParseSize,
+      [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
       "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted "
       "nodes, and bits and centroids of codes; with "
       "--bits or --codes, as many promoted as fit");
@@ -46,7 +52,9 @@ absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOpti
   const PlannedPlacement& placement = *planned.placement;
   std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << placement.structure;
   if (placement.slow == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
-  if (placement.cache_bytes > 0) std::cerr << ", and a cache (--cache static --cache-size " << (placement.cache_bytes >> 10) << "KiB)";
+  if (placement.cache_bytes > 0)
+    std::cerr << ", and a cache (--cache static --cache-size " << (placement.cache_bytes >> 10)
+              << "KiB)";
   std::cerr << "; `hmann plan --explain` says why\n";
   return std::move(planned.build);
 }

@@ -14,13 +14,16 @@ namespace hmann {
 /// A line on stderr for each.
 void Warn(const std::vector<std::string>& warnings);
 
-/// The device file; a warning on stderr if it is another machine's. Empty path: DefaultProfile.
+/// The device file; a warning on stderr if it is another machine's. Empty path:
+/// DefaultProfile.
 absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path);
 
-/// " --promote 0.16 --bits 2 --replicas 1": the flags of `build` and `promote` that give it.
+/// " --promote 0.16 --bits 2 --replicas 1": the flags of `build` and `promote` that give
+/// it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
 
-/// Declares --fast-memory, which it returns, --slow and --profile on `app`; `plan` must outlive it.
+/// Declares --fast-memory, which it returns, --slow and --profile on `app`; `plan` must
+/// outlive it.
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan);
 
 /// `build` as Plan returns it; what it chose, on stderr.

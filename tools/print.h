@@ -5,7 +5,8 @@
 
 namespace hmann {
 
-/// Prints one JSON object and nothing else on stdout. Errors: DATA_LOSS when stdout cannot take it (a full disk, a closed pipe).
+/// Prints one JSON object and nothing else on stdout. Errors: DATA_LOSS when stdout
+/// cannot take it (a full disk, a closed pipe).
 absl::Status PrintJson(const nlohmann::ordered_json& object);
 
 }  // namespace hmann

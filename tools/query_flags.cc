@@ -14,21 +14,29 @@ namespace {
 
 constexpr std::int64_t kMostNeighbours = 1u << 20;
 
-std::string CheckSuffix(const std::string& path) { return std::string(CheckAnswerSuffix(path).message()); }
+std::string CheckSuffix(const std::string& path) {
+  return std::string(CheckAnswerSuffix(path).message());
+}
 
 /// --ef-l1 for ef_l1.
-std::string OptionOf(const Dial& dial) { return absl::StrCat("--", absl::StrReplaceAll(std::string(dial.name), {{"_", "-"}})); }
+std::string OptionOf(const Dial& dial) {
+  return absl::StrCat("--", absl::StrReplaceAll(std::string(dial.name), {{"_", "-"}}));
+}
 
 /// Targets, and the dials that they take the place of.
 void AddDials(CLI::App& app, SearchOptions* search) {
-  app.add_option("--recall", search->recall, "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found")
+  app.add_option(
+         "--recall", search->recall,
+         "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found")
       ->check(CLI::Range(0.0, 1.0));
   AddParsed<std::chrono::nanoseconds>(
-      app, "--latency", ParseDuration, [search](std::chrono::nanoseconds latency) { search->latency = latency; },
+      app, "--latency", ParseDuration,
+      [search](std::chrono::nanoseconds latency) { search->latency = latency; },
       "mean time of a query to keep, as 800us, with the best recall that it allows: dials "
       "likewise");
   AddParsed<std::chrono::nanoseconds>(
-      app, "--budget", ParseDuration, [search](std::chrono::nanoseconds budget) { search->budget = budget; },
+      app, "--budget", ParseDuration,
+      [search](std::chrono::nanoseconds budget) { search->budget = budget; },
       "time after which a query ends with the best that it has found");
   for (const Dial& dial : DialTable()) {
     const std::string name = OptionOf(dial);
@@ -49,13 +57,20 @@ void AddDials(CLI::App& app, SearchOptions* search) {
 
 void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   SearchOptions* search = &flags->search;
-  app.add_option("--queries", flags->queries, "vector file of the index's type and dimension")->required();
+  app.add_option("--queries", flags->queries, "vector file of the index's type and dimension")
+      ->required();
   app.add_option("--rows", flags->rows, "first queries only (0: all)");
-  app.add_option("--k", search->k, "neighbours per query")->check(CLI::Range(std::int64_t{1}, kMostNeighbours))->capture_default_str();
+  app.add_option("--k", search->k, "neighbours per query")
+      ->check(CLI::Range(std::int64_t{1}, kMostNeighbours))
+      ->capture_default_str();
   AddDials(app, search);
-  app.add_option("--threads", flags->threads, "queries side by side")->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--groundtruth", flags->groundtruth, "exact neighbours: adds recall to the report");
-  app.add_option("--out", flags->out, "write the answers: .ibin ids, .gt ids and distances, .jsonl")->check(CheckSuffix);
+  app.add_option("--threads", flags->threads, "queries side by side")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--groundtruth", flags->groundtruth,
+                 "exact neighbours: adds recall to the report");
+  app.add_option("--out", flags->out, "write the answers: .ibin ids, .gt ids and distances, .jsonl")
+      ->check(CheckSuffix);
   app.add_flag("--json", flags->json, "report as one JSON object on stdout");
 }
 

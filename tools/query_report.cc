@@ -48,9 +48,11 @@ Columns Split(const std::vector<Neighbour>& answer) {
   return columns;
 }
 
-absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth, nlohmann::ordered_json* figures) {
+absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
+                       nlohmann::ordered_json* figures) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(groundtruth));
-  HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.dials.k), absl::StrCat(groundtruth, ": ")));
+  HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.dials.k),
+                                absl::StrCat(groundtruth, ": ")));
   std::vector<double> per_query;
   for (std::size_t i = 0; i < run.answers.size(); ++i) {
     const Columns answer = Split(run.answers[i]);
@@ -67,7 +69,8 @@ void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
   if (!run.predicted.has_value()) return;
   if (run.asked.recall.has_value()) (*figures)["target_recall"] = *run.asked.recall;
   if (run.asked.latency.has_value()) {
-    (*figures)["target_latency_us"] = std::chrono::duration<double, std::micro>(*run.asked.latency).count();
+    (*figures)["target_latency_us"] =
+        std::chrono::duration<double, std::micro>(*run.asked.latency).count();
   }
   (*figures)["predicted_recall"] = run.predicted->recall;
   (*figures)["predicted_us"] = Rounded(run.predicted->mean_us);
@@ -105,17 +108,21 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   return first_error;
 }
 
-absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run, const std::string& groundtruth) {
+absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
+                                                 const std::string& groundtruth) {
   const auto queries = static_cast<double>(std::max<std::size_t>(run.answers.size(), 1));
   nlohmann::ordered_json figures = {{"queries", run.answers.size()}, {"k", run.dials.k}};
   if (!groundtruth.empty()) HMANN_RETURN_IF_ERROR(AddRecall(run, groundtruth, &figures));
   std::vector<std::uint64_t> sorted = run.latency_ns;
   std::sort(sorted.begin(), sorted.end());
   const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
-  figures["qps"] = Rounded(run.seconds > 0 ? static_cast<double>(run.answers.size()) / run.seconds : 0);
+  figures["qps"] =
+      Rounded(run.seconds > 0 ? static_cast<double>(run.answers.size()) / run.seconds : 0);
   figures["mean_us"] = Rounded(sum / queries / 1000);
-  for (const auto& [name, share] : {std::pair("p50_us", 0.50), {"p95_us", 0.95}, {"p99_us", 0.99}}) {
-    figures[name] = sorted.empty() ? 0.0 : Rounded(static_cast<double>(Percentile(sorted, share)) / 1000);
+  for (const auto& [name, share] :
+       {std::pair("p50_us", 0.50), {"p95_us", 0.95}, {"p99_us", 0.99}}) {
+    figures[name] =
+        sorted.empty() ? 0.0 : Rounded(static_cast<double>(Percentile(sorted, share)) / 1000);
   }
   figures["threads"] = run.threads;
   figures.update(ToJson(run.dials));
@@ -132,13 +139,17 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_number_float())
-      text = absl::StrFormat(absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f", value.get<double>());
+      text = absl::StrFormat(
+          absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f",
+          value.get<double>());
     out << absl::StrFormat("  %-20s %s\n", name, text);
   }
 }
 
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(AnswerWriter writer, AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
+  HMANN_ASSIGN_OR_RETURN(
+      AnswerWriter writer,
+      AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
   for (const std::vector<Neighbour>& answer : run.answers) {
     const Columns columns = Split(answer);
     HMANN_RETURN_IF_ERROR(writer.Append(columns.labels, columns.distances));
@@ -149,7 +160,8 @@ absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
 absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries) {
   if (flags.groundtruth.empty()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
-  return InFront(CheckTruthCovers(truth, queries, flags.search.k), absl::StrCat(flags.groundtruth, ": "));
+  return InFront(CheckTruthCovers(truth, queries, flags.search.k),
+                 absl::StrCat(flags.groundtruth, ": "));
 }
 
 absl::Status Report(const QueryRun& run, const QueryFlags& flags) {

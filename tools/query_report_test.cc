@@ -18,7 +18,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string TestPath(const char* name) { return absl::StrCat(::testing::TempDir(), "/hmann_report_", ::getpid(), "_", name); }
+std::string TestPath(const char* name) {
+  return absl::StrCat(::testing::TempDir(), "/hmann_report_", ::getpid(), "_", name);
+}
 
 /// 100 queries whose answer to query i is {i, i + 1}, each 1000 (i + 1) ns long.
 QueryRun HundredQueries() {
@@ -43,10 +45,12 @@ TEST(Summarise, NamesAndOrderAreTheSurface) {
   ASSERT_TRUE(figures.ok()) << figures.status();
   std::vector<std::string> names;
   for (const auto& [name, value] : figures->items()) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us", "threads", "walk", "ef_l1", "ef_l0",
-                                 "beam_width", "prefetch", "simd", "distances_fast", "distances_slow", "estimates", "slow_reads",
-                                 "slow_touches", "slow_bytes", "rounds", "migrated", "migrated_used", "migrated_late", "io_reads",
-                                 "io_bytes", "cache_hits", "expanded_l1", "expanded_l0"));
+  EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us",
+                                 "threads", "walk", "ef_l1", "ef_l0", "beam_width", "prefetch",
+                                 "simd", "distances_fast", "distances_slow", "estimates",
+                                 "slow_reads", "slow_touches", "slow_bytes", "rounds", "migrated",
+                                 "migrated_used", "migrated_late", "io_reads", "io_bytes",
+                                 "cache_hits", "expanded_l1", "expanded_l0"));
   EXPECT_EQ((*figures)["queries"], 100);
   EXPECT_EQ((*figures)["qps"], 200.0);
   EXPECT_EQ((*figures)["mean_us"], 50.5);

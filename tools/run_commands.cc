@@ -47,7 +47,8 @@ int UnknownCommand(std::span<const Command> commands, std::string_view found) {
 }
 
 bool Exists(std::span<const Command> commands, std::string_view name) {
-  return std::any_of(commands.begin(), commands.end(), [&](const Command& command) { return name == command.name; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return name == command.name; });
 }
 
 int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
@@ -64,7 +65,8 @@ int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
     actions.push_back(command.setup(*sub));
   }
 
-  if (argc > 1 && argv[1][0] != '-' && !Exists(table, argv[1])) return UnknownCommand(table, argv[1]);
+  if (argc > 1 && argv[1][0] != '-' && !Exists(table, argv[1]))
+    return UnknownCommand(table, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -86,7 +88,8 @@ int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
 
 int RunCommands(std::span<const Command> commands, int argc, char** argv) {
   try {
-    // A full disk under a size limit is an error to report (EFBIG), not a signal to die of.
+    // A full disk under a size limit is an error to report (EFBIG), not a signal to die
+    // of.
     std::signal(SIGXFSZ, SIG_IGN);
     return ParseAndRun(commands, argc, argv);
   } catch (const std::exception& error) {  // of libraries; our code throws nothing

@@ -37,7 +37,9 @@ Json ToJson(const TriedSetting& tried) {
 }
 
 Json ToJson(const ModelError& error) {
-  return {{"median", RoundToDecimals(error.median, 4)}, {"p95", RoundToDecimals(error.p95, 4)}, {"worst", RoundToDecimals(error.worst, 4)}};
+  return {{"median", RoundToDecimals(error.median, 4)},
+          {"p95", RoundToDecimals(error.p95, 4)},
+          {"worst", RoundToDecimals(error.worst, 4)}};
 }
 
 Json ToJson(const TuningCheck& check, const Tuned& tuned) {
@@ -50,9 +52,10 @@ Json ToJson(const TuningCheck& check, const Tuned& tuned) {
                {"pruned", RoundToDecimals(check.pruned, 4)}};
   if (check.held_out > 0) {
     json["worst"] = hmann::ToJson(tuned.settings[check.worst].dials);
-    json["worst"].update({{"predicted_us", RoundToDecimals(tuned.settings[check.worst].predicted.mean_us, 2)},
-                          {"lowest_round_us", RoundToDecimals(check.worst_low_us, 2)},
-                          {"highest_round_us", RoundToDecimals(check.worst_high_us, 2)}});
+    json["worst"].update(
+        {{"predicted_us", RoundToDecimals(tuned.settings[check.worst].predicted.mean_us, 2)},
+         {"lowest_round_us", RoundToDecimals(check.worst_low_us, 2)},
+         {"highest_round_us", RoundToDecimals(check.worst_high_us, 2)}});
   }
   json["choices"] = Json::array();
   for (const ChoiceCheck& choice : check.choices) {

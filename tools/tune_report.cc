@@ -17,33 +17,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json OrNull(const std::optional<PlacementPlan>& plan) { return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr); }
+Json OrNull(const std::optional<PlacementPlan>& plan) {
+  return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr);
+}
 
 absl::StatusOr<Json> CurveJson(const TuneOptions& options, const std::string& slow) {
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const FastMemoryCurve curve, PlanOverFastMemory(options.index, options.queries, options.profile, slow, progress));
+  HMANN_ASSIGN_OR_RETURN(
+      const FastMemoryCurve curve,
+      PlanOverFastMemory(options.index, options.queries, options.profile, slow, progress));
   Warn(curve.warnings);
   Json lines = Json::array();
   for (const FastMemoryPoint& point : curve.points) {
     lines.push_back({{"fast_memory_bytes", point.fast_bytes},
                      {"plan_us", OrNull(point.plan)},
-                     {"plan", point.plan.has_value() ? Json(DescribeStructure(curve.shape, point.plan->structure)) : Json(nullptr)},
+                     {"plan", point.plan.has_value()
+                                  ? Json(DescribeStructure(curve.shape, point.plan->structure))
+                                  : Json(nullptr)},
                      {"as_is_us", OrNull(point.as_is)},
                      {"upper_layers_first_us", OrNull(point.layers)},
                      {"first_touch_us", OrNull(point.touch)}});
   }
   return Json{{"for", TierWithoutPath(slow)},
               {"slow", curve.slow},
-              {"profile", options.profile.empty() ? "a usual machine (no device file was given)" : options.profile},
+              {"profile", options.profile.empty() ? "a usual machine (no device file was given)"
+                                                  : options.profile},
               {"lines", lines}};
 }
 
 }  // namespace
 
-absl::Status WriteTuningReport(const TuneOptions& options, const std::vector<std::string>& slow, const Json& tuned,
-                               const std::string& path) {
+absl::Status WriteTuningReport(const TuneOptions& options, const std::vector<std::string>& slow,
+                               const Json& tuned, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(options.index));
-  Json page = {{"title", absl::StrCat("Tuned: ", std::filesystem::path(options.index).filename().string())}};
+  Json page = {
+      {"title", absl::StrCat("Tuned: ", std::filesystem::path(options.index).filename().string())}};
   page.update(tuned);
   page["index"] = {{"path", options.index},
                    {"n", info.n},

@@ -17,14 +17,19 @@
 namespace hmann::client {
 namespace {
 
-/// RESOURCE_EXHAUSTED is not in the list on purpose: a full queue says itself when to come back.
+/// RESOURCE_EXHAUSTED is not in the list on purpose: a full queue says itself when to
+/// come back.
 constexpr char kRetryPolicy[] =
     R"({"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.02s",)"
     R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
     R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
 
-std::vector<std::uint64_t> Copy(const google::protobuf::RepeatedField<std::uint64_t>& field) { return {field.begin(), field.end()}; }
-std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) { return {field.begin(), field.end()}; }
+std::vector<std::uint64_t> Copy(const google::protobuf::RepeatedField<std::uint64_t>& field) {
+  return {field.begin(), field.end()};
+}
+std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) {
+  return {field.begin(), field.end()};
+}
 
 }  // namespace
 
@@ -47,12 +52,17 @@ class Client::Impl {
  public:
   explicit Impl(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Search::NewStub(channel)) {}
 
-  /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and cancellation.
+  /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and
+  /// cancellation.
   template <typename Request, typename Response>
-  absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&, Response*), const Request& request,
-                    Response* response, const CallOptions& call, bool wait_for_ready = false) {
+  absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                    const Request& request, Response* response, const CallOptions& call,
+                    bool wait_for_ready = false) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
+    context.set_deadline(
+        std::chrono::system_clock::now() +
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
     context.set_wait_for_ready(wait_for_ready);
     const Attachment attachment(call.cancellation, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response));
@@ -88,11 +98,14 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& address, const ConnectOptions& options) {
-  if (const std::size_t colon = address.rfind(':'); colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("server: expected HOST:PORT, found '", address, "'"));
+  if (const std::size_t colon = address.rfind(':');
+      colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server: expected HOST:PORT, found '", address, "'"));
   }
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);  // the request bounds its reply, and the server has a limit of its own
+  arguments.SetMaxReceiveMessageSize(
+      -1);  // the request bounds its reply, and the server has a limit of its own
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.retry) {
@@ -100,26 +113,32 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   } else {
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   }
-  return Client(std::make_unique<Impl>(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+  return Client(std::make_unique<Impl>(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
 }
 
-absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query, const SearchOptions& options,
-                                      const CallOptions& call) {
+absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
+                                      const SearchOptions& options, const CallOptions& call) {
   v1::SearchRequest request;
   v1::SearchResponse response;
   request.set_index(index);
   ToWire(query, request.mutable_query());
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call); !status.ok()) return status;
-  Answer answer{Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call);
+      !status.ok())
+    return status;
+  Answer answer{
+      Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
   if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  if (response.has_predicted())
+    answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
   answer.cut_short = response.cut_short();
   return answer;
 }
 
-absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries, const SearchOptions& options,
+absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries,
+                                                const SearchOptions& options,
                                                 const CallOptions& call) {
   v1::SearchBatchRequest request;
   v1::SearchBatchResponse response;
@@ -127,29 +146,38 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   ToWire(queries, request.mutable_queries());
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call); !status.ok()) return status;
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call);
+      !status.ok())
+    return status;
   BatchAnswer answer{Copy(response.ids()),
                      Copy(response.distances()),
                      {response.counts().begin(), response.counts().end()},
                      DialsFromWire(response.dials()),
                      {}};
   if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted()) answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  if (response.has_predicted())
+    answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
   answer.cut_short = response.cut_short();
   return answer;
 }
 
-absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, const CallOptions& call) {
+absl::StatusOr<IndexDescription> Client::Describe(const std::string& index,
+                                                  const CallOptions& call) {
   v1::DescribeRequest request;
   v1::DescribeResponse response;
   request.set_index(index);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call); !status.ok()) return status;
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call);
+      !status.ok())
+    return status;
   return FromWire(response);
 }
 
 absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) {
   v1::ListResponse response;
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::List, v1::ListRequest(), &response, call); !status.ok()) return status;
+  if (absl::Status status =
+          impl_->Call(&v1::Search::Stub::List, v1::ListRequest(), &response, call);
+      !status.ok())
+    return status;
   std::vector<IndexSummary> out;
   for (const v1::IndexSummary& summary : response.indexes()) out.push_back(FromWire(summary));
   return out;
@@ -158,19 +186,25 @@ absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) 
 absl::Status Client::WaitReady(const std::string& index, const CallOptions& call) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kFirstPause(5), kLongestPause(200);
-  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
+  const Clock::time_point deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
   v1::DescribeRequest request;
   request.set_index(index);
   absl::Status last = absl::DeadlineExceededError("no time was given");
-  for (std::chrono::milliseconds pause = kFirstPause; Clock::now() < deadline; pause = std::min(2 * pause, kLongestPause)) {
+  for (std::chrono::milliseconds pause = kFirstPause; Clock::now() < deadline;
+       pause = std::min(2 * pause, kLongestPause)) {
     v1::DescribeResponse response;
-    const absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response,
-                                            {.deadline = deadline - Clock::now(), .cancellation = call.cancellation}, true);
-    if (status.ok() || (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))) return status;
+    const absl::Status status =
+        impl_->Call(&v1::Search::Stub::Describe, request, &response,
+                    {.deadline = deadline - Clock::now(), .cancellation = call.cancellation}, true);
+    if (status.ok() || (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)))
+      return status;
     if (absl::IsUnavailable(status)) last = status;
-    std::this_thread::sleep_for(std::min<Clock::duration>(pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
+    std::this_thread::sleep_for(std::min<Clock::duration>(
+        pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
   }
-  return absl::DeadlineExceededError(absl::StrCat("index '", index, "' is not ready: ", last.message()));
+  return absl::DeadlineExceededError(
+      absl::StrCat("index '", index, "' is not ready: ", last.message()));
 }
 
 }  // namespace hmann::client

@@ -1,4 +1,5 @@
-/// The C++ client of an hmann server. No gRPC or protobuf type shows here, so that a user's program needs neither's headers.
+/// The C++ client of an hmann server. No gRPC or protobuf type shows here, so that a
+/// user's program needs neither's headers.
 ///
 ///     using hmann::client::Client, hmann::client::Vectors;
 ///     HMANN_ASSIGN_OR_RETURN(auto client, Client::Connect("127.0.0.1:50051"));
@@ -130,7 +131,8 @@ struct IndexSummary {
   Metric metric = Metric::kUnknown;
 };
 
-/// Gives up a call from another thread: the call ends CANCELLED, and the server stops its walk. For one call; Cancel before the call works.
+/// Gives up a call from another thread: the call ends CANCELLED, and the server stops its
+/// walk. For one call; Cancel before the call works.
 class Cancellation {
  public:
   Cancellation();
@@ -146,34 +148,41 @@ class Cancellation {
 struct CallOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  ///< from the start of the call
   Cancellation* cancellation = nullptr;                          ///< not owned
-  bool counters = false;                                         ///< of a search: have its work counted
+  bool counters = false;  ///< of a search: have its work counted
 };
 
 struct ConnectOptions {
   bool own_connection = false;  ///< clients of one address share a connection otherwise
-  bool retry = true;            ///< try again, briefly, when the server is UNAVAILABLE; searches change nothing
+  bool retry =
+      true;  ///< try again, briefly, when the server is UNAVAILABLE; searches change nothing
 };
 
-/// Errors of every call: the server's code unchanged, its details in brackets behind its message, e.g. "the queue is full: 256 requests
-/// wait [QUEUE_FULL; retry after 12 ms]", and as payloads (google.rpc messages by type URL). UNAVAILABLE when no server answers.
+/// Errors of every call: the server's code unchanged, its details in brackets behind its
+/// message, e.g. "the queue is full: 256 requests wait [QUEUE_FULL; retry after 12 ms]",
+/// and as payloads (google.rpc messages by type URL). UNAVAILABLE when no server answers.
 ///
 /// Thread safety: all calls from any thread at once.
 class Client {
  public:
-  /// Does not wait for the server; see WaitReady. Errors: INVALID_ARGUMENT when `address` is not HOST:PORT.
-  static absl::StatusOr<Client> Connect(const std::string& address, const ConnectOptions& options = {});
+  /// Does not wait for the server; see WaitReady. Errors: INVALID_ARGUMENT when `address`
+  /// is not HOST:PORT.
+  static absl::StatusOr<Client> Connect(const std::string& address,
+                                        const ConnectOptions& options = {});
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  absl::StatusOr<Answer> Search(const std::string& index, const Vectors& query, const SearchOptions& options, const CallOptions& call = {});
-  absl::StatusOr<BatchAnswer> SearchBatch(const std::string& index, const Vectors& queries, const SearchOptions& options,
+  absl::StatusOr<Answer> Search(const std::string& index, const Vectors& query,
+                                const SearchOptions& options, const CallOptions& call = {});
+  absl::StatusOr<BatchAnswer> SearchBatch(const std::string& index, const Vectors& queries,
+                                          const SearchOptions& options,
                                           const CallOptions& call = {});
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {});
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
 
-  /// Blocks until `index` serves; waits for a server that is not there yet, too. Errors: NOT_FOUND and FAILED_PRECONDITION (it could not be
-  /// loaded) at once, DEADLINE_EXCEEDED with the last state.
+  /// Blocks until `index` serves; waits for a server that is not there yet, too. Errors:
+  /// NOT_FOUND and FAILED_PRECONDITION (it could not be loaded) at once,
+  /// DEADLINE_EXCEEDED with the last state.
   absl::Status WaitReady(const std::string& index, const CallOptions& call = {});
 
  private:

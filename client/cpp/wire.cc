@@ -56,14 +56,17 @@ IndexState FromWire(v1::IndexState state) {
 std::string Describe(const google::protobuf::Any& detail) {
   if (google::rpc::ErrorInfo info; detail.UnpackTo(&info)) return info.reason();
   if (google::rpc::RetryInfo retry; detail.UnpackTo(&retry)) {
-    return absl::StrCat("retry after ", retry.retry_delay().seconds() * 1000 + retry.retry_delay().nanos() / 1000000, " ms");
+    return absl::StrCat(
+        "retry after ",
+        retry.retry_delay().seconds() * 1000 + retry.retry_delay().nanos() / 1000000, " ms");
   }
   if (google::rpc::ResourceInfo resource; detail.UnpackTo(&resource)) {
     return absl::StrCat(resource.resource_type(), " ", resource.resource_name());
   }
   if (google::rpc::BadRequest bad; detail.UnpackTo(&bad)) {
-    return absl::StrJoin(bad.field_violations(), ", ",
-                         [](std::string* out, const auto& violation) { absl::StrAppend(out, "field ", violation.field()); });
+    return absl::StrJoin(bad.field_violations(), ", ", [](std::string* out, const auto& violation) {
+      absl::StrAppend(out, "field ", violation.field());
+    });
   }
   return "";
 }
@@ -88,10 +91,12 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.metric = FromWire(info.metric());
   out.m = info.m();
   out.ef_construction = info.ef_construction();
-  for (const v1::LayerInfo& layer : info.layers()) out.layers.push_back({layer.nodes(), layer.max_degree(), layer.mean_degree()});
+  for (const v1::LayerInfo& layer : info.layers())
+    out.layers.push_back({layer.nodes(), layer.max_degree(), layer.mean_degree()});
   out.promote = info.promote();
   for (const v1::StructureBytes& structure : info.bytes()) {
-    out.bytes.push_back({structure.name(), structure.tier(), structure.bytes(), structure.formula()});
+    out.bytes.push_back(
+        {structure.name(), structure.tier(), structure.bytes(), structure.formula()});
   }
   out.content_hash = info.content_hash();
   out.seed = info.seed();
@@ -105,18 +110,24 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.bits = info.bits();
   out.replicas = info.replicas();
   for (const v1::Placement& placement : wire.placements()) {
-    out.placements.push_back({placement.structure(), placement.tier(), placement.where(), placement.bytes()});
+    out.placements.push_back(
+        {placement.structure(), placement.tier(), placement.where(), placement.bytes()});
   }
   out.simd = wire.simd();
   out.threads = wire.threads();
   const v1::Limits& limits = wire.limits();
-  out.limits = {limits.max_batch(),         limits.max_k(),          limits.max_ef(), limits.max_query_threads(),
-                limits.max_request_bytes(), limits.max_reply_bytes()};
+  out.limits = {limits.max_batch(),
+                limits.max_k(),
+                limits.max_ef(),
+                limits.max_query_threads(),
+                limits.max_request_bytes(),
+                limits.max_reply_bytes()};
   return out;
 }
 
 IndexSummary FromWire(const v1::IndexSummary& wire) {
-  return {wire.name(), FromWire(wire.state()), wire.reason(), wire.n(), wire.dim(), FromWire(wire.dtype()), FromWire(wire.metric())};
+  return {wire.name(), FromWire(wire.state()), wire.reason(),          wire.n(),
+          wire.dim(),  FromWire(wire.dtype()), FromWire(wire.metric())};
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -132,7 +143,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
   std::string message = status.error_message();
   if (!extras.empty()) absl::StrAppend(&message, " [", absl::StrJoin(extras, "; "), "]");
   absl::Status out(static_cast<absl::StatusCode>(status.error_code()), message);
-  for (const google::protobuf::Any& detail : details.details()) out.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  for (const google::protobuf::Any& detail : details.details())
+    out.SetPayload(detail.type_url(), absl::Cord(detail.value()));
   return out;
 }
 

@@ -1,4 +1,5 @@
-/// Between the client's own structs and the wire (dials and counters: proto/wire.h). Internal to the client.
+/// Between the client's own structs and the wire (dials and counters: proto/wire.h).
+/// Internal to the client.
 #pragma once
 
 #include <string>

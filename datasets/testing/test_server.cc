@@ -31,7 +31,8 @@ bool SendAll(int connection, const char* data, std::size_t bytes) {
 
 std::string HeaderOf(const std::vector<std::string>& lines, const std::string& name) {
   for (const std::string& line : lines) {
-    if (line.size() > name.size() && std::equal(name.begin(), name.end(), line.begin(), [](char a, char b) { return a == (b | 0x20); })) {
+    if (line.size() > name.size() && std::equal(name.begin(), name.end(), line.begin(),
+                                                [](char a, char b) { return a == (b | 0x20); })) {
       return line.substr(name.size() + 2);
     }
   }
@@ -46,7 +47,8 @@ TestServer::TestServer() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof(address);
-  HMANN_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) == 0 && ::listen(listener_, 16) == 0);
+  HMANN_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+              ::listen(listener_, 16) == 0);
   HMANN_CHECK(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   port_ = ntohs(address.sin_port);
   thread_ = std::thread([this] { Serve(); });
@@ -91,12 +93,17 @@ bool TestServer::ReadRequest(int connection, Request* request) {
   }
   const std::vector<std::string> lines = absl::StrSplit(text, "\r\n");
   const std::vector<std::string> words = absl::StrSplit(lines[0], ' ');
-  *request = {.path = words[1], .range = HeaderOf(lines, "range"), .if_range = HeaderOf(lines, "if-range"), .sent = 0};
+  *request = {.path = words[1],
+              .range = HeaderOf(lines, "range"),
+              .if_range = HeaderOf(lines, "if-range"),
+              .sent = 0};
   return true;
 }
 
 TestServer::Response TestServer::Respond(const Request& request) {
-  const auto empty = [](const std::string& head) { return Response{.head = absl::StrCat("HTTP/1.1 ", head, "Content-Length: 0\r\n\r\n")}; };
+  const auto empty = [](const std::string& head) {
+    return Response{.head = absl::StrCat("HTTP/1.1 ", head, "Content-Length: 0\r\n\r\n")};
+  };
   const auto found = files_.find(request.path);
   if (found == files_.end()) return empty("404 Not Found\r\n");
   File& file = found->second;
@@ -104,22 +111,28 @@ TestServer::Response TestServer::Respond(const Request& request) {
     --file.unavailable;
     return empty("503 Service Unavailable\r\n");
   }
-  if (!file.redirect.empty()) return empty(absl::StrCat("302 Found\r\nLocation: ", file.redirect, "\r\n"));
+  if (!file.redirect.empty())
+    return empty(absl::StrCat("302 Found\r\nLocation: ", file.redirect, "\r\n"));
 
   const std::uint64_t total = file.total_bytes != 0 ? file.total_bytes : file.content.size();
   std::uint64_t first = 0, last = total - 1;
-  const bool partial = file.ranges && request.range.starts_with("bytes=") && (request.if_range.empty() || request.if_range == file.etag);
+  const bool partial = file.ranges && request.range.starts_with("bytes=") &&
+                       (request.if_range.empty() || request.if_range == file.etag);
   if (partial) {
-    const std::pair<std::string, std::string> ends = absl::StrSplit(request.range.substr(6), absl::MaxSplits('-', 1));
+    const std::pair<std::string, std::string> ends =
+        absl::StrSplit(request.range.substr(6), absl::MaxSplits('-', 1));
     HMANN_CHECK(absl::SimpleAtoi(ends.first, &first));
     if (!ends.second.empty()) HMANN_CHECK(absl::SimpleAtoi(ends.second, &last));
     last = std::min(last, total - 1);
-    if (first >= total) return empty(absl::StrCat("416 Range Not Satisfiable\r\nContent-Range: bytes */", total, "\r\n"));
+    if (first >= total)
+      return empty(
+          absl::StrCat("416 Range Not Satisfiable\r\nContent-Range: bytes */", total, "\r\n"));
   }
   Response response{.first = first, .bytes = last - first + 1, .content = file.content};
-  response.head =
-      absl::StrCat(partial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n", "Content-Length: ", response.bytes, "\r\n");
-  if (partial) absl::StrAppend(&response.head, "Content-Range: bytes ", first, "-", last, "/", total, "\r\n");
+  response.head = absl::StrCat(partial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n",
+                               "Content-Length: ", response.bytes, "\r\n");
+  if (partial)
+    absl::StrAppend(&response.head, "Content-Range: bytes ", first, "-", last, "/", total, "\r\n");
   if (!file.etag.empty()) absl::StrAppend(&response.head, "ETag: ", file.etag, "\r\n");
   response.head += "\r\n";
   if (file.cuts > 0) {

@@ -11,8 +11,9 @@
 
 namespace hmann {
 
-/// A small HTTP/1.1 server on a free port of 127.0.0.1, one connection after another. It knows GET, Range (with If-Range), ETag, redirects
-/// and how to misbehave. Files may be virtual: longer than what is held, zeros behind.
+/// A small HTTP/1.1 server on a free port of 127.0.0.1, one connection after another. It
+/// knows GET, Range (with If-Range), ETag, redirects and how to misbehave. Files may be
+/// virtual: longer than what is held, zeros behind.
 class TestServer {
  public:
   struct File {

@@ -27,7 +27,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The stream that the protocol owns. Whatever a library prints on its stdout goes to stderr from here on.
+/// The stream that the protocol owns. Whatever a library prints on its stdout goes to
+/// stderr from here on.
 class Wire {
  public:
   Wire() : fd_(::dup(STDOUT_FILENO)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
@@ -46,7 +47,8 @@ class Wire {
   int fd_;
 };
 
-/// Parses the arguments of PROTOCOL.md; the exit code when they are wrong (2) or only asked for help (0).
+/// Parses the arguments of PROTOCOL.md; the exit code when they are wrong (2) or only
+/// asked for help (0).
 std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   CLI::App app("one library behind hmann's evaluation protocol (eval/adapters/PROTOCOL.md)");
   std::string metric = "l2", build = "{}";
@@ -56,12 +58,14 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   app.add_option("--query-rows", job->query_rows, "first vectors of --queries only");
   app.add_option("--metric", metric, "l2, ip, cosine");
   app.add_option("--m", job->m, "M")->check(CLI::Range(2, 1024));
-  app.add_option("--ef-construction", job->ef_construction, "beam width of the build")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--ef-construction", job->ef_construction, "beam width of the build")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--threads", job->threads, "of the build")->check(CLI::Range(1, 1024));
   app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 1 << 20));
   app.add_option("--settings", build, "the library's own build settings, a JSON object");
   app.add_option("--work", job->work, "folder where built indexes are kept");
-  app.add_option("--cpu", job->cpu, "where the (first) search thread runs; -1: the last that is allowed")
+  app.add_option("--cpu", job->cpu,
+                 "where the (first) search thread runs; -1: the last that is allowed")
       ->check(CLI::Range(-1, CPU_SETSIZE - 1));
   try {
     app.parse(argc, argv);
@@ -71,7 +75,9 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   const absl::StatusOr<Metric> parsed = ParseMetric(metric);
   job->build = nlohmann::json::parse(build, nullptr, false);
   if (!parsed.ok() || !job->build.is_object()) {
-    std::cerr << (parsed.ok() ? "--settings: expected a JSON object, found " + build : std::string(parsed.status().message())) << '\n';
+    std::cerr << (parsed.ok() ? "--settings: expected a JSON object, found " + build
+                              : std::string(parsed.status().message()))
+              << '\n';
     return 2;
   }
   job->metric = *parsed;
@@ -97,7 +103,8 @@ absl::StatusOr<Built> BuildOrLoad(const AdapterJob& job, const VectorFile& base,
     return built;
   }
   if (adapter.ServesFromFile() && job.work.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(adapter.Describe(), ": expected --work, as it serves from the index's file"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(adapter.Describe(), ": expected --work, as it serves from the index's file"));
   }
   BuildFigures& figures = built.figures;
   const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -105,7 +112,8 @@ absl::StatusOr<Built> BuildOrLoad(const AdapterJob& job, const VectorFile& base,
   figures.seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
   figures.cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
   if (job.work.empty()) return built;
-  HMANN_RETURN_IF_ERROR(cache.Keep([&](const std::string& path) { return adapter.Save(path); }, figures));
+  HMANN_RETURN_IF_ERROR(
+      cache.Keep([&](const std::string& path) { return adapter.Save(path); }, figures));
   if (adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
   return built;
 }
@@ -119,9 +127,12 @@ struct Session {
 /// Everything up to the ready line.
 absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file,
+                         VectorFile::Open(job.queries, job.query_rows));
   HMANN_RETURN_IF_ERROR(query_file.CheckShape(base.dim(), base.dtype(), job.base));
-  if (job.k > base.n()) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
+  if (job.k > base.n())
+    return absl::InvalidArgumentError(
+        absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
   HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
@@ -144,7 +155,8 @@ absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wir
   return session;
 }
 
-absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k, const std::vector<std::uint32_t>& ids) {
+absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k,
+                      const std::vector<std::uint32_t>& ids) {
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   const std::uint32_t header[2] = {n, k};
   HMANN_RETURN_IF_ERROR(file.Append(header, sizeof header));
@@ -152,12 +164,15 @@ absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k,
   return file.Commit();
 }
 
-/// Takes `setting` over; its keys "threads" and "in_flight" are the run's, the others the library's. `shaped`: one of them was there.
-absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& adapter, bool* shaped) {
+/// Takes `setting` over; its keys "threads" and "in_flight" are the run's, the others the
+/// library's. `shaped`: one of them was there.
+absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& adapter,
+                                     bool* shaped) {
   RunShape shape;
   nlohmann::json own = setting;
   *shaped = own.contains("threads") || own.contains("in_flight");
-  for (const auto& [key, value] : {std::pair("threads", &shape.threads), std::pair("in_flight", &shape.in_flight)}) {
+  for (const auto& [key, value] :
+       {std::pair("threads", &shape.threads), std::pair("in_flight", &shape.in_flight)}) {
     if (!own.contains(key)) continue;
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t number, NumberIn(own, key, 1, 1024));
     *value = static_cast<int>(number);
@@ -168,11 +183,14 @@ absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& ada
   return shape;
 }
 
-absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& session, Adapter& adapter) {
+absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& session,
+                             Adapter& adapter) {
   const auto run = command.find("run");
   const auto answers = command.find("answers");
-  if (run == command.end() || !run->is_object() || answers == command.end() || !answers->is_string()) {
-    return absl::InvalidArgumentError(absl::StrCat("command: expected {\"run\": {...}, \"answers\": \"file\"}, found ", command.dump()));
+  if (run == command.end() || !run->is_object() || answers == command.end() ||
+      !answers->is_string()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command: expected {\"run\": {...}, \"answers\": \"file\"}, found ", command.dump()));
   }
   bool shaped = false;
   HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(*run, adapter, &shaped));
@@ -182,9 +200,11 @@ absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& sessi
     HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
   } else {
     std::vector<float> seconds(shaped ? session.queries : 0);
-    const RunShare all = {0, 0, session.queries, session.k, ids.data(), shaped ? seconds.data() : nullptr};
+    const RunShare all = {0,         0,          session.queries,
+                          session.k, ids.data(), shaped ? seconds.data() : nullptr};
     HMANN_ASSIGN_OR_RETURN(const RunTimes times,
-                           RunShares(shape, all, session.cpus, [&](const RunShare& share) { return adapter.Search(share); }));
+                           RunShares(shape, all, session.cpus,
+                                     [&](const RunShare& share) { return adapter.Search(share); }));
     answer["cpu_seconds"] = times.cpu_seconds;
     answer["seconds"] = times.seconds;
     if (shaped) {
@@ -197,19 +217,25 @@ absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& sessi
   return answer;
 }
 
-/// {"warm_up": {...}, "queries": N}: the last N queries, for their effect on caches alone.
-absl::StatusOr<Json> WarmUp(const nlohmann::json& command, const Session& session, Adapter& adapter) {
+/// {"warm_up": {...}, "queries": N}: the last N queries, for their effect on caches
+/// alone.
+absl::StatusOr<Json> WarmUp(const nlohmann::json& command, const Session& session,
+                            Adapter& adapter) {
   const nlohmann::json& setting = command["warm_up"];
   if (!setting.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat("command: expected {\"warm_up\": {...}, \"queries\": N}, found ", command.dump()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command: expected {\"warm_up\": {...}, \"queries\": N}, found ", command.dump()));
   }
-  HMANN_ASSIGN_OR_RETURN(const std::uint64_t queries, NumberIn(command, "queries", 1, session.queries));
+  HMANN_ASSIGN_OR_RETURN(const std::uint64_t queries,
+                         NumberIn(command, "queries", 1, session.queries));
   bool shaped = false;
   HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(setting, adapter, &shaped));
   std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
-  const RunShare last = {0, session.queries - queries, session.queries, session.k, ids.data(), nullptr};
+  const RunShare last = {0,      session.queries - queries, session.queries, session.k, ids.data(),
+                         nullptr};
   HMANN_ASSIGN_OR_RETURN(const RunTimes times,
-                         RunShares(shape, last, session.cpus, [&](const RunShare& share) { return adapter.Search(share); }));
+                         RunShares(shape, last, session.cpus,
+                                   [&](const RunShare& share) { return adapter.Search(share); }));
   return Json{{"warmed", queries}, {"seconds", times.seconds}};
 }
 
@@ -217,12 +243,14 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json command = nlohmann::json::parse(line, nullptr, false);
     if (!command.is_object()) {
-      wire.Say(absl::InvalidArgumentError(absl::StrCat("command: expected a JSON object, found ", line)));
+      wire.Say(absl::InvalidArgumentError(
+          absl::StrCat("command: expected a JSON object, found ", line)));
       continue;
     }
     if (command.contains("quit")) return;
-    const absl::StatusOr<Json> answer =
-        command.contains("warm_up") ? WarmUp(command, session, adapter) : RunOnce(command, session, adapter);
+    const absl::StatusOr<Json> answer = command.contains("warm_up")
+                                            ? WarmUp(command, session, adapter)
+                                            : RunOnce(command, session, adapter);
     answer.ok() ? wire.Say(*answer) : wire.Say(answer.status());
   }
 }
@@ -235,8 +263,9 @@ absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
 
 absl::Status Adapter::SetShape(const RunShape& shape) {
   if (shape.threads == 1 && shape.in_flight == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(Describe(), ": expected threads 1 and in_flight 1, found ", shape.threads, " and ", shape.in_flight));
+  return absl::InvalidArgumentError(absl::StrCat(Describe(),
+                                                 ": expected threads 1 and in_flight 1, found ",
+                                                 shape.threads, " and ", shape.in_flight));
 }
 
 int RunAdapter(int argc, char** argv, Adapter& adapter) {
@@ -257,10 +286,12 @@ int RunAdapter(int argc, char** argv, Adapter& adapter) {
   }
 }
 
-absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key, std::uint64_t least, std::uint64_t most) {
+absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key,
+                                       std::uint64_t least, std::uint64_t most) {
   absl::Status status;
   std::uint64_t value = 0;
-  JsonReader(object, "setting ", absl::StatusCode::kInvalidArgument, &status).Whole(key, least, most, &value);
+  JsonReader(object, "setting ", absl::StatusCode::kInvalidArgument, &status)
+      .Whole(key, least, most, &value);
   HMANN_RETURN_IF_ERROR(status);
   return value;
 }
@@ -282,10 +313,12 @@ void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* ou
       std::memcpy(out, row, std::size_t{dim} * 4);
       break;
     case DType::kU8:
-      for (std::uint32_t j = 0; j < dim; ++j) out[j] = static_cast<float>(std::to_integer<unsigned>(row[j]));
+      for (std::uint32_t j = 0; j < dim; ++j)
+        out[j] = static_cast<float>(std::to_integer<unsigned>(row[j]));
       break;
     case DType::kI8:
-      for (std::uint32_t j = 0; j < dim; ++j) out[j] = static_cast<float>(static_cast<signed char>(row[j]));
+      for (std::uint32_t j = 0; j < dim; ++j)
+        out[j] = static_cast<float>(static_cast<signed char>(row[j]));
       break;
   }
   if (!normalise) return;

@@ -20,15 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Identifies the data without reading all of it: size, time of the last change, and 64 rows spread over the file.
+/// Identifies the data without reading all of it: size, time of the last change, and 64
+/// rows spread over the file.
 std::string DataKey(const AdapterJob& job, const VectorFile& base) {
   std::error_code ignored;
   const std::string path = job.base.substr(0, job.base.rfind(':'));  // x.hdf5:train
   const std::string file = fs::exists(job.base, ignored) ? job.base : path;
   std::uint64_t hash = 0;
-  for (std::uint64_t i = 0; i < 64; ++i) hash = hash * 31 + Checksum(base.Row(i * (base.n() - 1) / 63), base.row_bytes());
+  for (std::uint64_t i = 0; i < 64; ++i)
+    hash = hash * 31 + Checksum(base.Row(i * (base.n() - 1) / 63), base.row_bytes());
   return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
-                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|", base.n(), "|", base.dim(), "|", hash);
+                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|", base.n(),
+                      "|", base.dim(), "|", hash);
 }
 
 std::uint64_t ExecutableHash() {
@@ -51,7 +54,8 @@ std::string FiguresPath(const std::string& index_path) { return absl::StrCat(ind
 
 }  // namespace
 
-absl::StatusOr<BuildCache> BuildCache::Open(const AdapterJob& job, const VectorFile& base, const std::string& library) {
+absl::StatusOr<BuildCache> BuildCache::Open(const AdapterJob& job, const VectorFile& base,
+                                            const std::string& library) {
   BuildCache cache;
   std::string folder = job.work;
   std::error_code error;
@@ -61,14 +65,17 @@ absl::StatusOr<BuildCache> BuildCache::Open(const AdapterJob& job, const VectorF
   }
   fs::create_directories(folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", folder);
-  const std::string key = absl::StrCat(library, "|", DataKey(job, base), "|", std::string(Name(job.metric)), "|", job.m, "|",
-                                       job.ef_construction, "|", job.threads, "|", job.build.dump(), "|", ExecutableHash());
-  cache.index_path_ = absl::StrFormat("%s/%s-%016x.index", folder, Slug(library), Checksum(key.data(), key.size()));
+  const std::string key = absl::StrCat(
+      library, "|", DataKey(job, base), "|", std::string(Name(job.metric)), "|", job.m, "|",
+      job.ef_construction, "|", job.threads, "|", job.build.dump(), "|", ExecutableHash());
+  cache.index_path_ =
+      absl::StrFormat("%s/%s-%016x.index", folder, Slug(library), Checksum(key.data(), key.size()));
   return cache;
 }
 
 BuildCache::BuildCache(BuildCache&& other) noexcept
-    : index_path_(std::move(other.index_path_)), temporary_folder_(std::exchange(other.temporary_folder_, std::string())) {}
+    : index_path_(std::move(other.index_path_)),
+      temporary_folder_(std::exchange(other.temporary_folder_, std::string())) {}
 
 BuildCache::~BuildCache() {
   std::error_code ignored;
@@ -97,7 +104,8 @@ std::optional<BuildFigures> BuildCache::Find() const {
   return figures.seconds > 0 ? std::optional(figures) : std::nullopt;
 }
 
-absl::Status BuildCache::Keep(const std::function<absl::Status(const std::string& path)>& save, const BuildFigures& figures) const {
+absl::Status BuildCache::Keep(const std::function<absl::Status(const std::string& path)>& save,
+                              const BuildFigures& figures) const {
   const std::string temporary = absl::StrCat(index_path_, ".tmp.", ::getpid());
   std::error_code ignored;
   if (absl::Status status = save(temporary); !status.ok()) {

@@ -1,7 +1,9 @@
-// Faiss behind the evaluation protocol: {"index": "hnsw"} (default: HNSW over floats), "hnsw-sq8" (HNSW over 8 bits a dimension, the best
-// measured again) or "ivfpq" (inverted lists of 4-bit product codes in fast-scan order, {"nlist": ...} of them, the best measured again).
-// All queries are handed over in one call, on one thread: for single queries this version's HNSW clears a visited table of n bytes each
-// time, which its users avoid in the same way, and its fast scan reads a list once for several queries.
+// Faiss behind the evaluation protocol: {"index": "hnsw"} (default: HNSW over floats),
+// "hnsw-sq8" (HNSW over 8 bits a dimension, the best measured again) or "ivfpq" (inverted
+// lists of 4-bit product codes in fast-scan order, {"nlist": ...} of them, the best
+// measured again). All queries are handed over in one call, on one thread: for single
+// queries this version's HNSW clears a visited table of n bytes each time, which its
+// users avoid in the same way, and its fast scan reads a list once for several queries.
 #include <faiss/Index.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
@@ -21,21 +23,23 @@
 #include "eval/adapters/adapter.h"
 #include "index/base/status_macros.h"
 
-extern "C" void openblas_set_num_threads(int threads) __attribute__((weak));  // not there with another BLAS
+extern "C" void openblas_set_num_threads(int threads)
+    __attribute__((weak));  // not there with another BLAS
 
 namespace hmann {
 namespace {
 
 #define HMANN_TEXT_INNER_(x) #x
 #define HMANN_TEXT_(x) HMANN_TEXT_INNER_(x)
-constexpr const char* kVersion =
-    "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(FAISS_VERSION_MINOR) "." HMANN_TEXT_(FAISS_VERSION_PATCH);
+constexpr const char* kVersion = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(
+    FAISS_VERSION_MINOR) "." HMANN_TEXT_(FAISS_VERSION_PATCH);
 
 enum class Kind { kHnsw, kHnswSq8, kIvfPq };
 
 std::vector<float> Floats(const VectorFile& file, bool normalise) {
   std::vector<float> floats(file.n() * file.dim());
-  for (std::uint64_t i = 0; i < file.n(); ++i) ToFloats(file, i, normalise, floats.data() + i * file.dim());
+  for (std::uint64_t i = 0; i < file.n(); ++i)
+    ToFloats(file, i, normalise, floats.data() + i * file.dim());
   return floats;
 }
 
@@ -65,7 +69,8 @@ class FaissAdapter : public Adapter {
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
     if (kind_ == Kind::kIvfPq) {
-      for (const auto& [lists, again] : {std::pair(4, 4), {8, 4}, {16, 8}, {32, 8}, {64, 16}, {128, 16}, {256, 32}, {512, 32}}) {
+      for (const auto& [lists, again] :
+           {std::pair(4, 4), {8, 4}, {16, 8}, {32, 8}, {64, 16}, {128, 16}, {256, 32}, {512, 32}}) {
         settings.push_back({{"nprobe", lists}, {"refine", again}});
       }
       return settings;
@@ -81,20 +86,24 @@ class FaissAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"index", "nlist"}));
     const nlohmann::json index = job.build.value("index", nlohmann::json("hnsw"));
     if (index != "hnsw" && index != "hnsw-sq8" && index != "ivfpq") {
-      return absl::InvalidArgumentError(absl::StrCat("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ", index.dump()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ", index.dump()));
     }
     kind_ = index == "hnsw" ? Kind::kHnsw : index == "hnsw-sq8" ? Kind::kHnswSq8 : Kind::kIvfPq;
     if (!job.build.contains("nlist")) return absl::OkStatus();
-    if (kind_ != Kind::kIvfPq) return absl::InvalidArgumentError("setting nlist: expected with ivfpq only");
+    if (kind_ != Kind::kIvfPq)
+      return absl::InvalidArgumentError("setting nlist: expected with ivfpq only");
     return NumberIn(job.build, "nlist", 1, 1u << 24).status();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&, BuildFigures* figures) override {
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+                     BuildFigures* figures) override {
     return Guard([&] {
       UseThreads(job.threads);
       normalise_ = job.metric == Metric::kCosine;
       Adopt(Make(job, base));
-      // One call: HNSW sorts the vectors of a call by level, so blocks would give another graph.
+      // One call: HNSW sorts the vectors of a call by level, so blocks would give another
+      // graph.
       const std::vector<float> floats = Floats(base, normalise_);
       const auto n = static_cast<faiss::Index::idx_t>(base.n());
       if (!index_->is_trained) index_->train(n, floats.data());
@@ -117,8 +126,10 @@ class FaissAdapter : public Adapter {
   }
 
   absl::Status Prepare(const VectorFile& queries) override {
-    if ((kind_ == Kind::kIvfPq ? ivf_ == nullptr : hnsw_ == nullptr) || (kind_ != Kind::kHnsw && refine_ == nullptr)) {
-      return absl::InternalError(absl::StrCat("the kept file: expected an index of ", Describe(), ", found another"));
+    if ((kind_ == Kind::kIvfPq ? ivf_ == nullptr : hnsw_ == nullptr) ||
+        (kind_ != Kind::kHnsw && refine_ == nullptr)) {
+      return absl::InternalError(
+          absl::StrCat("the kept file: expected an index of ", Describe(), ", found another"));
     }
     n_ = queries.n();
     queries_ = Floats(queries, normalise_);
@@ -128,8 +139,9 @@ class FaissAdapter : public Adapter {
 
   absl::Status Set(const nlohmann::json& setting) override {
     const char* dial = kind_ == Kind::kIvfPq ? "nprobe" : "ef";
-    HMANN_RETURN_IF_ERROR(
-        CheckKeys(setting, kind_ == Kind::kHnsw ? std::vector<std::string>{dial} : std::vector<std::string>{dial, "refine"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, kind_ == Kind::kHnsw
+                                                 ? std::vector<std::string>{dial}
+                                                 : std::vector<std::string>{dial, "refine"}));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t effort, NumberIn(setting, dial, 1, 1u << 20));
     if (kind_ != Kind::kHnsw) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t again, NumberIn(setting, "refine", 1, 1u << 12));
@@ -152,8 +164,9 @@ class FaissAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(Guard([&] {
       for (std::uint64_t q = share.begin; q < share.end; q += step) {
         const QueryTimer timer(share, q);
-        index_->search(static_cast<faiss::Index::idx_t>(step), queries_.data() + q * dim, static_cast<faiss::Index::idx_t>(share.k),
-                       distances_.data() + q * share.k, labels_.data() + q * share.k);
+        index_->search(static_cast<faiss::Index::idx_t>(step), queries_.data() + q * dim,
+                       static_cast<faiss::Index::idx_t>(share.k), distances_.data() + q * share.k,
+                       labels_.data() + q * share.k);
       }
     }));
     for (std::uint64_t i = share.begin * share.k; i < share.end * share.k; ++i) {
@@ -176,28 +189,34 @@ class FaissAdapter : public Adapter {
   /// Empty and untrained.
   std::unique_ptr<faiss::Index> Make(const AdapterJob& job, const VectorFile& base) const {
     const auto dim = static_cast<int>(base.dim()), m = static_cast<int>(job.m);
-    const faiss::MetricType metric = job.metric == Metric::kL2 ? faiss::METRIC_L2 : faiss::METRIC_INNER_PRODUCT;
+    const faiss::MetricType metric =
+        job.metric == Metric::kL2 ? faiss::METRIC_L2 : faiss::METRIC_INNER_PRODUCT;
     std::unique_ptr<faiss::IndexHNSW> hnsw;
     if (kind_ == Kind::kHnsw) hnsw = std::make_unique<faiss::IndexHNSWFlat>(dim, m, metric);
-    if (kind_ == Kind::kHnswSq8) hnsw = std::make_unique<faiss::IndexHNSWSQ>(dim, faiss::ScalarQuantizer::QT_8bit, m, metric);
+    if (kind_ == Kind::kHnswSq8)
+      hnsw = std::make_unique<faiss::IndexHNSWSQ>(dim, faiss::ScalarQuantizer::QT_8bit, m, metric);
     if (hnsw != nullptr) hnsw->hnsw.efConstruction = static_cast<int>(job.ef_construction);
     if (kind_ == Kind::kHnsw) return hnsw;
     std::unique_ptr<faiss::Index> first = std::move(hnsw);
     if (kind_ == Kind::kIvfPq) {
       // Its k-means wants 39 vectors a list; two dimensions a code of 4 bits.
-      const auto by_size = std::min<std::uint64_t>(static_cast<std::uint64_t>(4 * std::sqrt(base.n())), base.n() / 39);
+      const auto by_size = std::min<std::uint64_t>(
+          static_cast<std::uint64_t>(4 * std::sqrt(base.n())), base.n() / 39);
       const std::uint64_t lists = job.build.value("nlist", std::max<std::uint64_t>(by_size, 1));
       auto centroids = std::make_unique<faiss::IndexFlat>(dim, metric);
-      auto ivf = std::make_unique<faiss::IndexIVFPQFastScan>(centroids.get(), dim, lists, dim % 2 == 0 ? dim / 2 : dim, 4, metric);
+      auto ivf = std::make_unique<faiss::IndexIVFPQFastScan>(
+          centroids.get(), dim, lists, dim % 2 == 0 ? dim / 2 : dim, 4, metric);
       ivf->own_fields = centroids.release() != nullptr;
       first = std::move(ivf);
     }
     // Bytes are measured again as bytes.
     const bool bytes = base.dtype() == DType::kU8 && job.metric != Metric::kCosine;
     std::unique_ptr<faiss::Index> again;
-    if (bytes) again = std::make_unique<faiss::IndexScalarQuantizer>(dim, faiss::ScalarQuantizer::QT_8bit_direct, metric);
-    auto refine =
-        bytes ? std::make_unique<faiss::IndexRefine>(first.get(), again.get()) : std::make_unique<faiss::IndexRefineFlat>(first.get());
+    if (bytes)
+      again = std::make_unique<faiss::IndexScalarQuantizer>(
+          dim, faiss::ScalarQuantizer::QT_8bit_direct, metric);
+    auto refine = bytes ? std::make_unique<faiss::IndexRefine>(first.get(), again.get())
+                        : std::make_unique<faiss::IndexRefineFlat>(first.get());
     refine->own_fields = first.release() != nullptr;
     refine->own_refine_index = true;
     if (bytes) [[maybe_unused]]

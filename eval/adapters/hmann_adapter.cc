@@ -1,6 +1,8 @@
-// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16, "seed": 1}, and how it is opened: {"fast": "dram",
-// "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional. Settings: dials, as
-// `hmann search --json` names them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
+// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
+// "seed": 1}, and how it is opened: {"fast": "dram", "slow": "mapped", "cache": "none",
+// "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
+// Settings: dials, as `hmann search --json` names them: {"walk": "best-first", "ef_l1":
+// 16, "ef_l0": 64}; all optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -15,10 +17,13 @@
 namespace hmann {
 namespace {
 
-absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key, const std::string& fallback) {
+absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key,
+                                   const std::string& fallback) {
   const auto value = object.find(key);
   if (value == object.end()) return fallback;
-  if (!value->is_string()) return absl::InvalidArgumentError(absl::StrCat("setting ", key, ": expected a text, found ", value->dump()));
+  if (!value->is_string())
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting ", key, ": expected a text, found ", value->dump()));
   return value->get<std::string>();
 }
 
@@ -32,10 +37,13 @@ class HmannAdapter : public Adapter {
     const auto add = [&](const char* walk, int ef_l1, int ef_l0) {
       settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
     };
-    // One ladder a walk: points of equal recall and unequal speed would only put steps into the front.
-    for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320}) add("multi-start", ef_l1, 1);
+    // One ladder a walk: points of equal recall and unequal speed would only put steps
+    // into the front.
+    for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320})
+      add("multi-start", ef_l1, 1);
     if (build_.metric == Metric::kInnerProduct) {
-      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) add("best-first", 1, ef_l0);
+      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480})
+        add("best-first", 1, ef_l0);
       for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("quantised", 16, ef_l0);
       return settings;
     }
@@ -43,14 +51,19 @@ class HmannAdapter : public Adapter {
       add(walk, ef_l1, 400);
       settings.back()["epsilon"] = epsilon;
     };
-    for (const double epsilon : {0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.24, 0.3, 0.4, 0.6}) ending("best-first", 1, epsilon);
-    for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3}) ending("quantised", 16, epsilon);
+    for (const double epsilon :
+         {0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.24, 0.3, 0.4, 0.6})
+      ending("best-first", 1, epsilon);
+    for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3})
+      ending("quantised", 16, epsilon);
     return settings;
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"m", "ef_construction", "promote", "seed", "bits", "codes", "replicas", "fast", "slow",
-                                                "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
+    HMANN_RETURN_IF_ERROR(CheckKeys(
+        job.build,
+        {"m", "ef_construction", "promote", "seed", "bits", "codes", "replicas", "fast", "slow",
+         "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -59,14 +72,16 @@ class HmannAdapter : public Adapter {
     build_.threads = job.threads;
     if (const auto promote = job.build.find("promote"); promote != job.build.end()) {
       if (!promote->is_number()) {
-        return absl::InvalidArgumentError(absl::StrCat("setting promote: expected a number, found ", promote->dump()));
+        return absl::InvalidArgumentError(
+            absl::StrCat("setting promote: expected a number, found ", promote->dump()));
       }
       build_.promote = promote->get<double>();
     }
-    for (const auto& [name, field, least, most] : {std::tuple("bits", &build_.bits, 0, 4),
-                                                   {"replicas", &build_.replicas, 1, 4},
-                                                   {"m", &build_.m, 2, 512},
-                                                   {"ef_construction", &build_.ef_construction, 1, 100000}}) {
+    for (const auto& [name, field, least, most] :
+         {std::tuple("bits", &build_.bits, 0, 4),
+          {"replicas", &build_.replicas, 1, 4},
+          {"m", &build_.m, 2, 512},
+          {"ef_construction", &build_.ef_construction, 1, 100000}}) {
       if (!job.build.contains(name)) continue;
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, most));
       *field = static_cast<std::uint32_t>(value);
@@ -76,7 +91,8 @@ class HmannAdapter : public Adapter {
     }
     HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(job.build, "codes", "node"));
     if (codes != "node" && codes != "link") {
-      return absl::InvalidArgumentError(absl::StrCat("setting codes: expected node or link, found ", codes));
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting codes: expected node or link, found ", codes));
     }
     build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
     HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
@@ -84,21 +100,25 @@ class HmannAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
     HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
     if (job.build.contains("in_flight")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight, NumberIn(job.build, "in_flight", 1, kMostInFlight));
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight,
+                             NumberIn(job.build, "in_flight", 1, kMostInFlight));
       in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
     }
     if (job.build.contains("helper_threads")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(job.build, "helper_threads", 0, 64));
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads,
+                             NumberIn(job.build, "helper_threads", 0, 64));
       open_.helper_threads = static_cast<int>(threads);
     }
-    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes), std::pair("migration_bytes", &open_.migration_bytes)}) {
+    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes),
+                                     std::pair("migration_bytes", &open_.migration_bytes)}) {
       if (!job.build.contains(key)) continue;
       HMANN_ASSIGN_OR_RETURN(*value, NumberIn(job.build, key, 0, std::uint64_t{1} << 48));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path, BuildFigures* figures) override {
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path,
+                     BuildFigures* figures) override {
     build_.out = path;
     HMANN_RETURN_IF_ERROR(build_.Validate());
     Progress progress;
@@ -110,7 +130,9 @@ class HmannAdapter : public Adapter {
     return Load(job, base, path);
   }
 
-  absl::Status Save(const std::string&) override { return absl::OkStatus(); }  // Build has written the file
+  absl::Status Save(const std::string&) override {
+    return absl::OkStatus();
+  }  // Build has written the file
 
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
@@ -123,7 +145,8 @@ class HmannAdapter : public Adapter {
     n_ = queries.n();
     row_bytes_ = queries.row_bytes();
     queries_.resize(n_ * row_bytes_);
-    for (std::uint64_t i = 0; i < n_; ++i) std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    for (std::uint64_t i = 0; i < n_; ++i)
+      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
     return absl::OkStatus();
   }
 
@@ -133,14 +156,17 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
     search_ = SearchOptions();
     const absl::Status asked = AskFromJson(setting, &search_);
-    return asked.ok() ? asked : absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
+    return asked.ok() ? asked
+                      : absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
   }
 
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight > static_cast<int>(kMostInFlight)) {
-      return absl::InvalidArgumentError(absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
+      return absl::InvalidArgumentError(
+          absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
     }
-    while (searchers_.size() < static_cast<std::size_t>(shape.threads)) searchers_.emplace_back(index_);
+    while (searchers_.size() < static_cast<std::size_t>(shape.threads))
+      searchers_.emplace_back(index_);
     in_flight_ = shape.in_flight > 1 ? shape.in_flight : usual_in_flight_;
     return absl::OkStatus();
   }
@@ -148,7 +174,8 @@ class HmannAdapter : public Adapter {
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast", "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"};
+    return {"fast",           "slow",     "cache", "cache_bytes", "migration_bytes",
+            "helper_threads", "in_flight"};
   }
 
   bool CanCount() const override { return true; }
@@ -164,7 +191,8 @@ class HmannAdapter : public Adapter {
   /// Of the index: all but L0.
   std::uint64_t FastBytes() const {
     std::uint64_t bytes = 0;
-    for (const Placement& placement : index_->Placements()) bytes += placement.structure == "l0" ? 0 : placement.bytes;
+    for (const Placement& placement : index_->Placements())
+      bytes += placement.structure == "l0" ? 0 : placement.bytes;
     return bytes;
   }
 
@@ -183,7 +211,8 @@ class HmannAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  absl::Status RunMany(const RunShare& share, const Dials& dials, Searcher& searcher, Counters* counters) const {
+  absl::Status RunMany(const RunShare& share, const Dials& dials, Searcher& searcher,
+                       Counters* counters) const {
     std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
     absl::Status first_error;
     const auto begin = [&](std::size_t i) -> const void* {
@@ -195,13 +224,15 @@ class HmannAdapter : public Adapter {
       first_error.Update(status);
       if (status.ok()) Store(found.nearest, share, share.begin + i);
     };
-    HMANN_RETURN_IF_ERROR(searcher.SearchMany(timers.size(), begin, dials, static_cast<std::uint32_t>(in_flight_), done, counters));
+    HMANN_RETURN_IF_ERROR(searcher.SearchMany(
+        timers.size(), begin, dials, static_cast<std::uint32_t>(in_flight_), done, counters));
     return first_error;
   }
 
   const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * row_bytes_; }
   static void Store(const std::vector<Neighbour>& found, const RunShare& share, std::uint64_t q) {
-    for (std::size_t rank = 0; rank < found.size(); ++rank) share.ids[q * share.k + rank] = static_cast<std::uint32_t>(found[rank].label);
+    for (std::size_t rank = 0; rank < found.size(); ++rank)
+      share.ids[q * share.k + rank] = static_cast<std::uint32_t>(found[rank].label);
   }
 
   BuildOptions build_;
@@ -210,7 +241,8 @@ class HmannAdapter : public Adapter {
   std::shared_ptr<const Index> index_;
   std::vector<Searcher> searchers_;  ///< one a thread
   int usual_in_flight_ = 1,
-      in_flight_ = 1;  ///< queries of a thread under way at once: where the setting does not say, and now
+      in_flight_ =
+          1;  ///< queries of a thread under way at once: where the setting does not say, and now
   std::uint64_t n_ = 0, row_bytes_ = 0;
   std::vector<std::byte> queries_;
 };

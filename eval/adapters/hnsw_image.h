@@ -1,4 +1,5 @@
-/// hnswlib's index as plain memory: what its search reads, in its own layout, and nothing else of it.
+/// hnswlib's index as plain memory: what its search reads, in its own layout, and nothing
+/// else of it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,9 @@
 
 namespace hmann {
 
-/// Records of level 0 (links: count and ids, u32 each; vector; label, u64), a table of pointers to the lists of the levels above, and these
-/// lists one behind the other. In 2 MiB pages where the machine has them, as the tiers' own memory is.
+/// Records of level 0 (links: count and ids, u32 each; vector; label, u64), a table of
+/// pointers to the lists of the levels above, and these lists one behind the other. In 2
+/// MiB pages where the machine has them, as the tiers' own memory is.
 struct HnswImage {
   std::uint32_t nodes = 0, entry = 0;
   int top_level = 0;
@@ -24,10 +26,14 @@ struct HnswImage {
   Buffer records, table, lists;
   std::vector<int> level_of;
 
-  const std::byte* Record(std::uint32_t node) const { return records.data() + std::size_t{node} * record_bytes; }
+  const std::byte* Record(std::uint32_t node) const {
+    return records.data() + std::size_t{node} * record_bytes;
+  }
   const std::byte* Vector(std::uint32_t node) const { return Record(node) + links_bytes; }
   const std::byte* Label(std::uint32_t node) const { return Vector(node) + vector_bytes; }
-  const std::byte* const* TableEntry(std::uint32_t node) const { return reinterpret_cast<const std::byte* const*>(table.data()) + node; }
+  const std::byte* const* TableEntry(std::uint32_t node) const {
+    return reinterpret_cast<const std::byte* const*>(table.data()) + node;
+  }
 
   /// In the order in which hnswlib loads it, lines numbered through.
   std::vector<IndexMemory> Memory() const {
@@ -39,10 +45,13 @@ struct HnswImage {
     }
     return memory;
   }
-  std::uint64_t Lines() const { return (records.size() + 63) / 64 + (table.size() + 63) / 64 + (lists.size() + 63) / 64; }
+  std::uint64_t Lines() const {
+    return (records.size() + 63) / 64 + (table.size() + 63) / 64 + (lists.size() + 63) / 64;
+  }
 };
 
-/// `Index`: hnswlib::HierarchicalNSW, of which nothing is deleted. Errors: RESOURCE_EXHAUSTED.
+/// `Index`: hnswlib::HierarchicalNSW, of which nothing is deleted. Errors:
+/// RESOURCE_EXHAUSTED.
 template <typename Index>
 absl::StatusOr<HnswImage> CopyOfHnswlib(const Index& index) {
   HnswImage image;
@@ -58,7 +67,8 @@ absl::StatusOr<HnswImage> CopyOfHnswlib(const Index& index) {
   for (const int level : image.level_of) lists += static_cast<std::size_t>(level);
   HMANN_ASSIGN_OR_RETURN(image.records, Buffer::Allocate(image.nodes * image.record_bytes));
   HMANN_ASSIGN_OR_RETURN(image.table, Buffer::Allocate(image.nodes * sizeof(std::byte*)));
-  HMANN_ASSIGN_OR_RETURN(image.lists, Buffer::Allocate(std::max<std::size_t>(1, lists * image.list_bytes)));
+  HMANN_ASSIGN_OR_RETURN(image.lists,
+                         Buffer::Allocate(std::max<std::size_t>(1, lists * image.list_bytes)));
   std::memcpy(image.records.data(), index.data_level0_memory_, image.nodes * image.record_bytes);
   std::byte* next = image.lists.data();
   for (std::uint32_t node = 0; node < image.nodes; ++node) {

@@ -1,5 +1,6 @@
-/// hnswlib's search, told again so that each of its touches can be seen: the order of its steps and its prefetches are those of hnswlib
-/// 0.6.2 (searchKnn, searchBaseLayerST), and so are its answers.
+/// hnswlib's search, told again so that each of its touches can be seen: the order of its
+/// steps and its prefetches are those of hnswlib 0.6.2 (searchKnn, searchBaseLayerST),
+/// and so are its answers.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace hmann {
 
 /// What is fetched ahead of its use.
 enum class Ahead : std::uint8_t {
-  kOwn = 0,         ///< as hnswlib does: one line of the next neighbour's vector, the visited mark, the
-                    ///< best candidate's record
+  kOwn = 0,  ///< as hnswlib does: one line of the next neighbour's vector, the visited mark, the
+             ///< best candidate's record
   kVectors = 1,     ///< the same, but whole vectors, on the levels above too: what a CPU's own
                     ///< prefetchers may add
   kNeighbours = 2,  ///< all vectors of a node that will be needed, before the first distance: more
@@ -29,9 +30,10 @@ enum class Ahead : std::uint8_t {
 
 /// `Dist`: int for u8, float for f32, under L2; as hnswlib's own.
 ///
-/// Departures, all in favour of the rival: a list is one touch (hnswlib waits for its head, then reads on), the labels of the answer are
-/// fetched together, nothing behind the end of a list is prefetched, and no counters are kept. Visited marks and queues are taken to be in
-/// the CPU's cache.
+/// Departures, all in favour of the rival: a list is one touch (hnswlib waits for its
+/// head, then reads on), the labels of the answer are fetched together, nothing behind
+/// the end of a list is prefetched, and no counters are kept. Visited marks and queues
+/// are taken to be in the CPU's cache.
 template <typename Dist>
 class HnswWalk {
  public:
@@ -40,11 +42,14 @@ class HnswWalk {
   /// Kernels::ToDistance without the call: of a squared distance, which is not negative.
   static Dist FromKey(DistanceKey key) { return std::bit_cast<Dist>(key ^ 0x80000000u); }
 
-  HnswWalk(const HnswImage* image, const Kernels* kernels) : image_(image), kernels_(kernels), visited_(image->nodes, 0) {}
+  HnswWalk(const HnswImage* image, const Kernels* kernels)
+      : image_(image), kernels_(kernels), visited_(image->nodes, 0) {}
 
-  /// The k nearest labels of those found with `ef`, nearest first, into `labels`; returns how many.
+  /// The k nearest labels of those found with `ef`, nearest first, into `labels`; returns
+  /// how many.
   template <typename Access>
-  std::uint32_t Search(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead, Access& access, std::uint32_t* labels) {
+  std::uint32_t Search(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead,
+                       Access& access, std::uint32_t* labels) {
     access.NewQuery();
     const std::uint32_t start = Descend(query, ahead, access);
     Queue best = SearchLevelZero(query, start, std::max(ef, k), ahead, access);
@@ -87,9 +92,12 @@ class HnswWalk {
   }
   /// hnswlib keeps the count in the lower half: the upper one marks deletion.
   static std::uint32_t Count(const std::byte* list) { return ReadU32(list) & 0xffff; }
-  static std::uint32_t Neighbour(const std::byte* list, std::uint32_t i) { return ReadU32(list + 4 + std::size_t{i} * 4); }
+  static std::uint32_t Neighbour(const std::byte* list, std::uint32_t i) {
+    return ReadU32(list + 4 + std::size_t{i} * 4);
+  }
 
-  /// A prefetch of the first line, or of the whole vector; the instruction itself and the word to the tier.
+  /// A prefetch of the first line, or of the whole vector; the instruction itself and the
+  /// word to the tier.
   template <typename Access>
   void FetchVector(std::uint32_t node, bool whole, Access& access) {
     const std::byte* vector = image_->Vector(node);
@@ -111,9 +119,11 @@ class HnswWalk {
         const std::byte* list = *entry + static_cast<std::size_t>(level - 1) * image_->list_bytes;
         access.Use(Part::kUpperLinks, current, list, image_->list_bytes);
         const std::uint32_t count = Count(list);
-        for (std::uint32_t i = 0; ahead == Ahead::kNeighbours && i < count; ++i) FetchVector(Neighbour(list, i), true, access);
+        for (std::uint32_t i = 0; ahead == Ahead::kNeighbours && i < count; ++i)
+          FetchVector(Neighbour(list, i), true, access);
         for (std::uint32_t i = 0; i < count; ++i) {
-          if (ahead == Ahead::kVectors && i + 1 < count) FetchVector(Neighbour(list, i + 1), true, access);
+          if (ahead == Ahead::kVectors && i + 1 < count)
+            FetchVector(Neighbour(list, i + 1), true, access);
           const std::uint32_t neighbour = Neighbour(list, i);
           const Dist distance = Distance(query, neighbour, access);
           if (distance >= nearest) continue;
@@ -133,7 +143,8 @@ class HnswWalk {
   }
 
   template <typename Access>
-  Queue SearchLevelZero(const std::byte* query, std::uint32_t start, std::size_t ef, Ahead ahead, Access& access) {
+  Queue SearchLevelZero(const std::byte* query, std::uint32_t start, std::size_t ef, Ahead ahead,
+                        Access& access) {
     NewMark();
     Queue best, candidates;
     Dist bound = Distance(query, start, access);

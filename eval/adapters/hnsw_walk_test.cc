@@ -37,12 +37,14 @@ struct NotedLines {
   std::uint64_t Note(const std::byte* address, std::size_t bytes) {
     std::uint64_t fresh = 0;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    for (std::uintptr_t line = begin / 64; line <= (begin + bytes - 1) / 64; ++line) fresh += fetched.insert(line).second ? 1 : 0;
+    for (std::uintptr_t line = begin / 64; line <= (begin + bytes - 1) / 64; ++line)
+      fresh += fetched.insert(line).second ? 1 : 0;
     return fresh;
   }
 };
 
-/// hnswlib's index over a part of the sample, and its copy. The components are whole numbers, so that sums of floats are exact too.
+/// hnswlib's index over a part of the sample, and its copy. The components are whole
+/// numbers, so that sums of floats are exact too.
 template <typename Dist>
 class Graph {
  public:
@@ -52,7 +54,8 @@ class Graph {
   Graph()
       : base_(*VectorFile::Open("datasets/sample/base.u8bin", kRows)),
         queries_(*VectorFile::Open("datasets/sample/query.u8bin", kQueries)) {
-    kernels_ = *ChooseKernels(std::is_same_v<Dist, int> ? DType::kU8 : DType::kF32, Metric::kL2, base_.dim());
+    kernels_ = *ChooseKernels(std::is_same_v<Dist, int> ? DType::kU8 : DType::kF32, Metric::kL2,
+                              base_.dim());
     space_ = std::make_unique<Space>(base_.dim());
     index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), kRows, 8, 60);
     for (std::uint64_t i = 0; i < kRows; ++i) index_->addPoint(Row(base_, i).data(), i);
@@ -62,7 +65,8 @@ class Graph {
 
   static std::vector<Component> Row(const VectorFile& file, std::uint64_t i) {
     std::vector<Component> row(file.dim());
-    for (std::uint32_t j = 0; j < file.dim(); ++j) row[j] = static_cast<Component>(std::to_integer<int>(file.Row(i)[j]));
+    for (std::uint32_t j = 0; j < file.dim(); ++j)
+      row[j] = static_cast<Component>(std::to_integer<int>(file.Row(i)[j]));
     return row;
   }
 
@@ -73,7 +77,8 @@ class Graph {
       auto found = index_->searchKnn(Row(queries_, q).data(), kK);
       EXPECT_EQ(found.size(), kK);
       all.resize(all.size() + kK);
-      for (std::size_t rank = kK; rank-- > 0; found.pop()) all[q * kK + rank] = static_cast<std::uint32_t>(found.top().second);
+      for (std::size_t rank = kK; rank-- > 0; found.pop())
+        all[q * kK + rank] = static_cast<std::uint32_t>(found.top().second);
     }
     return all;
   }
@@ -82,7 +87,9 @@ class Graph {
     std::vector<std::uint32_t> all(kQueries * kK);
     for (std::uint64_t q = 0; q < kQueries; ++q) {
       const std::vector<Component> row = Row(queries_, q);
-      EXPECT_EQ(walk_->Search(reinterpret_cast<const std::byte*>(row.data()), kK, ef, ahead, access, all.data() + q * kK), kK);
+      EXPECT_EQ(walk_->Search(reinterpret_cast<const std::byte*>(row.data()), kK, ef, ahead, access,
+                              all.data() + q * kK),
+                kK);
     }
     return all;
   }
@@ -133,7 +140,8 @@ TYPED_TEST(Walk, AnswersAreThoseOfHnswlib) {
     const std::vector<std::uint32_t> theirs = this->graph_->Theirs(ef);
     for (const Ahead ahead : {Ahead::kOwn, Ahead::kVectors, Ahead::kNeighbours}) {
       NoAccess access;
-      EXPECT_EQ(this->graph_->Ours(ef, ahead, access), theirs) << "ef " << ef << ", ahead " << static_cast<int>(ahead);
+      EXPECT_EQ(this->graph_->Ours(ef, ahead, access), theirs)
+          << "ef " << ef << ", ahead " << static_cast<int>(ahead);
     }
   }
 }
@@ -141,7 +149,8 @@ TYPED_TEST(Walk, AnswersAreThoseOfHnswlib) {
 TYPED_TEST(Walk, DistancesAreThoseOfTheKernels) {
   const Kernels& kernels = this->graph_->kernels();
   for (std::uint32_t node = 0; node < 50; ++node) {
-    const DistanceKey key = kernels.one(this->graph_->image().Vector(0), this->graph_->image().Vector(node), kernels.dim);
+    const DistanceKey key = kernels.one(this->graph_->image().Vector(0),
+                                        this->graph_->image().Vector(node), kernels.dim);
     EXPECT_EQ(static_cast<float>(HnswWalk<TypeParam>::FromKey(key)), kernels.ToDistance(key));
   }
 }
@@ -168,7 +177,8 @@ TYPED_TEST(Walk, ALogGivesTheSameTouchesAsTheModelThatWroteIt) {
     ReplayAccess<NotedLines> replay{&lines, TouchLog::Reader(log)};
     EXPECT_EQ(this->graph_->Ours(40, Ahead::kOwn, replay), this->graph_->Theirs(40)) << name;
     EXPECT_TRUE(replay.log.AtEnd()) << name;
-    EXPECT_EQ(lines.fetches + lines.late, recorded.slow_lines()) << name << ": each slow line of a query is fetched once";
+    EXPECT_EQ(lines.fetches + lines.late, recorded.slow_lines())
+        << name << ": each slow line of a query is fetched once";
   }
 }
 
@@ -184,11 +194,13 @@ TYPED_TEST(Walk, PlacementsOrderAsTheyMust) {
   EXPECT_EQ(slow["slow"], all);
   EXPECT_LT(slow["fast-upper"], all);
   EXPECT_GT(slow["fast-upper"], all / 2) << "most of a search is in level 0";
-  for (const char* name : {"memory-mode", "memory-mode-lru", "first-touch", "first-touch-queries"}) {
+  for (const char* name :
+       {"memory-mode", "memory-mode-lru", "first-touch", "first-touch-queries"}) {
     EXPECT_LT(slow[name], all) << name;
     EXPECT_GT(slow[name], all / 10) << name;
   }
-  for (const char* name : {"memory-mode", "memory-mode-lru", "first-touch", "first-touch-queries"}) {
+  for (const char* name :
+       {"memory-mode", "memory-mode-lru", "first-touch", "first-touch-queries"}) {
     const std::uint64_t left = this->graph_->Record(name, 1.0, nullptr).slow_lines();
     EXPECT_EQ(left, 0u) << name << ": all of it fits";
   }
@@ -200,7 +212,8 @@ TEST(TouchAccess, OnlySlowLinesOfATouchAreFetchedAndNeighboursTogether) {
   log.Append(0, 5);
   NotedLines lines;
   ReplayAccess<NotedLines> access{&lines, TouchLog::Reader(log)};
-  const auto* address = reinterpret_cast<const std::byte*>(std::uintptr_t{64} * 1000 + 60);  // five lines from the thousandth on
+  const auto* address = reinterpret_cast<const std::byte*>(
+      std::uintptr_t{64} * 1000 + 60);  // five lines from the thousandth on
   access.Use(Part::kVector, 0, address, 4 + 4 * 64);
   EXPECT_EQ(lines.fetched, (std::set<std::uintptr_t>{1000, 1002, 1003}));
   EXPECT_EQ(lines.uses, 2u);
@@ -213,10 +226,11 @@ TEST(TouchAccess, OnlySlowLinesOfATouchAreFetchedAndNeighboursTogether) {
 TEST(TouchAccess, TouchesLongerThan64LinesAreSplit) {
   std::vector<std::uint32_t> counts;
   std::uintptr_t first = 0;
-  ForLines(reinterpret_cast<const void*>(std::uintptr_t{6400}), 100 * 64, [&](const std::byte* piece, std::uint32_t count) {
-    if (first == 0) first = reinterpret_cast<std::uintptr_t>(piece);
-    counts.push_back(count);
-  });
+  ForLines(reinterpret_cast<const void*>(std::uintptr_t{6400}), 100 * 64,
+           [&](const std::byte* piece, std::uint32_t count) {
+             if (first == 0) first = reinterpret_cast<std::uintptr_t>(piece);
+             counts.push_back(count);
+           });
   EXPECT_EQ(first, 6400u);
   EXPECT_THAT(counts, testing::ElementsAre(64, 36));
 }

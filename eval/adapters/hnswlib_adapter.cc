@@ -1,6 +1,7 @@
-// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way with such data) or {"distance": "u8"} (its integer
-// L2); {"level0": "mapped"} leaves level 0 in the index's file, mapped and read at random. A program of its own, compiled for the CPU at
-// hand: neither its flags nor its headers meet the engine's objects.
+// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way
+// with such data) or {"distance": "u8"} (its integer L2); {"level0": "mapped"} leaves
+// level 0 in the index's file, mapped and read at random. A program of its own, compiled
+// for the CPU at hand: neither its flags nor its headers meet the engine's objects.
 #include <hnswlib/hnswlib.h>
 
 #include <atomic>
@@ -25,13 +26,17 @@ struct Encoding;
 template <>
 struct Encoding<float> {
   using Component = float;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) { ToFloats(file, i, normalise, out); }
+  static void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
+    ToFloats(file, i, normalise, out);
+  }
 };
 
 template <>
 struct Encoding<int> {
   using Component = std::uint8_t;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool, std::uint8_t* out) { std::memcpy(out, file.Row(i), file.dim()); }
+  static void Convert(const VectorFile& file, std::uint64_t i, bool, std::uint8_t* out) {
+    std::memcpy(out, file.Row(i), file.dim());
+  }
 };
 
 /// One graph over one distance type.
@@ -44,7 +49,8 @@ class Graph {
       : space_(std::move(space)), dim_(dim), normalise_(normalise) {}
 
   void Build(const AdapterJob& job, const VectorFile& base) {
-    index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), base.n(), job.m, job.ef_construction);
+    index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), base.n(), job.m,
+                                                              job.ef_construction);
     Add(base, 0);
     std::atomic<std::uint64_t> next{1};
     std::vector<std::thread> threads;
@@ -66,7 +72,9 @@ class Graph {
   }
 
   void Save(const std::string& path) { index_->saveIndex(path); }
-  void Load(const std::string& path) { index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), path); }
+  void Load(const std::string& path) {
+    index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), path);
+  }
   absl::Status Map(const std::string& path) {
     index_.reset();
     HMANN_ASSIGN_OR_RETURN(mapped_, MappedHnswlib<Dist>::Open(path, space_.get()));
@@ -76,14 +84,16 @@ class Graph {
   std::uint64_t Bytes() const {
     std::uint64_t bytes = index_->max_elements_ * (index_->size_data_per_element_ + sizeof(void*));
     for (std::size_t i = 0; i < index_->cur_element_count; ++i) {
-      if (index_->element_levels_[i] > 0) bytes += index_->size_links_per_element_ * index_->element_levels_[i] + 1;
+      if (index_->element_levels_[i] > 0)
+        bytes += index_->size_links_per_element_ * index_->element_levels_[i] + 1;
     }
     return bytes;
   }
 
   void Prepare(const VectorFile& queries) {
     queries_.resize(queries.n() * dim_);
-    for (std::uint64_t i = 0; i < queries.n(); ++i) Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
+    for (std::uint64_t i = 0; i < queries.n(); ++i)
+      Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
   }
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
@@ -93,12 +103,15 @@ class Graph {
       const QueryTimer timer(share, q);
       auto found = index().searchKnn(queries_.data() + q * dim_, share.k);
       std::uint32_t* ids = share.ids + q * share.k;
-      for (std::size_t rank = found.size(); rank-- > 0; found.pop()) ids[rank] = static_cast<std::uint32_t>(found.top().second);
+      for (std::size_t rank = found.size(); rank-- > 0; found.pop())
+        ids[rank] = static_cast<std::uint32_t>(found.top().second);
     }
   }
 
  private:
-  hnswlib::HierarchicalNSW<Dist>& index() const { return index_ != nullptr ? *index_ : *mapped_.index(); }
+  hnswlib::HierarchicalNSW<Dist>& index() const {
+    return index_ != nullptr ? *index_ : *mapped_.index();
+  }
 
   void Add(const VectorFile& base, std::uint64_t i) {
     thread_local std::vector<Component> row;
@@ -118,12 +131,14 @@ class Graph {
 class HnswlibAdapter : public Adapter {
  public:
   std::string Describe() const override {
-    return absl::StrCat("hnswlib 0.6.2, ", integer_ ? "u8" : "float", mapped_ ? ", level 0 mapped" : "");
+    return absl::StrCat("hnswlib 0.6.2, ", integer_ ? "u8" : "float",
+                        mapped_ ? ", level 0 mapped" : "");
   }
 
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
-    for (const int ef : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480}) settings.push_back({{"ef", ef}});
+    for (const int ef : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480})
+      settings.push_back({{"ef", ef}});
     return settings;
   }
 
@@ -131,29 +146,34 @@ class HnswlibAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance", "level0"}));
     const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
     if (distance != "float" && distance != "u8") {
-      return absl::InvalidArgumentError(absl::StrCat("setting distance: expected float or u8, found ", distance.dump()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting distance: expected float or u8, found ", distance.dump()));
     }
     integer_ = distance == "u8";
     const nlohmann::json level0 = job.build.value("level0", nlohmann::json("memory"));
     if (level0 != "memory" && level0 != "mapped") {
-      return absl::InvalidArgumentError(absl::StrCat("setting level0: expected memory or mapped, found ", level0.dump()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting level0: expected memory or mapped, found ", level0.dump()));
     }
     maps_ = level0 == "mapped";
     if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
-      return absl::InvalidArgumentError(absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ",
-                                                     std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
+      return absl::InvalidArgumentError(
+          absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ",
+                       std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
     }
     if (integer_) {
       bytes_.emplace(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(), false);
     } else if (job.metric == Metric::kL2) {
       floats_.emplace(std::make_unique<hnswlib::L2Space>(base.dim()), base.dim(), false);
     } else {
-      floats_.emplace(std::make_unique<hnswlib::InnerProductSpace>(base.dim()), base.dim(), job.metric == Metric::kCosine);
+      floats_.emplace(std::make_unique<hnswlib::InnerProductSpace>(base.dim()), base.dim(),
+                      job.metric == Metric::kCosine);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&, BuildFigures* figures) override {
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+                     BuildFigures* figures) override {
     return Guard([&](auto& graph) {
       graph.Build(job, base);
       figures->index_bytes = graph.Bytes();
@@ -179,7 +199,8 @@ class HnswlibAdapter : public Adapter {
   }
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight == 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(Describe(), ": expected in_flight 1, found ", shape.in_flight));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Describe(), ": expected in_flight 1, found ", shape.in_flight));
   }
   absl::Status Search(const RunShare& share) override {
     return Guard([&](auto& graph) { graph.Search(share); });

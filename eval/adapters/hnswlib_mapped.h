@@ -16,16 +16,19 @@
 
 namespace hmann {
 
-/// An index whose level 0 (vectors, links, labels) is a read-only mapping of the file that saveIndex wrote, read at random; the levels
-/// above and what a search needs besides are in memory. What only updates need (locks, the lookup of labels) is left empty: not to be added
-/// to.
+/// An index whose level 0 (vectors, links, labels) is a read-only mapping of the file
+/// that saveIndex wrote, read at random; the levels above and what a search needs besides
+/// are in memory. What only updates need (locks, the lookup of labels) is left empty: not
+/// to be added to.
 template <typename Dist>
 class MappedHnswlib {
  public:
   using Index = hnswlib::HierarchicalNSW<Dist>;
 
-  /// `space` must outlive it. Errors: as MappedFile::Open; DATA_LOSS naming file and offset.
-  static absl::StatusOr<MappedHnswlib> Open(const std::string& path, hnswlib::SpaceInterface<Dist>* space);
+  /// `space` must outlive it. Errors: as MappedFile::Open; DATA_LOSS naming file and
+  /// offset.
+  static absl::StatusOr<MappedHnswlib> Open(const std::string& path,
+                                            hnswlib::SpaceInterface<Dist>* space);
 
   Index* index() const { return index_.get(); }
 
@@ -76,37 +79,43 @@ absl::Status MappedHnswlib<Dist>::ReadUpperLinks(std::size_t offset) {
   for (std::size_t i = 0; i < index.cur_element_count; ++i) {
     unsigned int list = 0;
     if (bytes.size() - offset < sizeof list) {
-      return absl::DataLossError(
-          absl::StrCat(file_.path(), ": offset ", offset, ": expected the size of node ", i, "'s upper lists, found the end"));
+      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
+                                              ": expected the size of node ", i,
+                                              "'s upper lists, found the end"));
     }
     std::memcpy(&list, bytes.data() + offset, sizeof list);
     offset += sizeof list;
     if (list > bytes.size() - offset || list % index.size_links_per_element_ != 0) {
-      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset, ": expected upper lists of ",
-                                              index.size_links_per_element_, " bytes each within ", bytes.size() - offset, ", found ",
-                                              list));
+      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
+                                              ": expected upper lists of ",
+                                              index.size_links_per_element_, " bytes each within ",
+                                              bytes.size() - offset, ", found ", list));
     }
     index.element_levels_[i] = static_cast<int>(list / index.size_links_per_element_);
     index.linkLists_[i] = nullptr;
     if (list == 0) continue;
     index.linkLists_[i] = static_cast<char*>(std::malloc(list));  // hnswlib frees it
-    if (index.linkLists_[i] == nullptr) return absl::ResourceExhaustedError(absl::StrCat("malloc of ", list, " bytes"));
+    if (index.linkLists_[i] == nullptr)
+      return absl::ResourceExhaustedError(absl::StrCat("malloc of ", list, " bytes"));
     std::memcpy(index.linkLists_[i], bytes.data() + offset, list);
     offset += list;
   }
   if (offset == bytes.size()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(file_.path(), ": offset ", offset, ": expected the end, found ", bytes.size() - offset, " bytes more"));
+  return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
+                                          ": expected the end, found ", bytes.size() - offset,
+                                          " bytes more"));
 }
 
 template <typename Dist>
-absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(const std::string& path, hnswlib::SpaceInterface<Dist>* space) {
+absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
+    const std::string& path, hnswlib::SpaceInterface<Dist>* space) {
   constexpr std::size_t kHeaderBytes = 96;
   MappedHnswlib mapped;
   HMANN_ASSIGN_OR_RETURN(mapped.file_, MappedFile::Open(path));
   const std::size_t size = mapped.file_.bytes().size();
   if (size < kHeaderBytes)
-    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected a header of ", kHeaderBytes, " bytes, found ", size));
+    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected a header of ", kHeaderBytes,
+                                            " bytes, found ", size));
   mapped.index_.reset(new Index(space));
   Index& index = *mapped.index_;
   // What a destructor would look at, before anything can fail.
@@ -114,16 +123,22 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(const std::string&
   index.linkLists_ = nullptr;
   index.visited_list_pool_ = nullptr;
   index.cur_element_count = 0;
-  index.num_deleted_ = 0;  // the adapter never deletes; hnswlib would have to read all of level 0 to count them
+  index.num_deleted_ =
+      0;  // the adapter never deletes; hnswlib would have to read all of level 0 to count them
 
   const std::size_t header = ReadHeader(mapped.file_.bytes().data(), index);
   const std::size_t n = std::exchange(index.cur_element_count, 0);
-  index.size_links_per_element_ = index.maxM_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
-  index.size_links_level0_ = index.maxM0_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
-  const std::size_t record = index.size_links_level0_ + space->get_data_size() + sizeof(hnswlib::labeltype);
-  if (n == 0 || index.size_data_per_element_ != record || n > (size - header) / record || index.enterpoint_node_ >= n) {
-    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected records of ", record, " bytes within ", size - header, ", found ",
-                                            n, " of ", index.size_data_per_element_));
+  index.size_links_per_element_ =
+      index.maxM_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
+  index.size_links_level0_ =
+      index.maxM0_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
+  const std::size_t record =
+      index.size_links_level0_ + space->get_data_size() + sizeof(hnswlib::labeltype);
+  if (n == 0 || index.size_data_per_element_ != record || n > (size - header) / record ||
+      index.enterpoint_node_ >= n) {
+    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected records of ", record,
+                                            " bytes within ", size - header, ", found ", n, " of ",
+                                            index.size_data_per_element_));
   }
   index.max_elements_ = n;
   index.data_size_ = space->get_data_size();
@@ -134,14 +149,16 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(const std::string&
   index.visited_list_pool_ = new hnswlib::VisitedListPool(1, static_cast<int>(n));
   index.element_levels_.assign(n, 0);
   index.linkLists_ = static_cast<char**>(std::calloc(n, sizeof(char*)));
-  if (index.linkLists_ == nullptr) return absl::ResourceExhaustedError(absl::StrCat("calloc of ", n, " pointers"));
+  if (index.linkLists_ == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("calloc of ", n, " pointers"));
   index.cur_element_count = n;
 
   mapped.file_.Advise(MappedFile::Access::kSequential, 0, size);
   HMANN_RETURN_IF_ERROR(mapped.ReadUpperLinks(header + n * record));
   mapped.file_.Advise(MappedFile::Access::kRandom, 0, size);
   // Searching only reads through it.
-  index.data_level0_memory_ = const_cast<char*>(reinterpret_cast<const char*>(mapped.file_.bytes().data() + header));
+  index.data_level0_memory_ =
+      const_cast<char*>(reinterpret_cast<const char*>(mapped.file_.bytes().data() + header));
   return mapped;
 }
 

@@ -12,7 +12,8 @@ LatencyUs SummariseLatency(std::vector<float> seconds) {
   HMANN_CHECK(!seconds.empty());
   std::sort(seconds.begin(), seconds.end());
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {1e6 * sum / static_cast<double>(seconds.size()), 1e6 * Percentile(seconds, 0.50), 1e6 * Percentile(seconds, 0.99)};
+  return {1e6 * sum / static_cast<double>(seconds.size()), 1e6 * Percentile(seconds, 0.50),
+          1e6 * Percentile(seconds, 0.99)};
 }
 
 }  // namespace hmann

@@ -22,7 +22,8 @@ struct ThreadRun {
   double begin = 0, end = 0, cpu = 0;
 };
 
-void RunThread(const RunShare& share, const std::function<absl::Status(const RunShare&)>& search, ThreadRun* run) {
+void RunThread(const RunShare& share, const std::function<absl::Status(const RunShare&)>& search,
+               ThreadRun* run) {
   run->begin = ClockSeconds(CLOCK_MONOTONIC);
   const double cpu = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
   run->status = search(share);
@@ -34,7 +35,8 @@ void RunThread(const RunShare& share, const std::function<absl::Status(const Run
 
 absl::StatusOr<std::vector<int>> AllowedCpus() {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return ErrnoError(errno, "sched_getaffinity", "this thread");
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return ErrnoError(errno, "sched_getaffinity", "this thread");
   std::vector<int> cpus;
   for (int i = CPU_SETSIZE - 1; i >= 0; --i) {
     if (CPU_ISSET(i, &allowed)) cpus.push_back(i);
@@ -46,11 +48,13 @@ absl::Status PinThisThread(int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof one, &one) != 0) return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
+  if (sched_setaffinity(0, sizeof one, &one) != 0)
+    return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole, const std::vector<int>& cpus,
+absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole,
+                                   const std::vector<int>& cpus,
                                    const std::function<absl::Status(const RunShare&)>& search) {
   const auto count = static_cast<std::size_t>(shape.threads);
   std::vector<ThreadRun> runs(count);

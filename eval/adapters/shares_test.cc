@@ -28,12 +28,13 @@ TEST(Shares, EveryQueryOnceWhateverTheThreads) {
     RunShare whole;
     whole.begin = 10;
     whole.end = 50;
-    const absl::StatusOr<RunTimes> times = RunShares({threads, 1}, whole, cpus, [&](const RunShare& share) {
-      ++calls;
-      EXPECT_LT(share.thread, threads);
-      for (std::uint64_t q = share.begin; q < share.end; ++q) ++answered[q];
-      return absl::OkStatus();
-    });
+    const absl::StatusOr<RunTimes> times =
+        RunShares({threads, 1}, whole, cpus, [&](const RunShare& share) {
+          ++calls;
+          EXPECT_LT(share.thread, threads);
+          for (std::uint64_t q = share.begin; q < share.end; ++q) ++answered[q];
+          return absl::OkStatus();
+        });
     ASSERT_TRUE(times.ok()) << times.status();
     EXPECT_EQ(calls, threads);
     for (std::size_t q = 0; q < 50; ++q) EXPECT_EQ(answered[q], q < 10 ? 0 : 1) << q;
@@ -44,9 +45,10 @@ TEST(Shares, EveryQueryOnceWhateverTheThreads) {
 TEST(Shares, OneThreadsErrorIsTheRuns) {
   RunShare whole;
   whole.end = 10;
-  const absl::StatusOr<RunTimes> times = RunShares({3, 1}, whole, *AllowedCpus(), [&](const RunShare& share) {
-    return share.thread == 1 ? absl::InternalError("broken") : absl::OkStatus();
-  });
+  const absl::StatusOr<RunTimes> times =
+      RunShares({3, 1}, whole, *AllowedCpus(), [&](const RunShare& share) {
+        return share.thread == 1 ? absl::InternalError("broken") : absl::OkStatus();
+      });
   EXPECT_EQ(times.status().message(), "broken");
 }
 

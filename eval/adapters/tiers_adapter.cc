@@ -1,10 +1,13 @@
-// HNSW over two memories, one of them emulated: the graph is hnswlib's, its search is hnswlib's told again (hnsw_walk.h), and every touch
-// of the index goes through one accessor. Distances are hmann's kernels, which are faster than hnswlib's own (u8 128-d 4.1 ns against 4.8,
-// f32 7.3 against 10.5, Zen 4).
+// HNSW over two memories, one of them emulated: the graph is hnswlib's, its search is
+// hnswlib's told again (hnsw_walk.h), and every touch of the index goes through one
+// accessor. Distances are hmann's kernels, which are faster than hnswlib's own (u8 128-d
+// 4.1 ns against 4.8, f32 7.3 against 10.5, Zen 4).
 //
-// Settings: {"placement": "slow", "ef": 40, "fast_share": 0.1, "emulated": "lat=300ns", "ahead": "own"}; the last three are optional. What
-// a model (eval/models/placement.h) says of each line is found out before the clock starts, in a steady state: all queries are run once to
-// warm it, once to log what it says. A timed run reads the log, and waits for what was slow as the emulated tier says.
+// Settings: {"placement": "slow", "ef": 40, "fast_share": 0.1, "emulated": "lat=300ns",
+// "ahead": "own"}; the last three are optional. What a model (eval/models/placement.h)
+// says of each line is found out before the clock starts, in a steady state: all queries
+// are run once to warm it, once to log what it says. A timed run reads the log, and waits
+// for what was slow as the emulated tier says.
 #include <hnswlib/hnswlib.h>
 
 #include <atomic>
@@ -36,7 +39,9 @@ struct Setting {
   std::uint32_t ef = 0;
   std::string emulated = "lat=0ns";
 
-  std::string TraceKey() const { return absl::StrCat(placement, "|", fast_share, "|", static_cast<int>(ahead), "|", ef); }
+  std::string TraceKey() const {
+    return absl::StrCat(placement, "|", fast_share, "|", static_cast<int>(ahead), "|", ef);
+  }
 };
 
 /// An emulated memory and what the searching thread has asked of it.
@@ -91,7 +96,8 @@ class Rival {
     }
     figures->index_bytes = base.n() * (index_->size_data_per_element_ + sizeof(void*));
     for (std::uint64_t i = 0; i < base.n(); ++i) {
-      figures->index_bytes += static_cast<std::uint64_t>(index_->element_levels_[i]) * index_->size_links_per_element_;
+      figures->index_bytes +=
+          static_cast<std::uint64_t>(index_->element_levels_[i]) * index_->size_links_per_element_;
     }
   }
   void Save(const std::string& path) { index_->saveIndex(path); }
@@ -123,7 +129,8 @@ class Rival {
     const std::vector<IndexMemory> memory = image_.Memory();
     std::vector<std::uint32_t> labels(k);
     const auto run = [&](RecordingAccess& access) {
-      for (std::uint64_t q = 0; q < Count(); ++q) walk_->Search(Query(q), k, setting.ef, setting.ahead, access, labels.data());
+      for (std::uint64_t q = 0; q < Count(); ++q)
+        walk_->Search(Query(q), k, setting.ef, setting.ahead, access, labels.data());
     };
     if (model->Learns()) {
       RecordingAccess access(model.get(), memory, image_.nodes, nullptr);
@@ -133,8 +140,11 @@ class Rival {
     const bool uniform = setting.placement == "dram" || setting.placement == "slow";
     RecordingAccess access(model.get(), memory, image_.nodes, uniform ? nullptr : &trace.log);
     run(access);
-    const auto mean = [this](std::uint64_t total) { return static_cast<double>(total) / static_cast<double>(Count()); };
-    const std::uint64_t fast_bytes = setting.placement == "fast-upper" ? upper_bytes : FastLines(request) * 64;
+    const auto mean = [this](std::uint64_t total) {
+      return static_cast<double>(total) / static_cast<double>(Count());
+    };
+    const std::uint64_t fast_bytes =
+        setting.placement == "fast-upper" ? upper_bytes : FastLines(request) * 64;
     trace.counters = {{"slow_reads", mean(access.slow_reads())},
                       {"slow_lines", mean(access.slow_lines())},
                       {"slow_bytes", mean(access.slow_lines() * 64)},
@@ -143,10 +153,12 @@ class Rival {
     return trace;
   }
 
-  absl::Status Search(const Setting& setting, const Trace& trace, Emulated& emulated, const RunShare& share) {
+  absl::Status Search(const Setting& setting, const Trace& trace, Emulated& emulated,
+                      const RunShare& share) {
     if (share.begin != 0 || share.end != Count()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a log is of all ", Count(), " queries on one thread; asked for [", share.begin, ", ", share.end, ")"));
+      return absl::InvalidArgumentError(absl::StrCat("a log is of all ", Count(),
+                                                     " queries on one thread; asked for [",
+                                                     share.begin, ", ", share.end, ")"));
     }
     if (setting.placement == "dram") {
       NoAccess access;
@@ -157,7 +169,8 @@ class Rival {
     } else {
       ReplayAccess<EmulatedLines> access{emulated.lines.get(), TouchLog::Reader(trace.log)};
       Run(setting, share, access);
-      if (!access.log.AtEnd()) return absl::InternalError("the search took another way than the one that was logged");
+      if (!access.log.AtEnd())
+        return absl::InternalError("the search took another way than the one that was logged");
     }
     return absl::OkStatus();
   }
@@ -185,7 +198,8 @@ absl::StatusOr<Ahead> ParseAhead(const nlohmann::json& value) {
   if (value == "own") return Ahead::kOwn;
   if (value == "vectors") return Ahead::kVectors;
   if (value == "neighbours") return Ahead::kNeighbours;
-  return absl::InvalidArgumentError(absl::StrCat("setting ahead: expected own, vectors or neighbours, found ", value.dump()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("setting ahead: expected own, vectors or neighbours, found ", value.dump()));
 }
 
 class TiersAdapter : public Adapter {
@@ -194,23 +208,28 @@ class TiersAdapter : public Adapter {
 
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
-    for (const int ef : {10, 20, 40, 80, 160, 320}) settings.push_back({{"placement", "slow"}, {"ef", ef}, {"emulated", "lat=300ns"}});
+    for (const int ef : {10, 20, 40, 80, 160, 320})
+      settings.push_back({{"placement", "slow"}, {"ef", ef}, {"emulated", "lat=300ns"}});
     return settings;
   }
 
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {}));
     if (job.metric != Metric::kL2 || base.dtype() == DType::kI8) {
-      return absl::InvalidArgumentError(absl::StrCat("HNSW over two memories: expected u8 or f32 under l2, found ",
-                                                     std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
+      return absl::InvalidArgumentError(
+          absl::StrCat("HNSW over two memories: expected u8 or f32 under l2, found ",
+                       std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
     }
     k_ = job.k;
-    HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(base.dtype(), job.metric, base.dim()));
-    base.dtype() == DType::kU8 ? void(rival_.emplace<Rival<int>>(kernels)) : void(rival_.emplace<Rival<float>>(kernels));
+    HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
+                           ChooseKernels(base.dtype(), job.metric, base.dim()));
+    base.dtype() == DType::kU8 ? void(rival_.emplace<Rival<int>>(kernels))
+                               : void(rival_.emplace<Rival<float>>(kernels));
     return absl::OkStatus();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&, BuildFigures* figures) override {
+  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+                     BuildFigures* figures) override {
     return Guard([&](auto& rival) {
       rival.Build(job, base, figures);
       return absl::OkStatus();
@@ -235,7 +254,8 @@ class TiersAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"placement", "ef", "fast_share", "emulated", "ahead"}));
+    HMANN_RETURN_IF_ERROR(
+        CheckKeys(setting, {"placement", "ef", "fast_share", "emulated", "ahead"}));
     Setting wanted;
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
     wanted.ef = static_cast<std::uint32_t>(ef);
@@ -244,7 +264,8 @@ class TiersAdapter : public Adapter {
                          share = setting.value("fast_share", nlohmann::json(0.1));
     if (!placement.is_string() || !emulated.is_string() || !share.is_number()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("expected placement and emulated as texts, fast_share as a number, found ", setting.dump()));
+          absl::StrCat("expected placement and emulated as texts, fast_share as a number, found ",
+                       setting.dump()));
     }
     wanted.placement = placement.get<std::string>();
     wanted.emulated = emulated.get<std::string>();
@@ -269,7 +290,10 @@ class TiersAdapter : public Adapter {
   }
 
   absl::Status Search(const RunShare& share) override {
-    return Guard([&](auto& rival) { return rival.Search(setting_, traces_.at(setting_.TraceKey()), buses_.at(setting_.emulated), share); });
+    return Guard([&](auto& rival) {
+      return rival.Search(setting_, traces_.at(setting_.TraceKey()), buses_.at(setting_.emulated),
+                          share);
+    });
   }
 
   bool CanCount() const override { return true; }

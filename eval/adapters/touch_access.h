@@ -1,4 +1,5 @@
-/// How a search tells of each byte of the index that it fetches ahead or uses: to nobody, to an emulated slow tier, or to a model.
+/// How a search tells of each byte of the index that it fetches ahead or uses: to nobody,
+/// to an emulated slow tier, or to a model.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 
 namespace hmann {
 
-/// Lines that hold [address, address + bytes), 64 at a time: `each(first byte of the piece, lines of it)`.
+/// Lines that hold [address, address + bytes), 64 at a time: `each(first byte of the
+/// piece, lines of it)`.
 template <typename Each>
 void ForLines(const void* address, std::size_t bytes, Each each) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -39,8 +41,12 @@ struct SlowAccess {
   Lines* lines;
 
   void NewQuery() { lines->Clear(); }
-  void Fetch(Part, std::uint32_t, const void* address, std::size_t bytes) { lines->Fetch(static_cast<const std::byte*>(address), bytes); }
-  void Use(Part, std::uint32_t, const void* address, std::size_t bytes) { lines->Use(static_cast<const std::byte*>(address), bytes); }
+  void Fetch(Part, std::uint32_t, const void* address, std::size_t bytes) {
+    lines->Fetch(static_cast<const std::byte*>(address), bytes);
+  }
+  void Use(Part, std::uint32_t, const void* address, std::size_t bytes) {
+    lines->Use(static_cast<const std::byte*>(address), bytes);
+  }
 };
 
 /// What a log says is slow; the search must be the one that wrote the log.
@@ -52,7 +58,8 @@ struct ReplayAccess {
   void NewQuery() { lines->Clear(); }
   void Fetch(Part, std::uint32_t, const void* address, std::size_t bytes) {
     ForLines(address, bytes, [this](const std::byte* piece, std::uint32_t count) {
-      ForRuns(piece, log.Take(count), [this](const std::byte* run, std::size_t length) { lines->Fetch(run, length); });
+      ForRuns(piece, log.Take(count),
+              [this](const std::byte* run, std::size_t length) { lines->Fetch(run, length); });
     });
   }
   void Use(Part, std::uint32_t, const void* address, std::size_t bytes) {
@@ -60,8 +67,10 @@ struct ReplayAccess {
       const std::uint64_t slow = log.Take(count);
       if (slow == 0) return;
       // All are on their way before the first is waited for.
-      ForRuns(piece, slow, [this](const std::byte* run, std::size_t length) { lines->Fetch(run, length); });
-      ForRuns(piece, slow, [this](const std::byte* run, std::size_t length) { lines->Use(run, length); });
+      ForRuns(piece, slow,
+              [this](const std::byte* run, std::size_t length) { lines->Fetch(run, length); });
+      ForRuns(piece, slow,
+              [this](const std::byte* run, std::size_t length) { lines->Use(run, length); });
     });
   }
 
@@ -91,11 +100,14 @@ struct IndexMemory {
 /// Asks a model, writes the log, and counts.
 class RecordingAccess {
  public:
-  /// `log` may be null: the model is asked all the same. The others must outlive this. `nodes`: of the index.
-  RecordingAccess(PlacementModel* model, std::span<const IndexMemory> memory, std::uint32_t nodes, TouchLog* log)
+  /// `log` may be null: the model is asked all the same. The others must outlive this.
+  /// `nodes`: of the index.
+  RecordingAccess(PlacementModel* model, std::span<const IndexMemory> memory, std::uint32_t nodes,
+                  TouchLog* log)
       : model_(model), memory_(memory.begin(), memory.end()), log_(log), read_by_(nodes, 0) {
     std::uint64_t lines = 0;
-    for (const IndexMemory& part : memory_) lines = std::max(lines, part.first_line + part.bytes.size() / 64 + 1);
+    for (const IndexMemory& part : memory_)
+      lines = std::max(lines, part.first_line + part.bytes.size() / 64 + 1);
     seen_by_.resize(lines, 0);
   }
 
@@ -103,8 +115,12 @@ class RecordingAccess {
     ++query_;
     model_->NewQuery();
   }
-  void Fetch(Part part, std::uint32_t node, const void* address, std::size_t bytes) { Touch(part, node, address, bytes); }
-  void Use(Part part, std::uint32_t node, const void* address, std::size_t bytes) { Touch(part, node, address, bytes); }
+  void Fetch(Part part, std::uint32_t node, const void* address, std::size_t bytes) {
+    Touch(part, node, address, bytes);
+  }
+  void Use(Part part, std::uint32_t node, const void* address, std::size_t bytes) {
+    Touch(part, node, address, bytes);
+  }
 
   std::uint64_t lines() const { return lines_; }            ///< distinct ones a query, summed
   std::uint64_t slow_lines() const { return slow_lines_; }  ///< of these, from slow memory
@@ -126,7 +142,8 @@ class RecordingAccess {
   }
   void Count(std::uint64_t line, std::uint32_t node, bool slow) {
     std::uint32_t& seen = seen_by_[line];
-    // A line may hold parts of two kinds, one of them slow: it is counted once, and as slow if either is.
+    // A line may hold parts of two kinds, one of them slow: it is counted once, and as
+    // slow if either is.
     const bool is_new = seen >> 1 != query_, newly_slow = slow && (is_new || (seen & 1) == 0);
     lines_ += is_new ? 1 : 0;
     slow_lines_ += newly_slow ? 1 : 0;

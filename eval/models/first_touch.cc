@@ -4,7 +4,8 @@
 
 namespace hmann {
 
-FirstTouch::FirstTouch(std::uint64_t pages, std::uint64_t fast_pages) : places_(pages, Place::kNowhere), free_pages_(fast_pages) {}
+FirstTouch::FirstTouch(std::uint64_t pages, std::uint64_t fast_pages)
+    : places_(pages, Place::kNowhere), free_pages_(fast_pages) {}
 
 bool FirstTouch::Touch(std::uint64_t page) {
   HMANN_CHECK(page < places_.size());

@@ -5,8 +5,9 @@
 
 namespace hmann {
 
-/// Pages go to DRAM in the order in which they are first touched until it is full, then to slow memory, and stay where they are: what an
-/// operating system does that fills the nearest node first and migrates nothing. Not thread-safe.
+/// Pages go to DRAM in the order in which they are first touched until it is full, then
+/// to slow memory, and stay where they are: what an operating system does that fills the
+/// nearest node first and migrates nothing. Not thread-safe.
 class FirstTouch {
  public:
   /// `pages`: footprint; pages are numbered from 0. `fast_pages`: that fit in DRAM.

@@ -5,7 +5,8 @@
 namespace hmann {
 
 MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b) {
-  return {a.dram_reads - b.dram_reads, a.dram_writes - b.dram_writes, a.slow_reads - b.slow_reads, a.slow_writes - b.slow_writes};
+  return {a.dram_reads - b.dram_reads, a.dram_writes - b.dram_writes, a.slow_reads - b.slow_reads,
+          a.slow_writes - b.slow_writes};
 }
 
 void MemoryModeCache::Insert(Slot victim) {
@@ -35,7 +36,9 @@ bool MemoryModeCache::CountWriteBack() {
   return true;
 }
 
-DirectMappedCache::DirectMappedCache(std::uint64_t lines) : entries_(lines) { HMANN_CHECK(lines > 0); }
+DirectMappedCache::DirectMappedCache(std::uint64_t lines) : entries_(lines) {
+  HMANN_CHECK(lines > 0);
+}
 
 bool DirectMappedCache::Read(std::uint64_t line) {
   Entry& entry = EntryOf(line);
@@ -60,7 +63,8 @@ bool DirectMappedCache::WriteBack(std::uint64_t line) {
   return true;
 }
 
-LruCache::LruCache(std::uint64_t lines, std::uint64_t footprint) : entry_of_(footprint, kNone), entries_(lines) {
+LruCache::LruCache(std::uint64_t lines, std::uint64_t footprint)
+    : entry_of_(footprint, kNone), entries_(lines) {
   HMANN_CHECK(lines > 0 && lines < kNone);
 }
 

@@ -1,6 +1,7 @@
-/// DRAM as the hardware's cache before slow memory ("Memory Mode"), as models that are fed a trace of line addresses. Source: Hildebrand,
-/// dissertation, ch. 2 (table 2.2): direct-mapped by physical address, lines of 64 bytes, tags beside the data, a line is inserted on every
-/// miss, reads and writes alike.
+/// DRAM as the hardware's cache before slow memory ("Memory Mode"), as models that are
+/// fed a trace of line addresses. Source: Hildebrand, dissertation, ch. 2 (table 2.2):
+/// direct-mapped by physical address, lines of 64 bytes, tags beside the data, a line is
+/// inserted on every miss, reads and writes alike.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ struct MemoryAccesses {
 };
 MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b);
 
-/// What both models do with a request once they know whether its line is there. Not thread-safe.
+/// What both models do with a request once they know whether its line is there. Not
+/// thread-safe.
 class MemoryModeCache {
  public:
   const MemoryAccesses& accesses() const { return accesses_; }
@@ -45,7 +47,8 @@ class MemoryModeCache {
   std::uint64_t hits_ = 0;
 };
 
-/// The hardware's cache: line L can only be at L modulo the number of lines. Starts empty, which counts as clean.
+/// The hardware's cache: line L can only be at L modulo the number of lines. Starts
+/// empty, which counts as clean.
 class DirectMappedCache : public MemoryModeCache {
  public:
   /// `lines`: capacity C; at least 1.
@@ -53,10 +56,12 @@ class DirectMappedCache : public MemoryModeCache {
 
   /// Requests of a 64-byte line by its number. They return whether it was in DRAM.
   bool Read(std::uint64_t line);
-  /// A store that goes past the CPU's caches, or a line that leaves them without having been read from here.
+  /// A store that goes past the CPU's caches, or a line that leaves them without having
+  /// been read from here.
   bool Write(std::uint64_t line);
-  /// A line leaves the CPU's caches that a Read brought there: known to be in DRAM, so that no tag is checked. One that has been pushed out
-  /// since is written like any other.
+  /// A line leaves the CPU's caches that a Read brought there: known to be in DRAM, so
+  /// that no tag is checked. One that has been pushed out since is written like any
+  /// other.
   bool WriteBack(std::uint64_t line);
 
  private:
@@ -69,10 +74,12 @@ class DirectMappedCache : public MemoryModeCache {
   std::vector<Entry> entries_;
 };
 
-/// The reading of the paper: fully associative, the least recently used line goes. The counts per request are those of the other.
+/// The reading of the paper: fully associative, the least recently used line goes. The
+/// counts per request are those of the other.
 class LruCache : public MemoryModeCache {
  public:
-  /// `lines`: capacity C, at least 1. `footprint`: lines are numbered 0 .. footprint - 1; 4 bytes each.
+  /// `lines`: capacity C, at least 1. `footprint`: lines are numbered 0 .. footprint - 1;
+  /// 4 bytes each.
   LruCache(std::uint64_t lines, std::uint64_t footprint);
 
   bool Read(std::uint64_t line);
@@ -86,7 +93,8 @@ class LruCache : public MemoryModeCache {
     std::uint32_t newer = kNone, older = kNone;
     bool dirty = false;
   };
-  /// Makes room for the line if it is not there, and makes it the newest. `found`: what was there before.
+  /// Makes room for the line if it is not there, and makes it the newest. `found`: what
+  /// was there before.
   Entry& Bring(std::uint64_t line, Slot* found);
   void Unlink(std::uint32_t entry);
   void LinkNewest(std::uint32_t entry);

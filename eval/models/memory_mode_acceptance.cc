@@ -18,7 +18,8 @@ MemoryAccesses Alone(Cache cache, void (*before)(Cache&), void (*request)(Cache&
   return cache.accesses() - start;
 }
 
-/// One line of capacity: whatever comes second pushes out what came first, in either model.
+/// One line of capacity: whatever comes second pushes out what came first, in either
+/// model.
 template <typename Cache>
 std::vector<RequestRow> Requests(const Cache& empty) {
   using Step = void (*)(Cache&);
@@ -36,14 +37,16 @@ std::vector<RequestRow> Requests(const Cache& empty) {
           {"write back after read-modify-write (DDO)", {0, 1, 0, 0}, Alone(empty, read0, back0)}};
 }
 
-constexpr std::uint64_t kLines = 10'000;  // C of the loops: every share below is a whole number of lines
+constexpr std::uint64_t kLines =
+    10'000;  // C of the loops: every share below is a whole number of lines
 
 enum class Kind { kRead, kWrite };
 
 /// Accesses per request of a pass over lines [from, to).
 double Pass(DirectMappedCache& cache, Kind kind, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t start = cache.accesses().Sum();
-  for (std::uint64_t line = from; line < to; ++line) kind == Kind::kRead ? cache.Read(line) : cache.Write(line);
+  for (std::uint64_t line = from; line < to; ++line)
+    kind == Kind::kRead ? cache.Read(line) : cache.Write(line);
   return static_cast<double>(cache.accesses().Sum() - start) / static_cast<double>(to - from);
 }
 
@@ -83,11 +86,13 @@ double HitsOfAliases() {
 
 constexpr std::uint64_t kLinesOfPage = 64;
 
-/// Hit rate of random lines over `pages` pages, each wherever `frame_of` puts it, in the steady state.
+/// Hit rate of random lines over `pages` pages, each wherever `frame_of` puts it, in the
+/// steady state.
 double HitRate(std::uint64_t cache_pages, std::uint64_t pages, std::uint64_t seed,
                const std::function<std::uint64_t(std::uint64_t page)>& frame_of) {
   DirectMappedCache cache(cache_pages * kLinesOfPage);
-  const std::uint64_t lines = pages * kLinesOfPage, requests = 4 * std::max(lines, cache_pages * kLinesOfPage);
+  const std::uint64_t lines = pages * kLinesOfPage,
+                      requests = 4 * std::max(lines, cache_pages * kLinesOfPage);
   std::uint64_t hits = 0;
   for (std::uint64_t i = 0; i < 2 * requests; ++i) {  // the first half fills the cache
     if (i == requests) hits = cache.hits();
@@ -102,11 +107,16 @@ void AddHitRates(std::uint64_t seed, std::vector<AcceptanceRow>* rows) {
   for (const double share : {0.5, 1.5, 3.0}) {
     const auto pages = static_cast<std::uint64_t>(share * kPages);
     const std::string text = share == 0.5 ? "0.5" : share == 1.5 ? "1.5" : "3";
-    rows->push_back({"random lines over " + text + " C, contiguous: hit rate", std::min(1.0, 1 / share),
+    rows->push_back({"random lines over " + text + " C, contiguous: hit rate",
+                     std::min(1.0, 1 / share),
                      HitRate(kPages, pages, seed, [](std::uint64_t page) { return page; }), 0.005});
     // 2^40 bytes of frames, each page in one of its own by chance.
-    rows->push_back({"random lines over " + text + " C, pages scattered: hit rate", (1 - std::exp(-share)) / share,
-                     HitRate(kPages, pages, seed, [seed](std::uint64_t page) { return RandomBelow(seed + 1, page, 1u << 28); }), 0.02});
+    rows->push_back(
+        {"random lines over " + text + " C, pages scattered: hit rate",
+         (1 - std::exp(-share)) / share,
+         HitRate(kPages, pages, seed,
+                 [seed](std::uint64_t page) { return RandomBelow(seed + 1, page, 1u << 28); }),
+         0.02});
   }
 }
 
@@ -117,7 +127,8 @@ std::vector<RequestRow> RequestTable(bool fully_associative) {
 }
 
 std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed) {
-  const Ends reads = PassAfter(Kind::kWrite, Kind::kRead), writes = PassAfter(Kind::kRead, Kind::kWrite);
+  const Ends reads = PassAfter(Kind::kWrite, Kind::kRead),
+             writes = PassAfter(Kind::kRead, Kind::kWrite);
   std::vector<AcceptanceRow> rows = {
       {"read loop over 0.27 C: accesses per read", 1, Loop(Kind::kRead, 0.27)},
       {"non-temporal writes of 0.27 C: accesses per write", 2, Loop(Kind::kWrite, 0.27)},

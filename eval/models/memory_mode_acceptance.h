@@ -1,5 +1,5 @@
-/// The traces by which the models of Memory Mode are accepted, beside what the study that they follow gives. Shared by the test and by
-/// `hmann eval memory-mode`.
+/// The traces by which the models of Memory Mode are accepted, beside what the study that
+/// they follow gives. Shared by the test and by `hmann eval memory-mode`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct RequestRow {
   MemoryAccesses expected, measured;
 };
 
-/// Seven micro-traces over the direct-mapped model, or the fully associative one, of one line.
+/// Seven micro-traces over the direct-mapped model, or the fully associative one, of one
+/// line.
 std::vector<RequestRow> RequestTable(bool fully_associative = false);
 
 /// A longer trace boiled down to a number.
@@ -25,10 +26,13 @@ struct AcceptanceRow {
   double expected = 0, measured = 0;
   double tolerance = 0;  ///< 0 where no chance is involved
 
-  bool Holds() const { return measured >= expected - tolerance && measured <= expected + tolerance; }
+  bool Holds() const {
+    return measured >= expected - tolerance && measured <= expected + tolerance;
+  }
 };
 
-/// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all on the direct-mapped model. A second at most.
+/// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all
+/// on the direct-mapped model. A second at most.
 std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed);
 
 }  // namespace hmann

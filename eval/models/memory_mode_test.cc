@@ -19,7 +19,8 @@ TEST(MemoryMode, SevenMicroTracesGiveTheSevenRows) {
     ASSERT_EQ(rows.size(), 7u);
     const std::uint64_t sums[] = {1, 3, 4, 2, 4, 5, 1};
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      EXPECT_EQ(rows[i].measured, rows[i].expected) << rows[i].request << (associative ? ", LRU" : "");
+      EXPECT_EQ(rows[i].measured, rows[i].expected)
+          << rows[i].request << (associative ? ", LRU" : "");
       EXPECT_EQ(rows[i].measured.Sum(), sums[i]) << rows[i].request;
     }
   }
@@ -29,7 +30,8 @@ TEST(MemoryMode, TheAcceptanceListHolds) {
   for (const std::uint64_t seed : {1u, 2u}) {
     const std::vector<AcceptanceRow> rows = AcceptanceList(seed);
     EXPECT_EQ(rows.size(), 15u);
-    for (const AcceptanceRow& row : rows) EXPECT_NEAR(row.measured, row.expected, row.tolerance) << row.trace << ", seed " << seed;
+    for (const AcceptanceRow& row : rows)
+      EXPECT_NEAR(row.measured, row.expected, row.tolerance) << row.trace << ", seed " << seed;
   }
 }
 
@@ -61,13 +63,15 @@ TEST(MemoryMode, LruIsTheTextbooks) {
     std::list<std::uint64_t> newest_first;
     for (std::uint64_t i = 0; i < 5000; ++i) {
       // Half of the requests go to eight lines, so that there are hits.
-      const std::uint64_t line = RandomBelow(seed, 2 * i, Random(seed, 2 * i + 1) % 2 == 0 ? 8 : kFootprint);
+      const std::uint64_t line =
+          RandomBelow(seed, 2 * i, Random(seed, 2 * i + 1) % 2 == 0 ? 8 : kFootprint);
       const auto found = std::find(newest_first.begin(), newest_first.end(), line);
       const bool expected = found != newest_first.end();
       if (expected) newest_first.erase(found);
       newest_first.push_front(line);
       if (newest_first.size() > kLines) newest_first.pop_back();
-      ASSERT_EQ(i % 3 == 0 ? cache.Write(line) : cache.Read(line), expected) << "seed " << seed << ", request " << i;
+      ASSERT_EQ(i % 3 == 0 ? cache.Write(line) : cache.Read(line), expected)
+          << "seed " << seed << ", request " << i;
     }
     EXPECT_LT(cache.hits(), 5000u);
   }

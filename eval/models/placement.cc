@@ -39,7 +39,8 @@ class FastUpper : public PlacementModel {
 template <typename Memory>
 class ByLine : public PlacementModel {
  public:
-  ByLine(std::uint64_t lines, bool learns, Memory memory) : told_(lines, 0), learns_(learns), memory_(std::move(memory)) {}
+  ByLine(std::uint64_t lines, bool learns, Memory memory)
+      : told_(lines, 0), learns_(learns), memory_(std::move(memory)) {}
 
   void NewQuery() override { ++query_; }
   bool Slow(Part, std::uint32_t, std::uint64_t line) override {
@@ -75,24 +76,33 @@ std::unique_ptr<PlacementModel> Make(std::uint64_t lines, bool learns, Memory me
 }  // namespace
 
 std::vector<std::string> PlacementNames() {
-  return {"dram", "slow", "fast-upper", "memory-mode", "memory-mode-lru", "first-touch", "first-touch-queries"};
+  return {"dram",
+          "slow",
+          "fast-upper",
+          "memory-mode",
+          "memory-mode-lru",
+          "first-touch",
+          "first-touch-queries"};
 }
 
 std::uint64_t FastLines(const PlacementRequest& request) {
   if (request.name == "dram") return request.lines;
   if (request.name == "slow" || request.name == "fast-upper") return 0;
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(request.fast_share * static_cast<double>(request.lines))));
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(
+                                        request.fast_share * static_cast<double>(request.lines))));
 }
 
 absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementRequest& request) {
   const std::string& name = request.name;
   if (!(request.fast_share > 0 && request.fast_share <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("fast_share: expected a share in (0, 1], found ", request.fast_share));
+    return absl::InvalidArgumentError(
+        absl::StrCat("fast_share: expected a share in (0, 1], found ", request.fast_share));
   }
   const std::uint64_t lines = request.lines, fast = FastLines(request);
   if (name == "dram" || name == "slow") return std::make_unique<Uniform>(name == "slow");
   if (name == "fast-upper") return std::make_unique<FastUpper>(request.in_upper);
-  if (name == "memory-mode") return Make(lines, true, Cached<DirectMappedCache>{DirectMappedCache(fast)});
+  if (name == "memory-mode")
+    return Make(lines, true, Cached<DirectMappedCache>{DirectMappedCache(fast)});
   if (name == "memory-mode-lru") return Make(lines, true, Cached<LruCache>{LruCache(fast, lines)});
   const std::uint64_t pages = lines / kLinesOfPage + 1;
   const Paged empty = {FirstTouch(pages, (fast + kLinesOfPage - 1) / kLinesOfPage)};
@@ -102,8 +112,9 @@ absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementReq
     for (std::uint64_t page = 0; page < pages; ++page) loaded.memory.Touch(page);
     return Make(lines, false, std::move(loaded));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("placement: expected one of ", absl::StrJoin(PlacementNames(), ", "), ", found '", name, "'"));
+  return absl::InvalidArgumentError(absl::StrCat("placement: expected one of ",
+                                                 absl::StrJoin(PlacementNames(), ", "), ", found '",
+                                                 name, "'"));
 }
 
 }  // namespace hmann

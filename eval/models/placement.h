@@ -1,4 +1,5 @@
-/// Where the lines of an index lie under one way of using two memories, as a model that is asked line by line while a search runs.
+/// Where the lines of an index lie under one way of using two memories, as a model that
+/// is asked line by line while a search runs.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,11 @@ enum class Part : std::uint8_t {
 
 /// How an index is spread over fast and slow memory.
 struct PlacementRequest {
-  std::string name;            ///< one of PlacementNames()
-  double fast_share = 0.1;     ///< of the footprint's bytes that fast memory holds; of the models of
-                               ///< hardware and operating system alone
-  std::uint64_t lines = 0;     ///< footprint: 64-byte lines, numbered from 0 in the order in which loading writes them
+  std::string name;         ///< one of PlacementNames()
+  double fast_share = 0.1;  ///< of the footprint's bytes that fast memory holds; of the models of
+                            ///< hardware and operating system alone
+  std::uint64_t lines =
+      0;  ///< footprint: 64-byte lines, numbered from 0 in the order in which loading writes them
   std::vector<bool> in_upper;  ///< by node: whether it lives above level 0
 };
 
@@ -34,24 +36,31 @@ class PlacementModel {
  public:
   virtual ~PlacementModel() = default;
 
-  /// A line that a query touches twice is in the CPU's cache and asked for once: what a query was told stays until the next begins.
+  /// A line that a query touches twice is in the CPU's cache and asked for once: what a
+  /// query was told stays until the next begins.
   virtual void NewQuery() {}
-  /// Whether this line of a node comes from slow memory now. Models of caches change with every question.
+  /// Whether this line of a node comes from slow memory now. Models of caches change with
+  /// every question.
   virtual bool Slow(Part part, std::uint32_t node, std::uint64_t line) = 0;
-  /// Whether answers depend on what was asked before, so that a steady state has to be reached first.
+  /// Whether answers depend on what was asked before, so that a steady state has to be
+  /// reached first.
   virtual bool Learns() const { return false; }
 };
 
-/// "dram": nothing is slow; "slow": everything; "fast-upper": upper links, and the vectors of nodes that have some, are fast;
-/// "memory-mode": fast memory is a direct-mapped cache of all (memory_mode.h), whose physical addresses are contiguous, which is its best
-/// case; "memory-mode-lru": the same, fully associative; "first-touch": pages of 4 KiB are fast in the order in which loading writes them;
-/// "first-touch-queries": in the order in which the first queries touch them, as with a file that is mapped.
+/// "dram": nothing is slow; "slow": everything; "fast-upper": upper links, and the
+/// vectors of nodes that have some, are fast; "memory-mode": fast memory is a
+/// direct-mapped cache of all (memory_mode.h), whose physical addresses are contiguous,
+/// which is its best case; "memory-mode-lru": the same, fully associative; "first-touch":
+/// pages of 4 KiB are fast in the order in which loading writes them;
+/// "first-touch-queries": in the order in which the first queries touch them, as with a
+/// file that is mapped.
 std::vector<std::string> PlacementNames();
 
 /// Errors: INVALID_ARGUMENT for another name, or a share outside (0, 1].
 absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementRequest& request);
 
-/// Lines that fast memory holds under the request; 0 for "fast-upper", whose size follows from the index alone.
+/// Lines that fast memory holds under the request; 0 for "fast-upper", whose size follows
+/// from the index alone.
 std::uint64_t FastLines(const PlacementRequest& request);
 
 }  // namespace hmann

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint64_t kLines = 640;  // ten pages
 
 std::unique_ptr<PlacementModel> Model(const std::string& name, double share = 0.1) {
-  absl::StatusOr<std::unique_ptr<PlacementModel>> model = MakePlacement({name, share, kLines, {false, true}});
+  absl::StatusOr<std::unique_ptr<PlacementModel>> model =
+      MakePlacement({name, share, kLines, {false, true}});
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
@@ -40,7 +41,8 @@ TEST(Placement, FastUpperLeavesLevelZeroSlowButForItsVectors) {
   }
   EXPECT_TRUE(model->Slow(Part::kVector, 0, 0));
   EXPECT_FALSE(model->Slow(Part::kVector, 1, 0));
-  EXPECT_FALSE(model->Slow(Part::kUpperTable, 0, 0)) << "the table is read for nodes of upper levels only";
+  EXPECT_FALSE(model->Slow(Part::kUpperTable, 0, 0))
+      << "the table is read for nodes of upper levels only";
   EXPECT_FALSE(model->Slow(Part::kUpperLinks, 1, 0));
 }
 
@@ -78,22 +80,27 @@ TEST(Placement, ALineIsAskedForOnceAQuery) {
   const auto model = Model("memory-mode", 1.0);
   model->NewQuery();
   EXPECT_TRUE(model->Slow(Part::kVector, 0, 7));
-  EXPECT_TRUE(model->Slow(Part::kVector, 0, 7)) << "the model has it now, but this query had to fetch it";
+  EXPECT_TRUE(model->Slow(Part::kVector, 0, 7))
+      << "the model has it now, but this query had to fetch it";
   model->NewQuery();
   EXPECT_FALSE(model->Slow(Part::kVector, 0, 7));
 }
 
 TEST(Placement, WhatMakesNoSenseIsRefused) {
-  EXPECT_THAT(std::string(MakePlacement({"nowhere", 0.1, 1, {}}).status().message()), testing::HasSubstr("memory-mode-lru"));
+  EXPECT_THAT(std::string(MakePlacement({"nowhere", 0.1, 1, {}}).status().message()),
+              testing::HasSubstr("memory-mode-lru"));
   EXPECT_FALSE(MakePlacement({"memory-mode", 0, 1, {}}).ok());
   EXPECT_FALSE(MakePlacement({"memory-mode", 1.5, 1, {}}).ok());
-  for (const std::string& name : PlacementNames()) EXPECT_TRUE(MakePlacement({name, 0.5, 100, {}}).ok()) << name;
+  for (const std::string& name : PlacementNames())
+    EXPECT_TRUE(MakePlacement({name, 0.5, 100, {}}).ok()) << name;
 }
 
 TEST(TouchLog, GivesBackWhatItWasToldInPiecesOfAnyLength) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     TouchLog log;
-    const auto count = [&](std::uint64_t i) { return static_cast<std::uint32_t>(1 + RandomBelow(seed, 2 * i, 64)); };
+    const auto count = [&](std::uint64_t i) {
+      return static_cast<std::uint32_t>(1 + RandomBelow(seed, 2 * i, 64));
+    };
     const auto bits = [&](std::uint64_t i) { return Random(seed, 2 * i + 1) >> (64 - count(i)); };
     for (std::uint64_t i = 0; i < 1000; ++i) {
       log.Append(bits(i), count(i));

@@ -6,8 +6,9 @@
 
 namespace hmann {
 
-/// One bit for each line that a search touches, in its order: a model is asked once, without a clock, and the timed run reads what it said,
-/// so that no time is charged for the model itself.
+/// One bit for each line that a search touches, in its order: a model is asked once,
+/// without a clock, and the timed run reads what it said, so that no time is charged for
+/// the model itself.
 class TouchLog {
  public:
   /// `count` bits, the first one lowest; 1 to 64.

@@ -24,13 +24,15 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
   SweepOptions& sweep = flags.sweep;
   {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
-    HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(base.dtype(), sweep.job.metric, {{"promote", flags.promote}}));
+    HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(base.dtype(), sweep.job.metric,
+                                                              {{"promote", flags.promote}}));
   }
   HMANN_RETURN_IF_ERROR(FinishEvalOptions(flags));
   flags.options.sweep = sweep;
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const DiskSweepResult result,
-                         RunDiskSweep(flags.options, progress, [](const std::string& line) { std::cerr << line << '\n'; }));
+                         RunDiskSweep(flags.options, progress,
+                                      [](const std::string& line) { std::cerr << line << '\n'; }));
   const Json figures = ToJson(result);
   PrintDiskTables(figures, std::cerr);
   return TellEval(flags, figures);
@@ -54,13 +56,15 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
          [options](const std::string& text) {
            if (text == kQuarter) return;
            const absl::StatusOr<std::uint64_t> bytes = ParseSize(text);
-           if (!bytes.ok()) throw CLI::ValidationError("--memory-limit", std::string(bytes.status().message()));
+           if (!bytes.ok())
+             throw CLI::ValidationError("--memory-limit", std::string(bytes.status().message()));
            options->memory_limit = *bytes;
          },
          absl::StrCat("of each searching program, page cache included: ", kQuarter,
                       " (default: of hmann's index file) or a size, as 200MiB"))
       ->type_name("SIZE");
-  app->add_option("--targets-at-1", options->targets_at_1, "recall@1 to compare at; --targets are of recall@k")
+  app->add_option("--targets-at-1", options->targets_at_1,
+                  "recall@1 to compare at; --targets are of recall@k")
       ->delimiter(',')
       ->check(CLI::Range(0.0001, 1.0))
       ->capture_default_str();
@@ -68,12 +72,16 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app->add_option("--in-flight", options->in_flight, "queries that a thread of hmann keeps under way, besides one at a time")
+  app->add_option("--in-flight", options->in_flight,
+                  "queries that a thread of hmann keeps under way, besides one at a time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app->add_option("--warm-up", flags->sweep.warm_up_queries, "queries answered untimed before each run, for caches")->capture_default_str();
+  app->add_option("--warm-up", flags->sweep.warm_up_queries,
+                  "queries answered untimed before each run, for caches")
+      ->capture_default_str();
   AddParsed<std::chrono::nanoseconds>(
-      *app, "--disk-time", ParseDuration, [options](std::chrono::nanoseconds time) { options->disk.time = time; },
+      *app, "--disk-time", ParseDuration,
+      [options](std::chrono::nanoseconds time) { options->disk.time = time; },
       "of the disk by itself, at each depth (default 1s)");
   app->add_option("--promote", flags->promote, "hmann's share of vectors in fast memory, N_1 / N")
       ->check(CheckShare)

@@ -19,17 +19,20 @@ struct PlanFlags : EvalFlags {
 };
 
 void PrintPlanTable(const Json& figures) {
-  std::vector<std::vector<std::string>> cells = {
-      {"fast memory of the index file", "", "budget", "planned", "recall", "us", "of the plan's", "+-", "predicted us"}};
+  std::vector<std::vector<std::string>> cells = {{"fast memory of the index file", "", "budget",
+                                                  "planned", "recall", "us", "of the plan's", "+-",
+                                                  "predicted us"}};
   const auto number = [](const Json& value, int digits) {
     return value.is_null() ? "-" : absl::StrFormat("%.*f", digits, value.get<double>());
   };
   for (const Json& row : figures["plan"]) {
-    cells.push_back({row["name"].get<std::string>(),
-                     absl::StrCat(row["structure"].get<std::string>(), "; ", row["kind"].get<std::string>()),
-                     FormatSize(row["budget_bytes"].get<std::uint64_t>()), FormatSize(row["fast_bytes"].get<std::uint64_t>()),
-                     absl::StrFormat("%g", row["recall"].get<double>()), number(row["mean_us"], 1), number(row["of_plan"], 2),
-                     number(row["of_plan_mad"], 2), number(row["predicted_us"], 1)});
+    cells.push_back(
+        {row["name"].get<std::string>(),
+         absl::StrCat(row["structure"].get<std::string>(), "; ", row["kind"].get<std::string>()),
+         FormatSize(row["budget_bytes"].get<std::uint64_t>()),
+         FormatSize(row["fast_bytes"].get<std::uint64_t>()),
+         absl::StrFormat("%g", row["recall"].get<double>()), number(row["mean_us"], 1),
+         number(row["of_plan"], 2), number(row["of_plan_mad"], 2), number(row["predicted_us"], 1)});
   }
   PrintColumns(cells, 2, std::cerr);
 }
@@ -51,20 +54,25 @@ absl::Status RunPlanCommand(PlanFlags& flags) {
 
 EvalCommand SetupEvalPlan(CLI::App& eval) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* app = eval.add_subcommand("plan",
-                                      "What `hmann plan` chooses, beside two rules of thumb with the same fast "
-                                      "memory: upper layers first, and first touch (a model)");
+  CLI::App* app =
+      eval.add_subcommand("plan",
+                          "What `hmann plan` chooses, beside two rules of thumb with the same fast "
+                          "memory: upper layers first, and first touch (a model)");
   flags->sweep.targets = {0.95};
   AddEvalOptions(*app, flags.get());
   PlanContest* contest = &flags->contest;
-  app->add_option("--shares", contest->shares, "fast memory, as shares of the bytes of an index file without codes")
+  app->add_option("--shares", contest->shares,
+                  "fast memory, as shares of the bytes of an index file without codes")
       ->delimiter(',')
       ->check(CheckShare)
       ->capture_default_str();
-  app->add_option("--emulated", contest->emulated, "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
+  app->add_option("--emulated", contest->emulated,
+                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
       ->check(CheckEmulated)
       ->capture_default_str();
-  app->add_option("--profile", flags->profile, "device file that knows this slow memory (default: measured first, a few seconds)");
+  app->add_option(
+      "--profile", flags->profile,
+      "device file that knows this slow memory (default: measured first, a few seconds)");
   app->add_option("--seed", contest->seed, "of the builds")->capture_default_str();
   app->add_option("--widths", contest->widths,
                   "steps of every curve: ef of HNSW, ef_l0 of quantised, some as ef_l1 of beams "

@@ -41,18 +41,23 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
 
 EvalCommand SetupEvalSweep(CLI::App& eval) {
   auto sweep = std::make_shared<SweepFlags>();
-  CLI::App* sweep_app =
-      eval.add_subcommand("sweep", "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
+  CLI::App* sweep_app = eval.add_subcommand(
+      "sweep",
+      "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
   AddEvalOptions(*sweep_app, sweep.get());
   sweep_app
-      ->add_option("--contestants", sweep->contestants,
-                   "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
-                   "(default: all that can take part but "
-                   "the last two)")
+      ->add_option(
+          "--contestants", sweep->contestants,
+          "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
+          "(default: all that can take part but "
+          "the last two)")
       ->delimiter(',');
-  sweep_app->add_option("--adapter", sweep->adapters, "NAME=COMMAND: one more contestant, a program that speaks the protocol");
-  sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")->capture_default_str();
-  sweep_app->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")
+  sweep_app->add_option("--adapter", sweep->adapters,
+                        "NAME=COMMAND: one more contestant, a program that speaks the protocol");
+  sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
+      ->capture_default_str();
+  sweep_app
+      ->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")
       ->check(CheckShare)
       ->capture_default_str();
   sweep_app->add_option("--seed", sweep->seed, "of hmann's build")->capture_default_str();

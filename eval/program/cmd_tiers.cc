@@ -13,7 +13,9 @@ struct TiersFlags : EvalFlags {
   TierContest contest;
 };
 
-std::string CheckPrefetch(const std::string& text) { return std::string(FindDial("prefetch")->Parse(text).status().message()); }
+std::string CheckPrefetch(const std::string& text) {
+  return std::string(FindDial("prefetch")->Parse(text).status().message());
+}
 
 absl::Status RunTiersCommand(TiersFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(TierPlan plan, PlanTiers(flags.contest));
@@ -35,21 +37,25 @@ EvalCommand SetupEvalTiers(CLI::App& eval) {
   flags->sweep.targets = {0.95, 0.99};
   AddEvalOptions(*app, flags.get());
   TierContest* contest = &flags->contest;
-  app->add_option("--emulated", contest->emulated, "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
+  app->add_option("--emulated", contest->emulated,
+                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
       ->check(CheckEmulated)
       ->capture_default_str();
-  app->add_option("--fast-share", contest->fast_share, "of HNSW's bytes that fit into the DRAM of Memory Mode and first-touch")
+  app->add_option("--fast-share", contest->fast_share,
+                  "of HNSW's bytes that fit into the DRAM of Memory Mode and first-touch")
       ->check(CheckShare)
       ->capture_default_str();
   app->add_option("--promote", contest->promote, "hmann's share of vectors in fast memory, N_1 / N")
       ->check(CheckShare)
       ->capture_default_str();
   app->add_option("--seed", contest->seed, "of hmann's build")->capture_default_str();
-  app->add_option("--prefetch", contest->prefetch, "hmann's ways of fetching ahead to compare: ahead and any of off, round, helper")
+  app->add_option("--prefetch", contest->prefetch,
+                  "hmann's ways of fetching ahead to compare: ahead and any of off, round, helper")
       ->delimiter(',')
       ->check(CheckPrefetch)
       ->capture_default_str();
-  app->add_option("--widths", contest->widths, "the ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of beams")
+  app->add_option("--widths", contest->widths,
+                  "the ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of beams")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -21,24 +21,28 @@ struct EvalFlags {
   bool json = false;
 };
 
-/// Checks of CLI11's: "" for a share between 0 and 1, for settings that the emulated tier knows.
+/// Checks of CLI11's: "" for a share between 0 and 1, for settings that the emulated tier
+/// knows.
 std::string CheckShare(const std::string& text);
 std::string CheckEmulated(const std::string& text);
 
 /// Declares them; `flags` must live as long as `app`.
 void AddEvalOptions(CLI::App& app, EvalFlags* flags);
 
-/// Fills in what the command line leaves to it: --settings and --build-settings of the contestants, the folder of built indexes, and that
-/// SIGINT cancels. Call once.
+/// Fills in what the command line leaves to it: --settings and --build-settings of the
+/// contestants, the folder of built indexes, and that SIGINT cancels. Call once.
 absl::Status FinishEvalOptions(EvalFlags& flags);
 
-/// FinishEvalOptions, then runs the sweep of `flags` (progress and lines for the eye on stderr).
+/// FinishEvalOptions, then runs the sweep of `flags` (progress and lines for the eye on
+/// stderr).
 absl::StatusOr<SweepResult> RunEval(EvalFlags& flags);
 
-/// Writes report.html of the figures, names the files on stderr, and prints the figures as JSON if that was asked for.
+/// Writes report.html of the figures, names the files on stderr, and prints the figures
+/// as JSON if that was asked for.
 absl::Status TellEval(const EvalFlags& flags, const Json& figures);
 
-/// A subcommand of `hmann eval`, declared: the action is run if it was the one that was called.
+/// A subcommand of `hmann eval`, declared: the action is run if it was the one that was
+/// called.
 using EvalCommand = std::pair<CLI::App*, CommandAction>;
 EvalCommand SetupEvalSweep(CLI::App& eval);
 EvalCommand SetupEvalTiers(CLI::App& eval);

@@ -10,7 +10,8 @@
 namespace hmann {
 namespace {
 
-// Two that hmann asks for when it writes manual pages and completion scripts; no help lists them.
+// Two that hmann asks for when it writes manual pages and completion scripts; no help
+// lists them.
 
 EvalCommand SetupEvalMan(CLI::App& eval) {
   auto folder = std::make_shared<std::string>();
@@ -20,17 +21,21 @@ EvalCommand SetupEvalMan(CLI::App& eval) {
 }
 
 EvalCommand SetupEvalCompletion(CLI::App& eval) {
-  CLI::App* app = eval.add_subcommand("completion", "Print the cases of `hmann eval` for the completion script")->group("");
+  CLI::App* app =
+      eval.add_subcommand("completion", "Print the cases of `hmann eval` for the completion script")
+          ->group("");
   return {app, [&eval] {
             std::cout << CompletionCases(&eval, {"hmann"}) << std::flush;
-            return std::cout.good() ? absl::OkStatus() : absl::DataLossError("write to stdout failed");
+            return std::cout.good() ? absl::OkStatus()
+                                    : absl::DataLossError("write to stdout failed");
           }};
 }
 
 CommandAction SetupEvalCommands(CLI::App& app) {
   app.require_subcommand(1);
-  std::vector<EvalCommand> commands = {SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalMemoryMode(app), SetupEvalDisk(app),
-                                       SetupEvalPlan(app),  SetupEvalMan(app),   SetupEvalCompletion(app)};
+  std::vector<EvalCommand> commands = {
+      SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalMemoryMode(app), SetupEvalDisk(app),
+      SetupEvalPlan(app),  SetupEvalMan(app),   SetupEvalCompletion(app)};
   return [commands = std::move(commands)]() -> absl::Status {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();

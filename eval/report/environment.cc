@@ -24,14 +24,16 @@ namespace {
 std::string FirstLine(const std::string& path) {
   std::ifstream in(path);
   std::string line;
-  return std::getline(in, line) && !line.empty() ? std::string(absl::StripAsciiWhitespace(line)) : "unknown";
+  return std::getline(in, line) && !line.empty() ? std::string(absl::StripAsciiWhitespace(line))
+                                                 : "unknown";
 }
 
 /// The value of "key<separator>value" in a file of such lines, without quotes.
 std::string ValueIn(const std::string& path, const std::string& key, char separator) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(separator, 1));
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(separator, 1));
     if (absl::StripAsciiWhitespace(parts.first) != key) continue;
     absl::string_view value = absl::StripAsciiWhitespace(parts.second);
     if (absl::ConsumePrefix(&value, "\"")) absl::ConsumeSuffix(&value, "\"");
@@ -43,7 +45,9 @@ std::string ValueIn(const std::string& path, const std::string& key, char separa
 /// "always [madvise] never" says madvise.
 std::string Bracketed(const std::string& line) {
   const std::size_t open = line.find('['), close = line.find(']');
-  return open == std::string::npos || close == std::string::npos || close < open ? line : line.substr(open + 1, close - open - 1);
+  return open == std::string::npos || close == std::string::npos || close < open
+             ? line
+             : line.substr(open + 1, close - open - 1);
 }
 
 }  // namespace
@@ -59,9 +63,11 @@ nlohmann::ordered_json DescribeEnvironment() {
           {"simd", simd.ok() ? std::string(*simd) : "unknown"},
           {"governor", FirstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")},
           {"huge_pages", Bracketed(FirstLine("/sys/kernel/mm/transparent_hugepage/enabled"))},
-          {"kernel", named ? absl::StrCat(name.sysname, " ", name.release, " ", name.machine) : "unknown"},
+          {"kernel",
+           named ? absl::StrCat(name.sysname, " ", name.release, " ", name.machine) : "unknown"},
           {"system", ValueIn("/etc/os-release", "PRETTY_NAME", '=')},
-          {"memory_bytes", static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))},
+          {"memory_bytes", static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                               static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))},
           {"compiler", absl::StrCat("g++ ", __VERSION__)},
           {"load", loaded ? load[0] : 0},
           {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())}};

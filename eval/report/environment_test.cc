@@ -27,13 +27,15 @@ TEST(Environment, SaysWhatThisMachineSays) {
   std::string key;
   std::uint64_t total_kib = 0;
   ASSERT_TRUE(meminfo >> key >> total_kib && key == "MemTotal:");
-  EXPECT_NEAR(environment["memory_bytes"].get<double>() / (1024.0 * static_cast<double>(total_kib)), 1, 0.01);
+  EXPECT_NEAR(environment["memory_bytes"].get<double>() / (1024.0 * static_cast<double>(total_kib)),
+              1, 0.01);
   EXPECT_THAT(environment["kernel"].get<std::string>(), testing::StartsWith("Linux "));
   std::ifstream huge_pages("/sys/kernel/mm/transparent_hugepage/enabled");
   const std::string choices((std::istreambuf_iterator<char>(huge_pages)), {});
   const std::string huge = environment["huge_pages"].get<std::string>();
   EXPECT_THAT(choices.empty() ? "[unknown]" : choices, testing::HasSubstr("[" + huge + "]"));
-  EXPECT_THAT(environment["time"].get<std::string>(), testing::MatchesRegex("20..-..-..T..:..:..Z"));
+  EXPECT_THAT(environment["time"].get<std::string>(),
+              testing::MatchesRegex("20..-..-..T..:..:..Z"));
 }
 
 }  // namespace

@@ -7,13 +7,17 @@
 
 namespace hmann {
 
-absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page, const std::string& path) {
-  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is left.
-  const std::string json =
-      absl::StrReplaceAll(figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), {{"<", "\\u003c"}});
+absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
+                         const std::string& path) {
+  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is
+  // left.
+  const std::string json = absl::StrReplaceAll(
+      figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
+      {{"<", "\\u003c"}});
   const std::size_t place = page.find(kReportDataMark);
   if (place == std::string::npos)
-    return absl::InternalError(absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
+    return absl::InternalError(
+        absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
   HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));

@@ -8,14 +8,17 @@
 
 namespace hmann {
 
-/// The finished pages (chart library and script inlined), made when hmann was built, with kReportDataMark in place of the figures: of
-/// `hmann eval`, and of `hmann tune`. A file each, so that a program holds only those that it calls for.
+/// The finished pages (chart library and script inlined), made when hmann was built, with
+/// kReportDataMark in place of the figures: of `hmann eval`, and of `hmann tune`. A file
+/// each, so that a program holds only those that it calls for.
 std::string_view SweepPage();
 std::string_view TuningPage();
 
 inline constexpr std::string_view kReportDataMark = "@@HMANN_RESULTS@@";
 
-/// Writes `page` with `figures` in it to `path`: one file, all of it inside. Errors: as AtomicFile.
-absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page, const std::string& path);
+/// Writes `page` with `figures` in it to `path`: one file, all of it inside. Errors: as
+/// AtomicFile.
+absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
+                         const std::string& path);
 
 }  // namespace hmann

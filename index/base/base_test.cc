@@ -20,17 +20,21 @@
 namespace hmann {
 namespace {
 
-std::string TestPath(const char* name) { return absl::StrCat(::testing::TempDir(), "/hmann_base_", ::getpid(), "_", name); }
+std::string TestPath(const char* name) {
+  return absl::StrCat(::testing::TempDir(), "/hmann_base_", ::getpid(), "_", name);
+}
 
 TEST(Units, SizesAndTimesAreStrict) {
   EXPECT_EQ(*ParseSize("512MiB"), 512_MiB);
   EXPECT_EQ(*ParseSize("96GiB"), 96_GiB);
   EXPECT_EQ(*ParseSize("10M"), 10'000'000u);
   EXPECT_EQ(*ParseSize("7"), 7u);
-  for (const char* wrong : {"", "GiB", "1.5GiB", "-1", "1 GiB", "99999999999GiB", "12x"}) EXPECT_FALSE(ParseSize(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "GiB", "1.5GiB", "-1", "1 GiB", "99999999999GiB", "12x"})
+    EXPECT_FALSE(ParseSize(wrong).ok()) << wrong;
   EXPECT_EQ(*ParseDuration("800us"), std::chrono::microseconds(800));
   EXPECT_EQ(*ParseDuration("2ms"), std::chrono::milliseconds(2));
-  for (const char* wrong : {"", "5", "ms", "-1s", "99999999999999s"}) EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "5", "ms", "-1s", "99999999999999s"})
+    EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
 }
 
 TEST(Random, IsAFunctionOfSeedAndCounterAlone) {
@@ -64,7 +68,8 @@ TEST(Buffer, IsZeroedAlignedAndRefusesTheImpossible) {
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % 2_MiB, 0u);
   EXPECT_EQ(std::to_integer<int>(buffer->data()[5_MiB - 1]), 0);
-  EXPECT_EQ(Buffer::Allocate(~std::uint64_t{0} - 4_MiB).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Buffer::Allocate(~std::uint64_t{0} - 4_MiB).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(AtomicFile, AppearsWholeOrNotAtAll) {
@@ -81,7 +86,8 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
     ASSERT_TRUE(file->Append("new and longer", 14).ok());
   }  // abandoned
   EXPECT_EQ(*ReadTextFile(path, 100), "old");
-  EXPECT_NE(::access(absl::StrCat(path, ".tmp.", ::getpid()).c_str(), F_OK), 0) << "the temporary file must be gone";
+  EXPECT_NE(::access(absl::StrCat(path, ".tmp.", ::getpid()).c_str(), F_OK), 0)
+      << "the temporary file must be gone";
   ::unlink(path.c_str());
 }
 
@@ -121,7 +127,9 @@ TEST(Cpu, SaysSomethingSensible) {
   EXPECT_GT(PeakRssBytes(), 1_MiB);
 }
 
-TEST(Checksum, MatchesThePublishedValueOfTheEmptyInput) { EXPECT_EQ(Checksum("", 0), 0x2d06800538d394c2u); }
+TEST(Checksum, MatchesThePublishedValueOfTheEmptyInput) {
+  EXPECT_EQ(Checksum("", 0), 0x2d06800538d394c2u);
+}
 
 }  // namespace
 }  // namespace hmann

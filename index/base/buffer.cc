@@ -18,13 +18,16 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
   if (bytes == 0) return buffer;
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : 4_KiB;
   const std::size_t mapped = RoundUp(bytes, alignment) + (alignment == kHugePage ? alignment : 0);
-  void* mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped < bytes || mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot allocate ", bytes, " bytes (", FormatSize(bytes), ")"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", bytes, " bytes (", FormatSize(bytes), ")"));
   }
   buffer.mapping_ = mapping;
   buffer.mapped_bytes_ = mapped;
-  buffer.data_ = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping), alignment));
+  buffer.data_ =
+      reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping), alignment));
   buffer.size_ = bytes;
   if (alignment == kHugePage) ::madvise(buffer.data_, RoundUp(bytes, kHugePage), MADV_HUGEPAGE);
   return buffer;

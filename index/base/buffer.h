@@ -8,8 +8,9 @@
 
 namespace hmann {
 
-/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB pages when it is that large. Move-only; unmapped
-/// by the destructor. Where memory lies is the tiers' business: see index/tiers.
+/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB
+/// pages when it is that large. Move-only; unmapped by the destructor. Where memory lies
+/// is the tiers' business: see index/tiers.
 class Buffer {
  public:
   Buffer() = default;
@@ -42,6 +43,8 @@ class Buffer {
 };
 
 /// Smallest multiple of `granule` that is not below `bytes`.
-constexpr std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t granule) { return (bytes + granule - 1) / granule * granule; }
+constexpr std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
 
 }  // namespace hmann

@@ -7,7 +7,9 @@
 namespace hmann {
 
 inline std::int64_t NanosecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                              start)
+      .count();
 }
 
 inline double SecondsSince(std::chrono::steady_clock::time_point start) {

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// The folders of this process's cgroup for `controller` ("" is the v2 tree), innermost first, up to the mount.
+/// The folders of this process's cgroup for `controller` ("" is the v2 tree), innermost
+/// first, up to the mount.
 std::vector<std::string> CgroupFolders(const std::string& controller) {
   std::vector<std::string> folders;
   std::ifstream self("/proc/self/cgroup");
@@ -26,8 +27,10 @@ std::vector<std::string> CgroupFolders(const std::string& controller) {
     const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;
     const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-    if (std::find(controllers.begin(), controllers.end(), controller) == controllers.end()) continue;
-    const std::string mount = controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+    if (std::find(controllers.begin(), controllers.end(), controller) == controllers.end())
+      continue;
+    const std::string mount =
+        controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
     for (std::string path = fields[2]; !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
       folders.push_back(mount + path);
     }
@@ -54,8 +57,10 @@ std::uint64_t ReadKey(const std::string& path, const std::string& key) {
   return 0;
 }
 
-/// What is left under one limit file; page cache that can be dropped does not count as used.
-std::uint64_t LeftInCgroup(const std::string& folder, const char* limit, const char* usage, const char* inactive) {
+/// What is left under one limit file; page cache that can be dropped does not count as
+/// used.
+std::uint64_t LeftInCgroup(const std::string& folder, const char* limit, const char* usage,
+                           const char* inactive) {
   const std::uint64_t most = ReadNumber(folder + "/" + limit);
   const std::uint64_t used = ReadNumber(folder + "/" + usage);
   if (most == kNoLimit || used == kNoLimit) return kNoLimit;
@@ -73,7 +78,8 @@ int UsableCores() {
     std::ifstream file(folder + "/cpu.max");
     std::string quota;
     double value = 0, period = 0;
-    if (file >> quota >> period && absl::SimpleAtod(quota, &value) && period > 0) cores = std::min(cores, value / period);
+    if (file >> quota >> period && absl::SimpleAtod(quota, &value) && period > 0)
+      cores = std::min(cores, value / period);
   }
   for (const std::string& folder : CgroupFolders("cpu")) {
     const std::uint64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us");
@@ -91,7 +97,8 @@ std::uint64_t UsableMemoryBytes() {
     left = std::min(left, LeftInCgroup(folder, "memory.max", "memory.current", "inactive_file"));
   }
   for (const std::string& folder : CgroupFolders("memory")) {
-    left = std::min(left, LeftInCgroup(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"));
+    left = std::min(left, LeftInCgroup(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                       "total_inactive_file"));
   }
   return left;
 }

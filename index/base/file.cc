@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kWriteBuffer = 1_MiB;
 
-absl::Status WriteFully(int fd, const std::string& path, std::uint64_t offset, const char* data, std::size_t bytes) {
+absl::Status WriteFully(int fd, const std::string& path, std::uint64_t offset, const char* data,
+                        std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
@@ -76,7 +77,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   } else if (!S_ISREG(status.st_mode)) {
     error = absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
   } else if (status.st_size > 0) {
-    void* data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
+    void* data =
+        ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
       error = ErrnoError(errno, "mmap", path);
     } else {
@@ -135,14 +137,17 @@ absl::Status AtomicFile::Append(const void* data, std::size_t bytes) {
 
 absl::Status AtomicFile::WriteAt(std::uint64_t offset, const void* data, std::size_t bytes) {
   HMANN_RETURN_IF_ERROR(Flush());
-  if (offset + bytes > size_) return absl::OutOfRangeError(absl::StrCat(temporary_, ": WriteAt past the end"));
+  if (offset + bytes > size_)
+    return absl::OutOfRangeError(absl::StrCat(temporary_, ": WriteAt past the end"));
   return WriteFully(fd_, temporary_, offset, static_cast<const char*>(data), bytes);
 }
 
 absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
   HMANN_RETURN_IF_ERROR(Flush());
-  if (size < size_) return absl::OutOfRangeError(absl::StrCat(temporary_, ": ExtendTo would shrink the file"));
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoError(errno, "truncate", temporary_);
+  if (size < size_)
+    return absl::OutOfRangeError(absl::StrCat(temporary_, ": ExtendTo would shrink the file"));
+  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
+    return ErrnoError(errno, "truncate", temporary_);
   size_ = size;
   return absl::OkStatus();
 }
@@ -156,10 +161,13 @@ absl::Status AtomicFile::Flush() {
 absl::Status AtomicFile::Commit() {
   HMANN_RETURN_IF_ERROR(Flush());
   if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", temporary_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", temporary_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return ErrnoError(errno, "rename", temporary_);
   ::close(std::exchange(fd_, -1));
   const std::size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path_.substr(0, slash);
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return ErrnoError(errno, "open", folder);
   const int failed = ::fsync(fd) != 0 ? errno : 0;
@@ -170,7 +178,8 @@ absl::Status AtomicFile::Commit() {
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most) {
   HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   if (file.bytes().size() > most) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.bytes().size(), " bytes, at most ", most, " expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", file.bytes().size(), " bytes, at most ", most, " expected"));
   }
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }

@@ -12,17 +12,20 @@
 
 namespace hmann {
 
-/// The one place that turns errno into a Status: "open /a/b: No such file or directory" with the code that fits (NOT_FOUND,
-/// PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full disk or quota, ALREADY_EXISTS, else INTERNAL).
+/// The one place that turns errno into a Status: "open /a/b: No such file or directory"
+/// with the code that fits (NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full
+/// disk or quota, ALREADY_EXISTS, else INTERNAL).
 absl::Status ErrnoError(int error, const char* operation, const std::string& path);
 
-/// A file mapped for reading. The mapping stays valid while the object lives; shrinking the file under it is the owner's fault (SIGBUS).
-/// Move-only.
+/// A file mapped for reading. The mapping stays valid while the object lives; shrinking
+/// the file under it is the owner's fault (SIGBUS). Move-only.
 class MappedFile {
  public:
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept
-      : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : path_(std::move(other.path_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
   MappedFile& operator=(MappedFile&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(data_, other.data_);
@@ -31,7 +34,8 @@ class MappedFile {
   }
   ~MappedFile();
 
-  /// Errors: as open(2); INVALID_ARGUMENT for what is not a regular file. An empty file maps to an empty span.
+  /// Errors: as open(2); INVALID_ARGUMENT for what is not a regular file. An empty file
+  /// maps to an empty span.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   enum class Access { kRandom, kSequential };
@@ -47,8 +51,9 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`, then fsync, rename, fsync of the folder. Destroyed
-/// before Commit, it removes its temporary file and leaves an old file at `path` as it was.
+/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`,
+/// then fsync, rename, fsync of the folder. Destroyed before Commit, it removes its
+/// temporary file and leaves an old file at `path` as it was.
 class AtomicFile {
  public:
   AtomicFile() = default;
@@ -62,7 +67,8 @@ class AtomicFile {
   absl::Status Append(const void* data, std::size_t bytes);
   /// Overwrites earlier bytes (a header whose content is known only at the end).
   absl::Status WriteAt(std::uint64_t offset, const void* data, std::size_t bytes);
-  /// Moves the end to `size` without writing: the gap reads as zeros and takes no space (a sparse file).
+  /// Moves the end to `size` without writing: the gap reads as zeros and takes no space
+  /// (a sparse file).
   absl::Status ExtendTo(std::uint64_t size);
   std::uint64_t size() const { return size_; }
 

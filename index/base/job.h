@@ -8,16 +8,21 @@
 
 namespace hmann {
 
-/// What long work is done with, handed down as one: threads, who watches, and whether to go on. Nothing is owned.
+/// What long work is done with, handed down as one: threads, who watches, and whether to
+/// go on. Nothing is owned.
 struct Job {
   ThreadPool& pool;
   Progress& progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< absent: never
 
   /// From any thread; loops of the pool leave the rest of their work undone then.
-  bool Cancelled() const { return cancelled != nullptr && cancelled->load(std::memory_order_relaxed); }
+  bool Cancelled() const {
+    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
+  }
   /// Errors: CANCELLED.
-  absl::Status CheckCancelled() const { return Cancelled() ? absl::CancelledError("the work was cancelled") : absl::OkStatus(); }
+  absl::Status CheckCancelled() const {
+    return Cancelled() ? absl::CancelledError("the work was cancelled") : absl::OkStatus();
+  }
 };
 
 }  // namespace hmann

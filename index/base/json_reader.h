@@ -18,17 +18,22 @@
 
 namespace hmann {
 
-/// Reads an object key by key. The first key that is not as it should be ends up in the status that the reader was given, by name, with
-/// what was expected and what was found; from then on nothing is read, and values stay as they are. So one look at the status, behind all
-/// reads and before what needs their values, is enough. `Json`: nlohmann::json or ordered_json.
+/// Reads an object key by key. The first key that is not as it should be ends up in the
+/// status that the reader was given, by name, with what was expected and what was found;
+/// from then on nothing is read, and values stay as they are. So one look at the status,
+/// behind all reads and before what needs their values, is enough. `Json`: nlohmann::json
+/// or ordered_json.
 ///
-/// Reads into a std::optional leave it alone when the key is missing; anything else must be there.
+/// Reads into a std::optional leave it alone when the key is missing; anything else must
+/// be there.
 template <class Json>
 class JsonReader {
  public:
-  /// `prefix` stands before a key in messages: "FILE: table.", "setting ". `code`: DATA_LOSS for files of ours, INVALID_ARGUMENT for what a
-  /// user wrote. `object` and `*first_error` must outlive the reader.
-  JsonReader(const Json& object, std::string prefix, absl::StatusCode code, absl::Status* first_error)
+  /// `prefix` stands before a key in messages: "FILE: table.", "setting ". `code`:
+  /// DATA_LOSS for files of ours, INVALID_ARGUMENT for what a user wrote. `object` and
+  /// `*first_error` must outlive the reader.
+  JsonReader(const Json& object, std::string prefix, absl::StatusCode code,
+             absl::Status* first_error)
       : object_(object), prefix_(std::move(prefix)), code_(code), first_error_(first_error) {
     if (!object.is_object()) Reject(absl::StrCat("expected an object, found ", Show(object)));
   }
@@ -47,11 +52,13 @@ class JsonReader {
 
   /// low <= value <= high.
   template <std::floating_point T>
-  void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high, T* value) {
+  void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
+              T* value) {
     const std::string expected = absl::StrCat("a number from ", low, " to ", high);
     const Json* found = Find(key, expected);
     if (found == nullptr) return;
-    const T number = found->is_number() ? found->template get<T>() : std::numeric_limits<T>::quiet_NaN();
+    const T number =
+        found->is_number() ? found->template get<T>() : std::numeric_limits<T>::quiet_NaN();
     if (!(number >= low && number <= high)) return Wrong(key, expected, Show(*found));
     *value = number;
   }
@@ -63,7 +70,8 @@ class JsonReader {
     const Json* found = Find(key, expected);
     if (found == nullptr) return;
     const std::optional<T> number = WholeIn<T>(*found);
-    if (!number.has_value() || *number < low || *number > high) return Wrong(key, expected, Show(*found));
+    if (!number.has_value() || *number < low || *number > high)
+      return Wrong(key, expected, Show(*found));
     *value = *number;
   }
 
@@ -73,13 +81,15 @@ class JsonReader {
     if (Has(key) && ok()) *value = std::move(text);
   }
   template <std::floating_point T>
-  void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high, std::optional<T>* value) {
+  void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
+              std::optional<T>* value) {
     T number = 0;
     if (Has(key)) Number(key, low, high, &number);
     if (Has(key) && ok()) *value = number;
   }
   template <std::integral T>
-  void Whole(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high, std::optional<T>* value) {
+  void Whole(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
+             std::optional<T>* value) {
     T number = 0;
     if (Has(key)) Whole(key, low, high, &number);
     if (Has(key) && ok()) *value = number;
@@ -101,7 +111,8 @@ class JsonReader {
     if (found == nullptr) return;
     if (!found->is_array()) return Wrong(key, "a list", Show(*found));
     if (found->size() < least || found->size() > most) {
-      return Wrong(key, absl::StrCat(least, " to ", most, " elements"), absl::StrCat(found->size()));
+      return Wrong(key, absl::StrCat(least, " to ", most, " elements"),
+                   absl::StrCat(found->size()));
     }
     for (std::size_t i = 0; i < found->size() && ok(); ++i) {
       JsonReader item((*found)[i], absl::StrCat(prefix_, key, "[", i, "]."), code_, first_error_);
@@ -114,18 +125,25 @@ class JsonReader {
     Report(absl::StrCat(prefix_, key, ": expected ", expected, ", found ", found));
   }
   /// ... and of the object as a whole.
-  void Reject(absl::string_view message) { Report(absl::StrCat(prefix_.substr(0, prefix_.find_last_not_of(". ") + 1), ": ", message)); }
+  void Reject(absl::string_view message) {
+    Report(absl::StrCat(prefix_.substr(0, prefix_.find_last_not_of(". ") + 1), ": ", message));
+  }
 
  private:
-  static std::string Show(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80); }
+  static std::string Show(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
+  }
 
   template <class T>
   static std::optional<T> WholeIn(const Json& json) {
-    const auto fit = [](auto number) { return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt; };
+    const auto fit = [](auto number) {
+      return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
+    };
     if (json.is_number_unsigned()) return fit(json.template get<std::uint64_t>());
     if (json.is_number_integer()) return fit(json.template get<std::int64_t>());
     const double number = json.is_number_float() ? json.template get<double>() : 0.5;
-    if (number != std::floor(number) || std::abs(number) > 0x1p53) return std::nullopt;  // beyond, not every whole number is a double
+    if (number != std::floor(number) || std::abs(number) > 0x1p53)
+      return std::nullopt;  // beyond, not every whole number is a double
     return fit(static_cast<std::int64_t>(number));
   }
 

@@ -13,7 +13,8 @@ using Reader = JsonReader<Json>;
 
 /// The message of the first thing wrong in `text`, empty when nothing is.
 template <class Read>
-std::string Complaint(const std::string& text, const Read& read, const std::string& prefix = "f.json: table.") {
+std::string Complaint(const std::string& text, const Read& read,
+                      const std::string& prefix = "f.json: table.") {
   const Json json = Json::parse(text);
   absl::Status status;
   Reader reader(json, prefix, absl::StatusCode::kDataLoss, &status);
@@ -31,26 +32,28 @@ TEST(JsonReader, ReadsEveryKind) {
   std::uint32_t whole = 0;
   std::optional<double> there, absent;
   std::vector<int> items;
-  EXPECT_EQ(Complaint(
-                R"({"t": "x", "n": 1.5, "s": 0.25, "big": 18446744073709551615, "least": -9223372036854775808, "whole": 16.0,
+  EXPECT_EQ(
+      Complaint(
+          R"({"t": "x", "n": 1.5, "s": 0.25, "big": 18446744073709551615, "least": -9223372036854775808, "whole": 16.0,
                           "there": 3, "o": {"list": [{"i": 1}, {"i": 2}]}, "empty": []})",
-                [&](Reader& in) {
-                  in.Text("t", &text);
-                  in.Number("n", 0, 2, &number);
-                  in.Number("s", 0, 1, &small);
-                  in.Whole("big", 0, ~std::uint64_t{0}, &big);
-                  in.Whole("least", std::numeric_limits<std::int64_t>::min(), 0, &least);
-                  in.Whole("whole", 1, 16, &whole);
-                  in.Number("there", 0, 9, &there);
-                  in.Number("absent", 0, 9, &absent);
-                  EXPECT_TRUE(in.Has("t"));
-                  EXPECT_FALSE(in.Has("absent"));
-                  in.Object("o", [&](Reader& inner) {
-                    inner.List("list", 1, 2, [&](Reader& item) { item.Whole("i", 0, 9, &items.emplace_back()); });
-                  });
-                  in.List("empty", 0, 0, [](Reader&) { FAIL(); });
-                }),
-            "");
+          [&](Reader& in) {
+            in.Text("t", &text);
+            in.Number("n", 0, 2, &number);
+            in.Number("s", 0, 1, &small);
+            in.Whole("big", 0, ~std::uint64_t{0}, &big);
+            in.Whole("least", std::numeric_limits<std::int64_t>::min(), 0, &least);
+            in.Whole("whole", 1, 16, &whole);
+            in.Number("there", 0, 9, &there);
+            in.Number("absent", 0, 9, &absent);
+            EXPECT_TRUE(in.Has("t"));
+            EXPECT_FALSE(in.Has("absent"));
+            in.Object("o", [&](Reader& inner) {
+              inner.List("list", 1, 2,
+                         [&](Reader& item) { item.Whole("i", 0, 9, &items.emplace_back()); });
+            });
+            in.List("empty", 0, 0, [](Reader&) { FAIL(); });
+          }),
+      "");
   EXPECT_EQ(text, "x");
   EXPECT_EQ(number, 1.5);
   EXPECT_EQ(small, 0.25f);
@@ -67,9 +70,12 @@ TEST(JsonReader, SaysWhatIsWrongAndWhere) {
     std::uint32_t value = 0;
     in.Whole("k", 1, 100, &value);
   };
-  EXPECT_EQ(Complaint("{}", whole), "f.json: table.k: expected a whole number from 1 to 100, found nothing");
-  EXPECT_EQ(Complaint(R"({"k": "ten"})", whole), "f.json: table.k: expected a whole number from 1 to 100, found \"ten\"");
-  for (const char* wrong : {"0", "101", "-1", "1.5", "4294967297", "18446744073709551615", "1e300", "true", "null", "[1]"}) {
+  EXPECT_EQ(Complaint("{}", whole),
+            "f.json: table.k: expected a whole number from 1 to 100, found nothing");
+  EXPECT_EQ(Complaint(R"({"k": "ten"})", whole),
+            "f.json: table.k: expected a whole number from 1 to 100, found \"ten\"");
+  for (const char* wrong : {"0", "101", "-1", "1.5", "4294967297", "18446744073709551615", "1e300",
+                            "true", "null", "[1]"}) {
     EXPECT_EQ(Complaint(absl::StrCat("{\"k\": ", wrong, "}"), whole),
               absl::StrCat("f.json: table.k: expected a whole number from 1 to 100, found ",
                            wrong[0] == '1' && wrong[1] == 'e' ? "1e+300" : wrong));
@@ -78,8 +84,10 @@ TEST(JsonReader, SaysWhatIsWrongAndWhere) {
     double value = 0;
     in.Number("n", 0, 1, &value);
   };
-  EXPECT_EQ(Complaint(R"({"n": 7})", number), "f.json: table.n: expected a number from 0 to 1, found 7");
-  EXPECT_EQ(Complaint(R"({"n": null})", number), "f.json: table.n: expected a number from 0 to 1, found null");
+  EXPECT_EQ(Complaint(R"({"n": 7})", number),
+            "f.json: table.n: expected a number from 0 to 1, found 7");
+  EXPECT_EQ(Complaint(R"({"n": null})", number),
+            "f.json: table.n: expected a number from 0 to 1, found null");
   const auto text = [](Reader& in) {
     std::string value;
     in.Text("t", &value);
@@ -102,11 +110,14 @@ TEST(JsonReader, NamesPlacesInside) {
   };
   EXPECT_EQ(Complaint(R"({"a": [{"b": {"c": 1}}, {"b": {"c": 10}}]})", read),
             "f.json: table.a[1].b.c: expected a whole number from 0 to 9, found 10");
-  EXPECT_EQ(Complaint(R"({"a": [{"b": {"c": 1}}, 5]})", read), "f.json: table.a[1]: expected an object, found 5");
-  EXPECT_EQ(Complaint(R"({"a": [{"b": 5}]})", read), "f.json: table.a[0].b: expected an object, found 5");
+  EXPECT_EQ(Complaint(R"({"a": [{"b": {"c": 1}}, 5]})", read),
+            "f.json: table.a[1]: expected an object, found 5");
+  EXPECT_EQ(Complaint(R"({"a": [{"b": 5}]})", read),
+            "f.json: table.a[0].b: expected an object, found 5");
   EXPECT_EQ(Complaint(R"({"a": {}})", read), "f.json: table.a: expected a list, found {}");
   EXPECT_EQ(Complaint(R"({"a": []})", read), "f.json: table.a: expected 1 to 2 elements, found 0");
-  EXPECT_EQ(Complaint(R"({"a": [{}, {}, {}]})", read), "f.json: table.a: expected 1 to 2 elements, found 3");
+  EXPECT_EQ(Complaint(R"({"a": [{}, {}, {}]})", read),
+            "f.json: table.a: expected 1 to 2 elements, found 3");
 }
 
 TEST(JsonReader, TheFirstErrorStaysAndNothingIsReadBehindIt) {

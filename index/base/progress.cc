@@ -60,10 +60,13 @@ void Progress::Print(bool last) {
   const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
   const double rate = seconds > 0 ? done / seconds : 0;
   std::string line = absl::StrCat(phase_, ": ", FormatCount(done), " ", unit_);
-  if (total_ > 0) absl::StrAppendFormat(&line, " (%.0f %%)", 100.0 * done / static_cast<double>(total_));
+  if (total_ > 0)
+    absl::StrAppendFormat(&line, " (%.0f %%)", 100.0 * done / static_cast<double>(total_));
   absl::StrAppend(&line, ", ", FormatCount(rate), "/s, ", FormatDuration(seconds));
-  if (!last && total_ > 0 && rate > 0) absl::StrAppend(&line, ", ETA ", FormatDuration((static_cast<double>(total_) - done) / rate));
-  std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), terminal_ && !last ? "" : "\n");
+  if (!last && total_ > 0 && rate > 0)
+    absl::StrAppend(&line, ", ETA ", FormatDuration((static_cast<double>(total_) - done) / rate));
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(),
+               terminal_ && !last ? "" : "\n");
   std::fflush(stderr);
 }
 

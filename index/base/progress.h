@@ -8,8 +8,9 @@
 
 namespace hmann {
 
-/// Tells a person how far long work is, with rate and ETA: one redrawn line on a terminal, else a line every 30 seconds. Silent when the
-/// environment says so (HMANN_PROGRESS=never) or when constructed with kNever.
+/// Tells a person how far long work is, with rate and ETA: one redrawn line on a
+/// terminal, else a line every 30 seconds. Silent when the environment says so
+/// (HMANN_PROGRESS=never) or when constructed with kNever.
 ///
 /// Thread safety: Advance from any thread; Start and Finish from one.
 class Progress {

@@ -6,10 +6,12 @@
 
 namespace hmann {
 
-/// Counter-based random numbers: Random(seed, i) is the i-th number of the stream `seed`, whichever thread asks. SplitMix64's finaliser
-/// (Steele, Lea, Flood 2014) over the mixed pair.
+/// Counter-based random numbers: Random(seed, i) is the i-th number of the stream `seed`,
+/// whichever thread asks. SplitMix64's finaliser (Steele, Lea, Flood 2014) over the mixed
+/// pair.
 constexpr std::uint64_t Random(std::uint64_t seed, std::uint64_t counter) {
-  std::uint64_t z = seed * 0x9e3779b97f4a7c15u + counter * 0xd1b54a32d192ed03u + 0x8cb92ba72f3d8dd7u;
+  std::uint64_t z =
+      seed * 0x9e3779b97f4a7c15u + counter * 0xd1b54a32d192ed03u + 0x8cb92ba72f3d8dd7u;
   for (int round = 0; round < 2; ++round) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -18,9 +20,12 @@ constexpr std::uint64_t Random(std::uint64_t seed, std::uint64_t counter) {
   return z;
 }
 
-/// Uniform in [0, bound) by multiplication (Lemire 2019, without the rejection: its bias is below bound / 2^64).
-constexpr std::uint64_t RandomBelow(std::uint64_t seed, std::uint64_t counter, std::uint64_t bound) {
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(Random(seed, counter)) * bound) >> 64);
+/// Uniform in [0, bound) by multiplication (Lemire 2019, without the rejection: its bias
+/// is below bound / 2^64).
+constexpr std::uint64_t RandomBelow(std::uint64_t seed, std::uint64_t counter,
+                                    std::uint64_t bound) {
+  return static_cast<std::uint64_t>(
+      (static_cast<unsigned __int128>(Random(seed, counter)) * bound) >> 64);
 }
 
 /// Uniform in [0, 1).

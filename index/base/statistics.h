@@ -1,4 +1,5 @@
-/// What a series of measurements is boiled down to, and the digits that are worth keeping of it.
+/// What a series of measurements is boiled down to, and the digits that are worth keeping
+/// of it.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,17 @@
 
 namespace hmann {
 
-/// The middle value (of an even count: the mean of the two in the middle). Requires at least one value.
+/// The middle value (of an even count: the mean of the two in the middle). Requires at
+/// least one value.
 double Median(std::vector<double> values);
 
-/// The smallest value that at least `share` of all do not exceed (nearest rank). Requires ascending order and at least one value.
+/// The smallest value that at least `share` of all do not exceed (nearest rank). Requires
+/// ascending order and at least one value.
 template <class T>
 T Percentile(const std::vector<T>& sorted, double share) {
   HMANN_CHECK(!sorted.empty());
-  const auto rank = static_cast<std::size_t>(std::max(0.0, std::ceil(share * static_cast<double>(sorted.size()))));
+  const auto rank = static_cast<std::size_t>(
+      std::max(0.0, std::ceil(share * static_cast<double>(sorted.size()))));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 

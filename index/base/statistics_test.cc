@@ -31,11 +31,13 @@ TEST(Statistics, PercentileByNearestRank) {
 TEST(Statistics, PercentileAgainstItsDefinition) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::vector<std::uint64_t> values;
-    for (std::uint64_t i = 0; i <= RandomBelow(seed, 0, 60); ++i) values.push_back(RandomBelow(seed, i + 1, 20));  // with ties
+    for (std::uint64_t i = 0; i <= RandomBelow(seed, 0, 60); ++i)
+      values.push_back(RandomBelow(seed, i + 1, 20));  // with ties
     std::sort(values.begin(), values.end());
     for (const double share : {0.05, 0.5, 0.95, 0.99}) {
       const auto covered = [&](std::uint64_t value) {  // the share that does not exceed it
-        return static_cast<double>(std::upper_bound(values.begin(), values.end(), value) - values.begin()) /
+        return static_cast<double>(std::upper_bound(values.begin(), values.end(), value) -
+                                   values.begin()) /
                static_cast<double>(values.size());
       };
       const std::uint64_t found = Percentile(values, share);

@@ -13,7 +13,8 @@
 #define HMANN_CONCAT_(a, b) HMANN_CONCAT_INNER_(a, b)
 
 /// `HMANN_ASSIGN_OR_RETURN(auto x, F())`: x is F()'s value, or the error is returned.
-#define HMANN_ASSIGN_OR_RETURN(lhs, expr) HMANN_ASSIGN_OR_RETURN_(HMANN_CONCAT_(hmann_statusor_, __LINE__), lhs, expr)
+#define HMANN_ASSIGN_OR_RETURN(lhs, expr) \
+  HMANN_ASSIGN_OR_RETURN_(HMANN_CONCAT_(hmann_statusor_, __LINE__), lhs, expr)
 #define HMANN_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                            \
   if (!tmp.ok()) return tmp.status();           \

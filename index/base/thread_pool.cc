@@ -69,9 +69,11 @@ void ThreadPool::Work(int thread) {
   }
 }
 
-void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk, const std::function<void(std::size_t, std::size_t, int)>& body) {
+void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
+                             const std::function<void(std::size_t, std::size_t, int)>& body) {
   if (workers_.empty() || n <= chunk) {
-    for (std::size_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk), 0);
+    for (std::size_t begin = 0; begin < n; begin += chunk)
+      body(begin, std::min(n, begin + chunk), 0);
     return;
   }
   body_ = &body;
@@ -86,7 +88,8 @@ void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk, const std::functi
   wake_.notify_all();
   TakeChunks(0);
   while (running_.load(std::memory_order_acquire) != 0) {
-    if (!SpinUntil([this] { return running_.load(std::memory_order_acquire) == 0; })) std::this_thread::yield();
+    if (!SpinUntil([this] { return running_.load(std::memory_order_acquire) == 0; }))
+      std::this_thread::yield();
   }
 }
 

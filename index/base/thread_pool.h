@@ -11,13 +11,15 @@
 
 namespace hmann {
 
-/// A fixed set of threads for data-parallel loops. Idle workers spin for a few microseconds before they sleep, so that the parallel parts
-/// of one query do not pay a wake-up each. One loop runs at a time; loops do not nest.
+/// A fixed set of threads for data-parallel loops. Idle workers spin for a few
+/// microseconds before they sleep, so that the parallel parts of one query do not pay a
+/// wake-up each. One loop runs at a time; loops do not nest.
 ///
 /// Thread safety: ParallelFor may be called from any thread, one call at a time.
 class ThreadPool {
  public:
-  /// `threads` counts the caller, who takes part in every loop: ThreadPool(1) starts no thread.
+  /// `threads` counts the caller, who takes part in every loop: ThreadPool(1) starts no
+  /// thread.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,9 +27,11 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(begin, end, thread) over disjoint chunks of at most `chunk` indices that cover [0, n), thread in [0, threads()); which
-  /// thread takes which chunk is not determined. Returns when all are done.
-  void ParallelFor(std::size_t n, std::size_t chunk, const std::function<void(std::size_t, std::size_t, int)>& body);
+  /// Calls body(begin, end, thread) over disjoint chunks of at most `chunk` indices that
+  /// cover [0, n), thread in [0, threads()); which thread takes which chunk is not
+  /// determined. Returns when all are done.
+  void ParallelFor(std::size_t n, std::size_t chunk,
+                   const std::function<void(std::size_t, std::size_t, int)>& body);
 
  private:
   void Work(int thread);

@@ -24,8 +24,9 @@ bool SplitNumber(std::string_view text, std::uint64_t* number, std::string_view*
 
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
   static constexpr std::pair<std::string_view, std::uint64_t> kSuffixes[] = {
-      {"", 1},     {"B", 1},       {"KiB", 1_KiB},    {"MiB", 1_MiB}, {"GiB", 1_GiB},  {"TiB", 1024_GiB}, {"k", 1000},
-      {"K", 1000}, {"M", 1000000}, {"G", 1000000000}, {"KB", 1000},   {"MB", 1000000}, {"GB", 1000000000}};
+      {"", 1},           {"B", 1},        {"KiB", 1_KiB},    {"MiB", 1_MiB}, {"GiB", 1_GiB},
+      {"TiB", 1024_GiB}, {"k", 1000},     {"K", 1000},       {"M", 1000000}, {"G", 1000000000},
+      {"KB", 1000},      {"MB", 1000000}, {"GB", 1000000000}};
   std::uint64_t number = 0;
   std::string_view suffix;
   if (SplitNumber(text, &number, &suffix)) {
@@ -35,24 +36,27 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
       return number * factor;
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", absl::string_view(text.data(), text.size()),
-                   "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", absl::string_view(text.data(), text.size()),
+      "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M"));
 }
 
 absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
-  static constexpr std::pair<std::string_view, std::int64_t> kSuffixes[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+  static constexpr std::pair<std::string_view, std::int64_t> kSuffixes[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
   std::uint64_t number = 0;
   std::string_view suffix;
   if (SplitNumber(text, &number, &suffix)) {
     for (const auto& [name, factor] : kSuffixes) {
       if (suffix != name) continue;
-      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / factor)) break;
+      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / factor))
+        break;
       return std::chrono::nanoseconds(static_cast<std::int64_t>(number) * factor);
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", absl::string_view(text.data(), text.size()),
-                                                 "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", absl::string_view(text.data(), text.size()),
+                   "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s"));
 }
 
 std::string FormatSize(std::uint64_t bytes) {

@@ -13,7 +13,8 @@ constexpr std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
 constexpr std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
 constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 
-/// "512MiB", "96GiB", "4KiB", "10M" (powers of 1000 without the i), "123" (bytes). Strict: no blanks, no fractions, no overflow.
+/// "512MiB", "96GiB", "4KiB", "10M" (powers of 1000 without the i), "123" (bytes).
+/// Strict: no blanks, no fractions, no overflow.
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text);
 
 /// "800us", "2ms", "1s", "150ns". Strict, as ParseSize.

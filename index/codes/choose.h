@@ -6,7 +6,8 @@
 
 namespace hmann {
 
-/// The kernels of the level of this name (Kernels::simd); null when this build has none of it.
+/// The kernels of the level of this name (Kernels::simd); null when this build has none
+/// of it.
 const CodeKernels* FindCodeKernels(std::string_view simd);
 
 }  // namespace hmann

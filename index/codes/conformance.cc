@@ -20,10 +20,13 @@ constexpr std::size_t kCodes = 37;
 /// Memory whose end is followed by an unreadable page.
 class GuardedBytes {
  public:
-  explicit GuardedBytes(std::size_t size) : size_(size), page_(static_cast<std::size_t>(getpagesize())) {
+  explicit GuardedBytes(std::size_t size)
+      : size_(size), page_(static_cast<std::size_t>(getpagesize())) {
     mapped_ = (size + page_ - 1) / page_ * page_ + page_;
     memory_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED || mprotect(static_cast<std::byte*>(memory_) + mapped_ - page_, page_, PROT_NONE) != 0) std::abort();
+    if (memory_ == MAP_FAILED ||
+        mprotect(static_cast<std::byte*>(memory_) + mapped_ - page_, page_, PROT_NONE) != 0)
+      std::abort();
   }
   ~GuardedBytes() { munmap(memory_, mapped_); }
   GuardedBytes(const GuardedBytes&) = delete;
@@ -62,13 +65,15 @@ std::int8_t Component(std::size_t query, std::size_t i) {
   }
 }
 
-std::size_t CountDifferent(const std::vector<std::int32_t>& found, const std::vector<std::int32_t>& expected, std::size_t n) {
+std::size_t CountDifferent(const std::vector<std::int32_t>& found,
+                           const std::vector<std::int32_t>& expected, std::size_t n) {
   std::size_t different = found[n] != -1;  // written behind the end
   for (std::size_t i = 0; i < n; ++i) different += found[i] != expected[i];
   return different;
 }
 
-std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim, unsigned bits, std::size_t query) {
+std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim, unsigned bits,
+                            std::size_t query) {
   const std::size_t stride = kFactorBytes + bits * dim / 8;
   const GuardedBytes codes(kCodes * stride);
   std::vector<std::int8_t> components(dim);
@@ -92,12 +97,14 @@ std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim, unsigne
   std::size_t mismatches = 0;
   for (const std::size_t n : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 37}) {
     const std::size_t first = kCodes - n;
-    const std::vector<std::int32_t> want(expected.begin() + static_cast<std::ptrdiff_t>(first), expected.end());
+    const std::vector<std::int32_t> want(expected.begin() + static_cast<std::ptrdiff_t>(first),
+                                         expected.end());
     std::vector<std::int32_t> found(n + 1, -1);
     kernels.gathered[KernelOf(bits)](blocks.data(), dim, pointers.data() + first, n, found.data());
     mismatches += CountDifferent(found, want, n);
     std::fill(found.begin(), found.end(), -1);
-    kernels.strided[KernelOf(bits)](blocks.data(), dim, codes.data() + first * stride, stride, n, found.data());
+    kernels.strided[KernelOf(bits)](blocks.data(), dim, codes.data() + first * stride, stride, n,
+                                    found.data());
     mismatches += CountDifferent(found, want, n);
   }
   std::reverse(pointers.begin(), pointers.end());
@@ -119,7 +126,8 @@ std::vector<std::size_t> Dims() {
 std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim) {
   std::size_t mismatches = 0;
   for (const unsigned bits : kCodeBits) {
-    for (std::size_t query = 0; query < 4; ++query) mismatches += CountMismatches(kernels, dim, bits, query);
+    for (std::size_t query = 0; query < 4; ++query)
+      mismatches += CountMismatches(kernels, dim, bits, query);
   }
   return mismatches;
 }
@@ -144,7 +152,8 @@ std::uint64_t CodeFingerprint() {
         rotation.Apply(vector.data());
         Quantise(vector.data(), padded_dim, bits, magnitudes.data(), levels.data());
         PackLevels(levels.data(), padded_dim, bits, code.data());
-        for (std::size_t k = 0; k < bits * padded_dim / 8; ++k) hash = (hash ^ std::to_integer<std::uint64_t>(code[k])) * 0x100000001b3u;
+        for (std::size_t k = 0; k < bits * padded_dim / 8; ++k)
+          hash = (hash ^ std::to_integer<std::uint64_t>(code[k])) * 0x100000001b3u;
       }
     }
   }

@@ -5,7 +5,8 @@
 #include "index/codes/choose.h"
 #include "index/codes/conformance.h"
 
-/// Usage: conformance <level>... Fails when this build has no such level, when one of them is wrong, or when codes are other bytes here.
+/// Usage: conformance <level>... Fails when this build has no such level, when one of
+/// them is wrong, or when codes are other bytes here.
 int main(int argc, char** argv) {
   using namespace hmann;
   std::size_t mismatches = 0;
@@ -14,10 +15,12 @@ int main(int argc, char** argv) {
     if (kernels == nullptr) std::fprintf(stderr, "level '%s' is not in this build\n", argv[i]);
     mismatches += kernels == nullptr;
     if (kernels == nullptr) continue;
-    for (const std::size_t dim : code_conformance::Dims()) mismatches += code_conformance::CountMismatches(*kernels, dim);
+    for (const std::size_t dim : code_conformance::Dims())
+      mismatches += code_conformance::CountMismatches(*kernels, dim);
   }
   const std::uint64_t fingerprint = code_conformance::CodeFingerprint();
-  if (fingerprint != code_conformance::kCodeFingerprint) std::fprintf(stderr, "fingerprint of codes: %#" PRIx64 "\n", fingerprint);
+  if (fingerprint != code_conformance::kCodeFingerprint)
+    std::fprintf(stderr, "fingerprint of codes: %#" PRIx64 "\n", fingerprint);
   mismatches += fingerprint != code_conformance::kCodeFingerprint;
   std::printf("%zu mismatches\n", mismatches);
   return mismatches == 0 ? 0 : 1;

@@ -39,15 +39,20 @@ void Decode(const Kernels& kernels, const std::byte* row, std::uint32_t padded_d
 double Dot(const float* a, const float* b, std::uint32_t dim) {
   double sums[8] = {};
   for (std::uint32_t i = 0; i < dim; i += 8) {
-    for (std::uint32_t lane = 0; lane < 8; ++lane) sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
+    for (std::uint32_t lane = 0; lane < 8; ++lane)
+      sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
   }
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-float ToFloat(double x) { return static_cast<float>(std::clamp(x, static_cast<double>(-FLT_MAX), static_cast<double>(FLT_MAX))); }
+float ToFloat(double x) {
+  return static_cast<float>(
+      std::clamp(x, static_cast<double>(-FLT_MAX), static_cast<double>(FLT_MAX)));
+}
 
-/// All cache lines that a code touches: its start is aligned to nothing. Always as many requests, whatever the start: a branch that depends
-/// on it is a coin toss, and cost 3 ns a code.
+/// All cache lines that a code touches: its start is aligned to nothing. Always as many
+/// requests, whatever the start: a branch that depends on it is a coin toss, and cost 3
+/// ns a code.
 inline void PrefetchCode(const std::byte* code, std::size_t bytes) {
   PrefetchLines(code, bytes);
   PrefetchLines(code + bytes - 1, 1);
@@ -55,29 +60,38 @@ inline void PrefetchCode(const std::byte* code, std::size_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<Encoder> Encoder::Make(const Kernels& kernels, std::uint32_t bits, std::uint64_t seed, std::vector<float> mean) {
+absl::StatusOr<Encoder> Encoder::Make(const Kernels& kernels, std::uint32_t bits,
+                                      std::uint64_t seed, std::vector<float> mean) {
   if (kernels.dim == 0 || kernels.dim > kMaxDim) {
-    return absl::InvalidArgumentError(absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", kernels.dim));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", kernels.dim));
   }
-  if (!IsCodeBits(bits)) return absl::InvalidArgumentError(absl::StrCat("bits of a code: expected 1, 2 or 4; found ", bits));
+  if (!IsCodeBits(bits))
+    return absl::InvalidArgumentError(
+        absl::StrCat("bits of a code: expected 1, 2 or 4; found ", bits));
   if (mean.size() != kernels.dim) {
-    return absl::InvalidArgumentError(absl::StrCat("mean: expected ", kernels.dim, " components; found ", mean.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("mean: expected ", kernels.dim, " components; found ", mean.size()));
   }
   double squared_norm = 0;
-  for (const float component : mean) squared_norm += static_cast<double>(component) * static_cast<double>(component);
+  for (const float component : mean)
+    squared_norm += static_cast<double>(component) * static_cast<double>(component);
   if (!(squared_norm <= FLT_MAX / 4)) {
-    return absl::InvalidArgumentError(absl::StrCat("mean: expected a squared norm of at most ", FLT_MAX / 4, "; found ", squared_norm));
+    return absl::InvalidArgumentError(absl::StrCat("mean: expected a squared norm of at most ",
+                                                   FLT_MAX / 4, "; found ", squared_norm));
   }
   const CodeKernels* code_kernels = FindCodeKernels(kernels.simd);
   if (code_kernels == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("instruction set: no code kernels for '", absl::string_view(kernels.simd.data(), kernels.simd.size()), "'"));
+        absl::StrCat("instruction set: no code kernels for '",
+                     absl::string_view(kernels.simd.data(), kernels.simd.size()), "'"));
   }
   mean.resize((std::size_t{kernels.dim} + 7) / 8 * 8);
   return Encoder(kernels, code_kernels, bits, seed, std::move(mean));
 }
 
-Encoder::Encoder(const Kernels& kernels, const CodeKernels* code_kernels, std::uint32_t bits, std::uint64_t seed, std::vector<float> mean)
+Encoder::Encoder(const Kernels& kernels, const CodeKernels* code_kernels, std::uint32_t bits,
+                 std::uint64_t seed, std::vector<float> mean)
     : kernels_(kernels),
       code_kernels_(code_kernels),
       bits_(bits),
@@ -89,7 +103,8 @@ void Encoder::SetCentroid(const std::byte* centroid, Scratch& scratch) const {
   const std::uint32_t dim = padded_dim();
   scratch.centroid.resize(dim), scratch.rotated_centroid.resize(dim);
   Decode(kernels_, centroid, dim, scratch.centroid.data());
-  for (std::uint32_t i = 0; i < dim; ++i) scratch.rotated_centroid[i] = scratch.centroid[i] - mean_[i];
+  for (std::uint32_t i = 0; i < dim; ++i)
+    scratch.rotated_centroid[i] = scratch.centroid[i] - mean_[i];
   rotation_.Apply(scratch.rotated_centroid.data());
 }
 
@@ -112,10 +127,12 @@ void Encoder::Encode(const std::byte* row, std::byte* code, Scratch& scratch) co
   for (std::uint32_t i = 0; i < dim; ++i) a[i] *= inverse_rho;
   rotation_.Apply(a);
 
-  const Quantisation quantised = Quantise(a, dim, bits_, scratch.magnitudes.data(), scratch.levels.data());
+  const Quantisation quantised =
+      Quantise(a, dim, bits_, scratch.magnitudes.data(), scratch.levels.data());
   const float factor = ToFloat((is_l2 ? 2 : 1) * rho / static_cast<double>(quantised.dot));
   const auto rounded = static_cast<double>(UnpackFactors(PackFactors({0, factor})).b);
-  const double of_centroid = static_cast<double>(DotWithLevels(scratch.rotated_centroid.data(), scratch.levels.data(), dim, bits_));
+  const double of_centroid = static_cast<double>(
+      DotWithLevels(scratch.rotated_centroid.data(), scratch.levels.data(), dim, bits_));
   const std::uint32_t factors = PackFactors({ToFloat(constant + rounded * of_centroid), factor});
   std::memcpy(code, &factors, kFactorBytes);
   PackLevels(scratch.levels.data(), dim, bits_, code + kFactorBytes);
@@ -129,7 +146,8 @@ void CodeQuery::Prepare(const Encoder& encoder, const std::byte* query) {
   code_bytes_ = encoder.code_bytes();
   rotated_.resize(padded_dim_), components_.resize(padded_dim_);
   Decode(kernels_, query, padded_dim_, rotated_.data());
-  if (kernels_.metric == Metric::kInnerProduct) squared_norm_ = ToFloat(Dot(rotated_.data(), rotated_.data(), padded_dim_));
+  if (kernels_.metric == Metric::kInnerProduct)
+    squared_norm_ = ToFloat(Dot(rotated_.data(), rotated_.data(), padded_dim_));
   for (std::uint32_t i = 0; i < padded_dim_; ++i) rotated_[i] -= encoder.mean_[i];
   encoder.rotation_.Apply(rotated_.data());
 
@@ -138,7 +156,8 @@ void CodeQuery::Prepare(const Encoder& encoder, const std::byte* query) {
   const float scale = largest >= FLT_MIN ? kQueryLevels / largest : 0;
   std::int32_t sum = 0;
   for (std::uint32_t i = 0; i < padded_dim_; ++i) {
-    components_[i] = static_cast<std::int8_t>(std::lrint(std::clamp(rotated_[i] * scale, -kQueryLevels, kQueryLevels)));
+    components_[i] = static_cast<std::int8_t>(
+        std::lrint(std::clamp(rotated_[i] * scale, -kQueryLevels, kQueryLevels)));
     sum += components_[i];
   }
   LayOutQuery(components_.data(), padded_dim_, encoder.bits_, blocks_);
@@ -161,12 +180,14 @@ float CodeQuery::SquaredGap(const std::byte* centroid, float centroid_distance) 
 }
 
 template <bool kOneCentroid>
-void CodeQuery::Finish(const std::uint32_t* factors, const std::int32_t* dots, const float* centroid_distances, const float* gaps,
-                       std::size_t n, float* estimates, float* errors) const {
+void CodeQuery::Finish(const std::uint32_t* factors, const std::int32_t* dots,
+                       const float* centroid_distances, const float* gaps, std::size_t n,
+                       float* estimates, float* errors) const {
   for (std::size_t i = 0; i < n; ++i) {
     const Factors f = UnpackFactors(factors[i]);
     const float centroid = centroid_distances[kOneCentroid ? 0 : i];
-    const float estimate = centroid + f.a - f.b * (unit_ * static_cast<float>(2 * dots[i] - offset_));
+    const float estimate =
+        centroid + f.a - f.b * (unit_ * static_cast<float>(2 * dots[i] - offset_));
     const float bounded = estimate < FLT_MAX ? estimate : FLT_MAX;  // also for NaN
     estimates[i] = bounded > -FLT_MAX ? bounded : -FLT_MAX;
   }
@@ -175,12 +196,14 @@ void CodeQuery::Finish(const std::uint32_t* factors, const std::int32_t* dots, c
     const Factors f = UnpackFactors(factors[i]);
     const float gap = gaps[kOneCentroid ? 0 : i];
     const float rounding = f.a * kRoundingOfA;
-    const float variance = f.b * f.b * (gap * gap_factor_ + rounding_variance_) + rounding * rounding;
+    const float variance =
+        f.b * f.b * (gap * gap_factor_ + rounding_variance_) + rounding * rounding;
     errors[i] = std::sqrt(variance < FLT_MAX ? variance : FLT_MAX);
   }
 }
 
-void CodeQuery::Estimate(const std::byte* const* codes, const float* centroid_distances, std::size_t n, float* estimates, float* errors,
+void CodeQuery::Estimate(const std::byte* const* codes, const float* centroid_distances,
+                         std::size_t n, float* estimates, float* errors,
                          const float* squared_gaps) const {
   const bool is_inner_product = kernels_.metric == Metric::kInnerProduct;
   HMANN_CHECK(!is_inner_product || errors == nullptr || squared_gaps != nullptr);
@@ -191,27 +214,31 @@ void CodeQuery::Estimate(const std::byte* const* codes, const float* centroid_di
   for (std::size_t i = 0; i < std::min(n, kBatch); ++i) PrefetchCode(codes[i], code_bytes_);
   for (std::size_t begin = 0; begin < n; begin += kBatch) {
     const std::size_t end = std::min(n, begin + kBatch), size = end - begin;
-    for (std::size_t i = end; i < std::min(n, end + kBatch); ++i) PrefetchCode(codes[i], code_bytes_);
+    for (std::size_t i = end; i < std::min(n, end + kBatch); ++i)
+      PrefetchCode(codes[i], code_bytes_);
     gathered_(blocks_.data(), padded_dim_, codes + begin, size, dots);
     for (std::size_t i = 0; i < size; ++i) std::memcpy(&factors[i], codes[begin + i], kFactorBytes);
     if (errors != nullptr) {
       const float* given = is_inner_product ? squared_gaps : centroid_distances;
       for (std::size_t i = 0; i < size; ++i) gaps[i] = given[begin + i] * to_gap;
     }
-    Finish<false>(factors, dots, centroid_distances + begin, gaps, size, estimates + begin, errors == nullptr ? nullptr : errors + begin);
+    Finish<false>(factors, dots, centroid_distances + begin, gaps, size, estimates + begin,
+                  errors == nullptr ? nullptr : errors + begin);
   }
 }
 
-void CodeQuery::EstimateCell(const std::byte* codes, std::size_t n, float centroid_distance, float* estimates, float* errors,
-                             float squared_gap) const {
+void CodeQuery::EstimateCell(const std::byte* codes, std::size_t n, float centroid_distance,
+                             float* estimates, float* errors, float squared_gap) const {
   std::uint32_t factors[kBatch];
   std::int32_t dots[kBatch];
   for (std::size_t begin = 0; begin < n; begin += kBatch) {
     const std::size_t size = std::min(kBatch, n - begin);
     const std::byte* first = codes + begin * code_bytes_;
     strided_(blocks_.data(), padded_dim_, first, code_bytes_, size, dots);
-    for (std::size_t i = 0; i < size; ++i) std::memcpy(&factors[i], first + i * code_bytes_, kFactorBytes);
-    Finish<true>(factors, dots, &centroid_distance, &squared_gap, size, estimates + begin, errors == nullptr ? nullptr : errors + begin);
+    for (std::size_t i = 0; i < size; ++i)
+      std::memcpy(&factors[i], first + i * code_bytes_, kFactorBytes);
+    Finish<true>(factors, dots, &centroid_distance, &squared_gap, size, estimates + begin,
+                 errors == nullptr ? nullptr : errors + begin);
   }
 }
 

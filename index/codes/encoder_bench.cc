@@ -12,8 +12,9 @@
 #include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
-/// Time per estimate (`estimate=`) with errors and without: codes at random places of 256 MiB in batches of 24, as a walk meets them; those
-/// of a cell, one after another, likewise of 256 MiB and of L2. Time per code made (`encode=`), and per query prepared.
+/// Time per estimate (`estimate=`) with errors and without: codes at random places of 256
+/// MiB in batches of 24, as a walk meets them; those of a cell, one after another,
+/// likewise of 256 MiB and of L2. Time per code made (`encode=`), and per query prepared.
 namespace hmann {
 namespace {
 
@@ -32,7 +33,8 @@ Kernels MustChoose(const char* level, std::uint32_t dim) {
 
 std::vector<std::byte> RandomRows(std::size_t n, std::uint32_t dim) {
   std::vector<std::byte> rows(n * dim);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(RandomBelow(1, i, 100));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<std::byte>(RandomBelow(1, i, 100));
   return rows;
 }
 
@@ -44,7 +46,8 @@ struct Setting {
 };
 
 Setting MakeSetting(const char* level, std::uint32_t dim, std::uint32_t bits, std::size_t bytes) {
-  absl::StatusOr<Encoder> encoder = Encoder::Make(MustChoose(level, dim), bits, 1, std::vector<float>(dim, 50));
+  absl::StatusOr<Encoder> encoder =
+      Encoder::Make(MustChoose(level, dim), bits, 1, std::vector<float>(dim, 50));
   if (!encoder.ok()) std::exit(1);
   constexpr std::size_t kDistinct = 64;
   const std::vector<std::byte> rows = RandomRows(kDistinct + 1, dim);
@@ -53,26 +56,34 @@ Setting MakeSetting(const char* level, std::uint32_t dim, std::uint32_t bits, st
   setting.query.Prepare(*encoder, rows.data() + kDistinct * dim);
   std::vector<std::byte> distinct(kDistinct * stride);
   Encoder::Scratch scratch;
-  for (std::size_t i = 0; i < kDistinct; ++i) encoder->Encode(&rows[i * dim], &rows[(i ^ 1) * dim], &distinct[i * stride], scratch);
-  for (std::size_t i = 0; i < n; ++i) std::copy_n(distinct.data() + i % kDistinct * stride, stride, setting.codes.data() + i * stride);
+  for (std::size_t i = 0; i < kDistinct; ++i)
+    encoder->Encode(&rows[i * dim], &rows[(i ^ 1) * dim], &distinct[i * stride], scratch);
+  for (std::size_t i = 0; i < n; ++i)
+    std::copy_n(distinct.data() + i % kDistinct * stride, stride,
+                setting.codes.data() + i * stride);
   return setting;
 }
 
 void Report(benchmark::State& state, const char* what, std::size_t per_iteration) {
-  state.counters[what] =
-      benchmark::Counter(static_cast<double>(per_iteration), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters[what] = benchmark::Counter(
+      static_cast<double>(per_iteration),
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void RunRandom(benchmark::State& state, const char* level, std::uint32_t dim, std::uint32_t bits, std::size_t bytes, bool with_errors) {
+void RunRandom(benchmark::State& state, const char* level, std::uint32_t dim, std::uint32_t bits,
+               std::size_t bytes, bool with_errors) {
   const Setting setting = MakeSetting(level, dim, bits, bytes);
   std::vector<std::uint32_t> order(1 << 20);
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(RandomBelow(2, i, setting.n));
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = static_cast<std::uint32_t>(RandomBelow(2, i, setting.n));
   const std::byte* pointers[kBatch];
   float centroids[kBatch] = {}, estimates[kBatch], errors[kBatch];
   std::size_t at = 0;
   for (auto _ : state) {
     if (at + kBatch > order.size()) at = 0;
-    for (std::size_t i = 0; i < kBatch; ++i) pointers[i] = setting.codes.data() + std::size_t{order[at + i]} * setting.encoder.code_bytes();
+    for (std::size_t i = 0; i < kBatch; ++i)
+      pointers[i] =
+          setting.codes.data() + std::size_t{order[at + i]} * setting.encoder.code_bytes();
     at += kBatch;
     setting.query.Estimate(pointers, centroids, kBatch, estimates, with_errors ? errors : nullptr);
     benchmark::DoNotOptimize(estimates);
@@ -81,13 +92,15 @@ void RunRandom(benchmark::State& state, const char* level, std::uint32_t dim, st
   Report(state, "estimate", kBatch);
 }
 
-void RunCells(benchmark::State& state, const char* level, std::uint32_t dim, std::uint32_t bits, std::size_t bytes) {
+void RunCells(benchmark::State& state, const char* level, std::uint32_t dim, std::uint32_t bits,
+              std::size_t bytes) {
   const Setting setting = MakeSetting(level, dim, bits, bytes);
   float estimates[kCell];
   std::size_t at = 0;
   for (auto _ : state) {
     if (at + kCell > setting.n) at = 0;
-    setting.query.EstimateCell(setting.codes.data() + at * setting.encoder.code_bytes(), kCell, 1, estimates, nullptr);
+    setting.query.EstimateCell(setting.codes.data() + at * setting.encoder.code_bytes(), kCell, 1,
+                               estimates, nullptr);
     at += kCell;
     benchmark::DoNotOptimize(estimates);
     benchmark::ClobberMemory();
@@ -123,11 +136,16 @@ void RegisterAll() {
         if (!level.supported()) continue;
         const char* simd = level.name;
         const std::string name = shape + simd + "/";
-        benchmark::RegisterBenchmark((name + "random/memory").c_str(), RunRandom, simd, dim, bits, kMemoryBytes, false);
-        benchmark::RegisterBenchmark((name + "random/memory/errors").c_str(), RunRandom, simd, dim, bits, kMemoryBytes, true);
-        benchmark::RegisterBenchmark((name + "random/L2").c_str(), RunRandom, simd, dim, bits, kCacheBytes, false);
-        benchmark::RegisterBenchmark((name + "cells/memory").c_str(), RunCells, simd, dim, bits, kMemoryBytes);
-        benchmark::RegisterBenchmark((name + "cells/L2").c_str(), RunCells, simd, dim, bits, kCacheBytes);
+        benchmark::RegisterBenchmark((name + "random/memory").c_str(), RunRandom, simd, dim, bits,
+                                     kMemoryBytes, false);
+        benchmark::RegisterBenchmark((name + "random/memory/errors").c_str(), RunRandom, simd, dim,
+                                     bits, kMemoryBytes, true);
+        benchmark::RegisterBenchmark((name + "random/L2").c_str(), RunRandom, simd, dim, bits,
+                                     kCacheBytes, false);
+        benchmark::RegisterBenchmark((name + "cells/memory").c_str(), RunCells, simd, dim, bits,
+                                     kMemoryBytes);
+        benchmark::RegisterBenchmark((name + "cells/L2").c_str(), RunCells, simd, dim, bits,
+                                     kCacheBytes);
       }
       benchmark::RegisterBenchmark((shape + "encode").c_str(), RunEncode, dim, bits);
       benchmark::RegisterBenchmark((shape + "prepare").c_str(), RunPrepare, dim, bits);

@@ -29,7 +29,8 @@ struct Estimates {
   std::vector<float> estimates, errors;
 };
 
-Estimates EstimateAll(const CodeSample& sample, const StoredSample& stored, const Encoder& encoder) {
+Estimates EstimateAll(const CodeSample& sample, const StoredSample& stored,
+                      const Encoder& encoder) {
   const std::vector<std::byte> codes = EncodeAll(encoder, stored, sample.centroid_of);
   const Kernels& kernels = stored.kernels;
   const std::size_t queries = sample.queries.size() / sample.dim;
@@ -44,24 +45,28 @@ Estimates EstimateAll(const CodeSample& sample, const StoredSample& stored, cons
       pointers.push_back(codes.data() + i * encoder.code_bytes());
       centroids.push_back(kernels.ToDistance(kernels.one(stored.Query(q), centroid, kernels.dim)));
       gaps.push_back(query.SquaredGap(centroid, centroids.back()));
-      all.exact.push_back(static_cast<double>(kernels.ToDistance(kernels.one(stored.Query(q), stored.Row(i), kernels.dim))));
+      all.exact.push_back(static_cast<double>(
+          kernels.ToDistance(kernels.one(stored.Query(q), stored.Row(i), kernels.dim))));
     }
     std::vector<float> estimates(pointers.size()), errors(pointers.size());
-    query.Estimate(pointers.data(), centroids.data(), pointers.size(), estimates.data(), errors.data(), gaps.data());
+    query.Estimate(pointers.data(), centroids.data(), pointers.size(), estimates.data(),
+                   errors.data(), gaps.data());
     all.estimates.insert(all.estimates.end(), estimates.begin(), estimates.end());
     all.errors.insert(all.errors.end(), errors.begin(), errors.end());
   }
   return all;
 }
 
-/// Beyond a normal distribution's tail by no more than chance allows, both ways; no bias; the errors are no gross exaggeration.
+/// Beyond a normal distribution's tail by no more than chance allows, both ways; no bias;
+/// the errors are no gross exaggeration.
 void ExpectHonestErrors(const Estimates& all, const std::string& what) {
   const double n = static_cast<double>(all.exact.size());
   double sum = 0, squares = 0;
   std::vector<double> deviations;
   for (std::size_t i = 0; i < all.exact.size(); ++i) {
     ASSERT_GT(all.errors[i], 0) << what;
-    deviations.push_back((static_cast<double>(all.estimates[i]) - all.exact[i]) / static_cast<double>(all.errors[i]));
+    deviations.push_back((static_cast<double>(all.estimates[i]) - all.exact[i]) /
+                         static_cast<double>(all.errors[i]));
     sum += deviations.back();
     squares += deviations.back() * deviations.back();
   }
@@ -86,7 +91,8 @@ TEST(Estimate, IsUnbiasedWithHonestErrorsOnRealVectors) {
   for (const Metric metric : kMetrics) {
     const StoredSample stored = Store(Real(), metric);
     for (const unsigned bits : kCodeBits) {
-      ExpectHonestErrors(EstimateAll(Real(), stored, MustMake(stored, bits)), absl::StrCat("metric ", Name(metric).data(), " bits ", bits));
+      ExpectHonestErrors(EstimateAll(Real(), stored, MustMake(stored, bits)),
+                         absl::StrCat("metric ", Name(metric).data(), " bits ", bits));
     }
   }
 }
@@ -96,7 +102,8 @@ TEST(Estimate, IsUnbiasedWithHonestErrorsOnFloatsOf96Dimensions) {
   for (const Metric metric : kMetrics) {
     const StoredSample stored = Store(sample, metric);
     for (const unsigned bits : kCodeBits) {
-      ExpectHonestErrors(EstimateAll(sample, stored, MustMake(stored, bits)), absl::StrCat("metric ", Name(metric).data(), " bits ", bits));
+      ExpectHonestErrors(EstimateAll(sample, stored, MustMake(stored, bits)),
+                         absl::StrCat("metric ", Name(metric).data(), " bits ", bits));
     }
   }
 }
@@ -125,7 +132,8 @@ TEST(Estimate, EveryDimensionWorks) {
       EXPECT_EQ(encoder.code_bytes(), 4 + bits * encoder.padded_dim() / 8);
       const Estimates all = EstimateAll(sample, stored, encoder);
       for (std::size_t i = 0; i < all.exact.size(); ++i) {
-        EXPECT_NEAR(all.estimates[i], all.exact[i], 5 * static_cast<double>(all.errors[i])) << "dim " << dim << " bits " << bits;
+        EXPECT_NEAR(all.estimates[i], all.exact[i], 5 * static_cast<double>(all.errors[i]))
+            << "dim " << dim << " bits " << bits;
       }
     }
   }
@@ -137,7 +145,8 @@ TEST(Estimate, MoreBitsAreCloser) {
   for (const unsigned bits : kCodeBits) {
     const Estimates all = EstimateAll(Real(), stored, MustMake(stored, bits));
     double sum = 0;
-    for (std::size_t i = 0; i < all.exact.size(); ++i) sum += std::abs(static_cast<double>(all.estimates[i]) / all.exact[i] - 1);
+    for (std::size_t i = 0; i < all.exact.size(); ++i)
+      sum += std::abs(static_cast<double>(all.estimates[i]) / all.exact[i] - 1);
     EXPECT_LT(sum, 0.65 * before) << "bits " << bits;
     before = sum;
   }
@@ -184,15 +193,19 @@ TEST(Estimate, ACellIsItsCodesOneByOne) {
       const std::vector<std::byte> codes = EncodeAll(encoder, stored, one_centroid);
       CodeQuery query;
       query.Prepare(encoder, stored.Query(1));
-      const float centroid = stored.kernels.ToDistance(stored.kernels.one(stored.Query(1), stored.Centroid(4), 128));
+      const float centroid =
+          stored.kernels.ToDistance(stored.kernels.one(stored.Query(1), stored.Centroid(4), 128));
       const float gap = query.SquaredGap(stored.Centroid(4), centroid);
       for (const std::size_t n : {0, 1, 5, 31, 32, 33, 64, 150}) {
         const std::vector<float> centroids(n, centroid), gaps(n, gap);
         std::vector<float> estimates(n), errors(n), cell_estimates(n), cell_errors(n);
         std::vector<const std::byte*> pointers;
-        for (std::size_t i = 0; i < n; ++i) pointers.push_back(codes.data() + i * encoder.code_bytes());
-        query.Estimate(pointers.data(), centroids.data(), n, estimates.data(), errors.data(), gaps.data());
-        query.EstimateCell(codes.data(), n, centroid, cell_estimates.data(), cell_errors.data(), gap);
+        for (std::size_t i = 0; i < n; ++i)
+          pointers.push_back(codes.data() + i * encoder.code_bytes());
+        query.Estimate(pointers.data(), centroids.data(), n, estimates.data(), errors.data(),
+                       gaps.data());
+        query.EstimateCell(codes.data(), n, centroid, cell_estimates.data(), cell_errors.data(),
+                           gap);
         EXPECT_EQ(estimates, cell_estimates);
         EXPECT_EQ(errors, cell_errors);
       }
@@ -210,8 +223,10 @@ TEST(Estimate, SquaredGapIsTheSquaredDistanceToTheCentroid) {
     std::vector<float> a(50), b(50);
     std::memcpy(a.data(), stored.Query(0), 200);
     std::memcpy(b.data(), stored.Centroid(2), 200);
-    for (std::size_t i = 0; i < 50; ++i) expected += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    const float centroid = stored.kernels.ToDistance(stored.kernels.one(stored.Query(0), stored.Centroid(2), 50));
+    for (std::size_t i = 0; i < 50; ++i)
+      expected += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    const float centroid =
+        stored.kernels.ToDistance(stored.kernels.one(stored.Query(0), stored.Centroid(2), 50));
     EXPECT_NEAR(query.SquaredGap(stored.Centroid(2), centroid), expected, 1e-4 * expected);
   }
 }
@@ -229,7 +244,8 @@ TEST(Levels, GiveTheSameCodesAndTheSameEstimates) {
       const Estimates found = EstimateAll(Real(), stored, encoder);
       if (expected_codes.empty()) expected_codes = codes, expected = found;
       EXPECT_TRUE(codes == expected_codes) << level.name;
-      EXPECT_TRUE(found.estimates == expected.estimates && found.errors == expected.errors) << level.name;
+      EXPECT_TRUE(found.estimates == expected.estimates && found.errors == expected.errors)
+          << level.name;
     }
   }
 }
@@ -241,10 +257,12 @@ TEST(Estimate, AnyBytesGiveOrderedNumbers) {
       const Encoder encoder = MustMake(stored, bits);
       const std::size_t bytes = encoder.code_bytes(), n = 2000;
       std::vector<std::byte> codes(n * bytes);
-      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(Random(bits, i));
+      for (std::size_t i = 0; i < codes.size(); ++i)
+        codes[i] = static_cast<std::byte>(Random(bits, i));
       const std::uint32_t words[] = {0x7f800000u, 0x7fc00000u, 0xff800000u, 0xffffffffu,
                                      0x7fff7f80u, 0xff807fffu, 0x7f7f7f7fu, 0x80000000u};
-      for (std::size_t i = 0; i < std::size(words); ++i) std::memcpy(codes.data() + i * bytes, &words[i], 4);
+      for (std::size_t i = 0; i < std::size(words); ++i)
+        std::memcpy(codes.data() + i * bytes, &words[i], 4);
       CodeQuery query;
       query.Prepare(encoder, stored.Query(0));
       std::vector<float> estimates(n), errors(n);
@@ -284,9 +302,12 @@ TEST(Make, RefusesWhatItCannotMean) {
     EXPECT_THAT(message(Encoder::Make(kernels, bits, 0, std::vector<float>(8))),
                 HasSubstr(absl::StrCat("expected 1, 2 or 4; found ", bits)));
   }
-  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(7))), HasSubstr("expected 8 components; found 7"));
-  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(8, std::nanf("")))), HasSubstr("mean"));
-  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(8, 1e30f))), HasSubstr("mean"));
+  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(7))),
+              HasSubstr("expected 8 components; found 7"));
+  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(8, std::nanf("")))),
+              HasSubstr("mean"));
+  EXPECT_THAT(message(Encoder::Make(kernels, 2, 0, std::vector<float>(8, 1e30f))),
+              HasSubstr("mean"));
   EXPECT_THAT(message(Encoder::Make(Kernels{}, 2, 0, {})), HasSubstr("dimension"));
   Kernels unknown = kernels;
   unknown.simd = "sse9";

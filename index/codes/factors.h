@@ -5,18 +5,21 @@
 
 namespace hmann {
 
-/// The two factors of a code in one word. B is never negative, so its sign bit goes to A: B is the upper half of an f32 without the sign (7
-/// bits behind the leading one), A the upper 17 bits of one (8 bits behind it). Little-endian in a code, as all of an index.
+/// The two factors of a code in one word. B is never negative, so its sign bit goes to A:
+/// B is the upper half of an f32 without the sign (7 bits behind the leading one), A the
+/// upper 17 bits of one (8 bits behind it). Little-endian in a code, as all of an index.
 struct Factors {
   float a;
   float b;
 };
 
-/// Rounds to the nearest. What is not finite, or rounds to it, becomes the largest that is; `b` below 0 becomes 0.
+/// Rounds to the nearest. What is not finite, or rounds to it, becomes the largest that
+/// is; `b` below 0 becomes 0.
 inline std::uint32_t PackFactors(Factors factors) {
   const auto round = [](float x, unsigned dropped) {
     constexpr std::uint32_t kInfinity = 0x7f800000;
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), sign = bits & 0x80000000u, unit = 1u << dropped;
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), sign = bits & 0x80000000u,
+                        unit = 1u << dropped;
     std::uint32_t magnitude = (bits & 0x7fffffffu) + unit / 2;
     if (magnitude >= kInfinity) magnitude = kInfinity - unit;
     return sign | (magnitude & ~(unit - 1));
@@ -29,7 +32,8 @@ inline Factors UnpackFactors(std::uint32_t word) {
   return {std::bit_cast<float>(word & 0xffff8000u), std::bit_cast<float>((word & 0x7fffu) << 16)};
 }
 
-/// Standard deviation of A's rounding, relative to A: 2^-8 / sqrt(12), and 1 to 2 behind the leading digit.
+/// Standard deviation of A's rounding, relative to A: 2^-8 / sqrt(12), and 1 to 2 behind
+/// the leading digit.
 constexpr float kRoundingOfA = 0.0008f;
 
 }  // namespace hmann

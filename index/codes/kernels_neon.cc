@@ -10,8 +10,9 @@ namespace {
 
 #define HMANN_OP __attribute__((always_inline)) static inline
 
-/// The operations of kernel_loop.h for Advanced SIMD without the dot-product extension. A level of at most 15 times a signed byte: the
-/// eight products of a block in a 16-bit lane stay below 2^15.
+/// The operations of kernel_loop.h for Advanced SIMD without the dot-product extension. A
+/// level of at most 15 times a signed byte: the eight products of a block in a 16-bit
+/// lane stay below 2^15.
 struct Ops {
   using Sum = int32x4_t;
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_s32(0); }
@@ -29,7 +30,8 @@ struct Ops {
     int16x8_t low = vdupq_n_s16(0), high = vdupq_n_s16(0);
 #pragma GCC unroll 8
     for (unsigned field = 0; field < 8 / kWidth; ++field) {
-      const int8x16_t shift = vdupq_n_s8(static_cast<std::int8_t>(-static_cast<int>(field * kWidth)));
+      const int8x16_t shift =
+          vdupq_n_s8(static_cast<std::int8_t>(-static_cast<int>(field * kWidth)));
 #pragma GCC unroll 4
       for (unsigned k = 0; k < kWidth; ++k) {
         const int8x16_t levels = vreinterpretq_s8_u8(vandq_u8(vshlq_u8(code[k], shift), mask));
@@ -42,7 +44,8 @@ struct Ops {
   }
 
   template <unsigned kWidth>
-  HMANN_OP void AddTail(Sum (&sums)[4], const std::int8_t* query, const std::uint8_t* const (&codes)[4], std::size_t bytes) {
+  HMANN_OP void AddTail(Sum (&sums)[4], const std::int8_t* query,
+                        const std::uint8_t* const (&codes)[4], std::size_t bytes) {
     for (std::size_t i = 0; i < 4; ++i) {
       uint8x16_t code[kWidth];
 #pragma GCC unroll 4
@@ -54,7 +57,8 @@ struct Ops {
     }
   }
   template <unsigned kWidth>
-  HMANN_OP void Add(Sum (&sums)[4], const std::int8_t* query, const std::uint8_t* const (&codes)[4]) {
+  HMANN_OP void Add(Sum (&sums)[4], const std::int8_t* query,
+                    const std::uint8_t* const (&codes)[4]) {
     for (std::size_t i = 0; i < 4; ++i) {
       uint8x16_t code[kWidth];
 #pragma GCC unroll 4

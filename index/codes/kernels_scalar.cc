@@ -4,25 +4,29 @@
 namespace hmann {
 namespace {
 
-/// The operations of kernel_loop.h in plain C++: levels first, then their products, each a loop that vectorises for the baseline.
+/// The operations of kernel_loop.h in plain C++: levels first, then their products, each
+/// a loop that vectorises for the baseline.
 struct Ops {
   using Sum = std::int32_t;
   static constexpr std::size_t kDims = 128;
   static void Start(Sum& sum) { sum = 0; }
   static std::int32_t Dot(const std::uint8_t (&levels)[kDims], const std::int8_t* query) {
     std::int32_t sum = 0;
-    for (std::size_t i = 0; i < kDims; ++i) sum += static_cast<std::int16_t>(levels[i]) * static_cast<std::int16_t>(query[i]);
+    for (std::size_t i = 0; i < kDims; ++i)
+      sum += static_cast<std::int16_t>(levels[i]) * static_cast<std::int16_t>(query[i]);
     return sum;
   }
   template <unsigned kWidth>
   static void Unpack(const std::uint8_t* code, std::size_t bytes, std::uint8_t (&levels)[kDims]) {
     for (std::size_t field = 0; field < 8 / kWidth; ++field) {
       std::uint8_t* of_field = levels + field * kWidth * 16;
-      for (std::size_t k = 0; k < bytes; ++k) of_field[k] = static_cast<std::uint8_t>(code[k] >> (field * kWidth) & ((1 << kWidth) - 1));
+      for (std::size_t k = 0; k < bytes; ++k)
+        of_field[k] = static_cast<std::uint8_t>(code[k] >> (field * kWidth) & ((1 << kWidth) - 1));
     }
   }
   template <unsigned kWidth>
-  static void AddTail(Sum (&sums)[4], const std::int8_t* query, const std::uint8_t* const (&codes)[4], std::size_t bytes) {
+  static void AddTail(Sum (&sums)[4], const std::int8_t* query,
+                      const std::uint8_t* const (&codes)[4], std::size_t bytes) {
     std::uint8_t levels[kDims] = {};
     for (std::size_t i = 0; i < 4; ++i) {
       Unpack<kWidth>(codes[i], bytes, levels);

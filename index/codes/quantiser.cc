@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kLanes = 8;  // sums in a fixed order that vectorises
 
 float AddLanes(const float (&lanes)[kLanes]) {
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
 /// floor(t a), at most `most`.
@@ -66,7 +67,8 @@ float BestScale(const float* magnitudes, std::size_t dim, unsigned bits, float m
 
 }  // namespace
 
-Quantisation Quantise(const float* unit, std::size_t dim, unsigned bits, float* magnitudes, std::uint8_t* levels) {
+Quantisation Quantise(const float* unit, std::size_t dim, unsigned bits, float* magnitudes,
+                      std::uint8_t* levels) {
   for (std::size_t i = 0; i < dim; ++i) magnitudes[i] = std::fabs(unit[i]);
   const std::int32_t half = 1 << (bits - 1);
   const float most = static_cast<float>(half - 1);
@@ -94,19 +96,23 @@ CodeSize MeasureCodes(std::size_t dim, unsigned bits) {
     const auto inverse = static_cast<float>(1 / std::sqrt(squared_norm));
     for (float& component : unit) component *= inverse;
     const Quantisation code = Quantise(unit.data(), dim, bits, magnitudes.data(), levels.data());
-    const auto dot = static_cast<double>(code.dot), squared = static_cast<double>(code.squared_norm);
+    const auto dot = static_cast<double>(code.dot),
+               squared = static_cast<double>(code.squared_norm);
     across += std::max(0.0, squared - dot * dot);
     norm += squared;
   }
   const double n = static_cast<double>(samples);
-  return {static_cast<float>(std::sqrt(norm / n)), static_cast<float>(1.03 * std::sqrt(across / n / static_cast<double>(dim - 1)))};
+  return {static_cast<float>(std::sqrt(norm / n)),
+          static_cast<float>(1.03 * std::sqrt(across / n / static_cast<double>(dim - 1)))};
 }
 
-float DotWithLevels(const float* vector, const std::uint8_t* levels, std::size_t dim, unsigned bits) {
+float DotWithLevels(const float* vector, const std::uint8_t* levels, std::size_t dim,
+                    unsigned bits) {
   const float middle = static_cast<float>((1 << bits) - 1) / 2;
   float sums[kLanes] = {};
   for (std::size_t i = 0; i < dim; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += vector[i + lane] * (static_cast<float>(levels[i + lane]) - middle);
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      sums[lane] += vector[i + lane] * (static_cast<float>(levels[i + lane]) - middle);
   }
   return AddLanes(sums);
 }
@@ -117,21 +123,24 @@ void PackLevels(const std::uint8_t* levels, std::size_t dim, unsigned bits, std:
     std::uint8_t packed[kBlockDims / 2] = {};
     for (unsigned field = 0; field < 8 / bits; ++field) {
       const std::uint8_t* of_field = levels + begin + field * bytes;
-      for (std::size_t k = 0; k < bytes; ++k) packed[k] = static_cast<std::uint8_t>(packed[k] | (of_field[k] << (field * bits)));
+      for (std::size_t k = 0; k < bytes; ++k)
+        packed[k] = static_cast<std::uint8_t>(packed[k] | (of_field[k] << (field * bits)));
     }
     std::memcpy(code, packed, bytes);
     code += bytes;
   }
 }
 
-void LayOutQuery(const std::int8_t* components, std::size_t dim, unsigned bits, std::vector<QueryBlock>& blocks) {
+void LayOutQuery(const std::int8_t* components, std::size_t dim, unsigned bits,
+                 std::vector<QueryBlock>& blocks) {
   blocks.clear();
   for (std::size_t begin = 0; begin < dim; begin += kBlockDims) {
     const std::size_t bytes = LevelBytes(std::min(kBlockDims, dim - begin), bits);
     QueryBlock& block = blocks.emplace_back();
     std::memset(block.components, 0, sizeof(block.components));
     for (unsigned field = 0; field < 8 / bits; ++field) {
-      std::memcpy(block.components + field * LevelBytes(kBlockDims, bits), components + begin + field * bytes, bytes);
+      std::memcpy(block.components + field * LevelBytes(kBlockDims, bits),
+                  components + begin + field * bytes, bytes);
     }
   }
 }

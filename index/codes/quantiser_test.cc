@@ -86,7 +86,8 @@ TEST(Quantise, ComesCloseToTheBestCosine) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       const std::vector<float> unit = RandomUnitVector(128, seed);
       const Quantisation code = QuantiseVector(unit, bits).quantised;
-      const double found = code.dot / std::sqrt(static_cast<double>(code.squared_norm)), sought = BestCosine(unit, bits);
+      const double found = code.dot / std::sqrt(static_cast<double>(code.squared_norm)),
+                   sought = BestCosine(unit, bits);
       EXPECT_LE(found, sought + 1e-6);
       EXPECT_GT(found, sought - 0.004) << "bits " << bits << " seed " << seed;
       ours += 1 / (found * found) - 1;
@@ -112,13 +113,19 @@ TEST(Layout, ByteKHoldsDimensionsAStrideApart) {
   for (const unsigned bits : kCodeBits) {
     const unsigned mask = (1u << bits) - 1;
     std::vector<std::uint8_t> levels(136);
-    for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<std::uint8_t>(i * 7 & mask);
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      levels[i] = static_cast<std::uint8_t>(i * 7 & mask);
     std::vector<std::byte> code(17 * bits);
     PackLevels(levels.data(), 136, bits, code.data());
-    const auto level = [&](std::size_t byte, std::size_t field) { return std::to_integer<unsigned>(code[byte]) >> (field * bits) & mask; };
-    for (std::size_t field = 0; field < 8 / bits; ++field) {  // a block of 128 dimensions and one of 8
-      for (std::size_t k = 0; k < 16 * bits; ++k) EXPECT_EQ(level(k, field), levels[field * 16 * bits + k]) << bits;
-      for (std::size_t k = 0; k < bits; ++k) EXPECT_EQ(level(16 * bits + k, field), levels[128 + field * bits + k]) << bits;
+    const auto level = [&](std::size_t byte, std::size_t field) {
+      return std::to_integer<unsigned>(code[byte]) >> (field * bits) & mask;
+    };
+    for (std::size_t field = 0; field < 8 / bits;
+         ++field) {  // a block of 128 dimensions and one of 8
+      for (std::size_t k = 0; k < 16 * bits; ++k)
+        EXPECT_EQ(level(k, field), levels[field * 16 * bits + k]) << bits;
+      for (std::size_t k = 0; k < bits; ++k)
+        EXPECT_EQ(level(16 * bits + k, field), levels[128 + field * bits + k]) << bits;
     }
   }
 }
@@ -128,12 +135,14 @@ TEST(Layout, QueryHasZerosWhereABlockEnds) {
   std::vector<QueryBlock> blocks;
   LayOutQuery(query.data(), 24, 2, blocks);
   ASSERT_EQ(blocks.size(), 1u);
-  for (std::size_t i = 0; i < kBlockDims; ++i) EXPECT_EQ(blocks[0].components[i], i % 32 < 6 ? 5 : 0);
+  for (std::size_t i = 0; i < kBlockDims; ++i)
+    EXPECT_EQ(blocks[0].components[i], i % 32 < 6 ? 5 : 0);
 }
 
 TEST(FactorsOfACode, RoundToTheirBits) {
   for (const float x : {1.0f, 3.14159f, 1e-20f, 123456.7f, 1e30f}) {
-    const Factors positive = UnpackFactors(PackFactors({x, x})), negative = UnpackFactors(PackFactors({-x, x}));
+    const Factors positive = UnpackFactors(PackFactors({x, x})),
+                  negative = UnpackFactors(PackFactors({-x, x}));
     EXPECT_NEAR(positive.a, x, x / 512);
     EXPECT_NEAR(positive.b, x, x / 256);
     EXPECT_EQ(negative.a, -positive.a);

@@ -54,7 +54,8 @@ void MixHalves(float* v, std::uint32_t half) {
 
 }  // namespace
 
-Rotation::Rotation(std::uint32_t dim, std::uint64_t seed) : padded_dim_((dim + 7) / 8 * 8), segment_(std::bit_floor(padded_dim_)) {
+Rotation::Rotation(std::uint32_t dim, std::uint64_t seed)
+    : padded_dim_((dim + 7) / 8 * 8), segment_(std::bit_floor(padded_dim_)) {
   HMANN_CHECK(dim > 0);
   const std::uint32_t transforms = segment_ == padded_dim_ ? kRounds : 2 * kRounds;
   const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(segment_)));

@@ -5,13 +5,16 @@
 
 namespace hmann {
 
-/// A seeded random orthogonal transform in O(D log D), D = dim rounded up to a multiple of 8: a vector is continued with zeros.
+/// A seeded random orthogonal transform in O(D log D), D = dim rounded up to a multiple
+/// of 8: a vector is continued with zeros.
 ///
-/// Three rounds of random signs and a Hadamard transform (Ailon & Chazelle 2006; three rounds as in Yu et al. 2016). Where D is no power of
-/// two, a round transforms the first P and then the last P coordinates, P the largest power of two below D, and ends with a butterfly
-/// between the two halves, so that a narrow overlap does not keep them apart. Lengths and inner products stay up to f32 rounding. Each
-/// output is the same bits on every CPU: every operation is one rounded addition or multiplication of two elements, in a fixed order
-/// (compiled without contraction). A value; immutable; thread-safe.
+/// Three rounds of random signs and a Hadamard transform (Ailon & Chazelle 2006; three
+/// rounds as in Yu et al. 2016). Where D is no power of two, a round transforms the first
+/// P and then the last P coordinates, P the largest power of two below D, and ends with a
+/// butterfly between the two halves, so that a narrow overlap does not keep them apart.
+/// Lengths and inner products stay up to f32 rounding. Each output is the same bits on
+/// every CPU: every operation is one rounded addition or multiplication of two elements,
+/// in a fixed order (compiled without contraction). A value; immutable; thread-safe.
 class Rotation {
  public:
   /// `dim`: at least 1.
@@ -24,8 +27,9 @@ class Rotation {
 
  private:
   std::uint32_t padded_dim_;
-  std::uint32_t segment_;       ///< P
-  std::vector<float> factors_;  ///< for each transform, padded_dim() signs; those of its segment with 1 / sqrt(P)
+  std::uint32_t segment_;  ///< P
+  std::vector<float>
+      factors_;  ///< for each transform, padded_dim() signs; those of its segment with 1 / sqrt(P)
 };
 
 }  // namespace hmann

@@ -21,7 +21,8 @@ std::vector<float> RandomVector(std::uint32_t dim, std::uint32_t padded_dim, std
 
 double Dot(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   return sum;
 }
 
@@ -36,7 +37,8 @@ TEST(Rotation, KeepsInnerProductsToFloatPrecision) {
   for (const std::uint32_t dim : kDims) {
     const Rotation rotation(dim, 5);
     for (std::uint64_t seed = 0; seed < 20; seed += 2) {
-      std::vector<float> a = RandomVector(dim, rotation.padded_dim(), seed), b = RandomVector(dim, rotation.padded_dim(), seed + 1);
+      std::vector<float> a = RandomVector(dim, rotation.padded_dim(), seed),
+                         b = RandomVector(dim, rotation.padded_dim(), seed + 1);
       const double aa = Dot(a, a), ab = Dot(a, b), bb = Dot(b, b);
       rotation.Apply(a.data());
       rotation.Apply(b.data());
@@ -56,7 +58,8 @@ TEST(Rotation, SpreadsEveryAxis) {
       rotation.Apply(vector.data());
       for (const float x : vector) largest = std::max(largest, std::fabs(x));
     }
-    // The largest of D^2 normal components; an axis that stayed in one half of the vector would be larger by a factor.
+    // The largest of D^2 normal components; an axis that stayed in one half of the vector
+    // would be larger by a factor.
     EXPECT_LT(largest, 1.4 * std::sqrt(2 * std::log(2.0 * dim * dim) / dim)) << dim;
   }
 }

@@ -18,22 +18,29 @@ constexpr std::uint64_t kGroup = 28;
 
 std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t n = shape.n, n1 = shape.n1, others = n - n1;
-  const bool by_node = shape.bits > 0 && shape.codes == CodePlace::kNode, by_edge = shape.bits > 0 && !by_node && n1 > 0;
-  const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0, second = shape.replicas == 2 ? kId : 0;
+  const bool by_node = shape.bits > 0 && shape.codes == CodePlace::kNode,
+             by_edge = shape.bits > 0 && !by_node && n1 > 0;
+  const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0,
+                      second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
-  // Vectors once as read and once in the order of insertion, which a finished graph is in already; the row of each.
+  // Vectors once as read and once in the order of insertion, which a finished graph is in
+  // already; the row of each.
   const std::uint64_t ordering = shape.finished_graph ? 0 : n * (2 * shape.stride + kId + kGroup);
   // From now on: vectors, links of L0, rows, groups.
   const std::uint64_t bottom = n * (shape.stride + 2 * shape.m * kId + kId + kGroup);
-  // Three degrees, the ranking, and the tree that reaches every node with its queue. The layers above L0 that insertion had took less.
+  // Three degrees, the ranking, and the tree that reaches every node with its queue. The
+  // layers above L0 that insertion had took less.
   const std::uint64_t ranking = bottom + n * 6 * kId;
   // From now on: nodes by id, the upper layers.
   const std::uint64_t upper_links = Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes();
   const std::uint64_t upper = bottom + n * kId + n1 * shape.stride + upper_links;
-  // Ids by node, two nearest centroids and a place for each unpromoted node; a rank and a cell, or two places, for each centroid.
-  const std::uint64_t cells = upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + (shape.inner_product ? upper_links : 0);
-  const std::uint64_t writing = upper + n * kId + others * (second + (by_node ? code : 0)) + n1 * 2 * kId +
-                                (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
+  // Ids by node, two nearest centroids and a place for each unpromoted node; a rank and a
+  // cell, or two places, for each centroid.
+  const std::uint64_t cells = upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId +
+                              (shape.inner_product ? upper_links : 0);
+  const std::uint64_t writing =
+      upper + n * kId + others * (second + (by_node ? code : 0)) + n1 * 2 * kId +
+      (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
   return labels + std::max({ordering, ranking, n1 > 0 ? cells : 0, writing}) + 64_MiB;
 }
 

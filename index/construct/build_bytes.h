@@ -19,8 +19,9 @@ struct BuildShape {
   bool inner_product = false;   ///< centroids are found in upper layers of their own
 };
 
-/// Anonymous memory that a build takes at its highest, the inputs' mapped files not counted: the largest of what is alive in each phase, if
-/// every vector has one copy (their groups are part of it), and 64 MiB for scratch of threads and batches.
+/// Anonymous memory that a build takes at its highest, the inputs' mapped files not
+/// counted: the largest of what is alive in each phase, if every vector has one copy
+/// (their groups are part of it), and 64 MiB for scratch of threads and batches.
 std::uint64_t BuildBytes(const BuildShape& shape);
 
 }  // namespace hmann

@@ -25,12 +25,14 @@ std::uint64_t AnonymousBytes() {
   return 0;
 }
 
-/// Anonymous memory of this process at its highest since the beginning of the object's life, as the kernel counts it, over that at the
-/// beginning. Looks several thousand times a second.
+/// Anonymous memory of this process at its highest since the beginning of the object's
+/// life, as the kernel counts it, over that at the beginning. Looks several thousand
+/// times a second.
 class Peak {
  public:
   Peak() {
-    // Blocks of their own for arrays, as they have where they are large; and nothing that an earlier build has left.
+    // Blocks of their own for arrays, as they have where they are large; and nothing that
+    // an earlier build has left.
     ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
     ::malloc_trim(0);
     before_ = AnonymousBytes();
@@ -69,22 +71,31 @@ BuildOptions Options(const SampleFolder& folder, Shape shape = Shape::kClustered
   options.promote = 0.1;
   options.threads = 2;
   if (!std::filesystem::exists(options.base)) {
-    WriteGenerated(options.base, {.shape = shape, .n = kNodes, .dim = kDim, .intrinsic_dim = 6, .clusters = 50});
+    WriteGenerated(options.base,
+                   {.shape = shape, .n = kNodes, .dim = kDim, .intrinsic_dim = 6, .clusters = 50});
   }
   return options;
 }
 
 BuildShape Made(const BuildOptions& options) {
-  return {kNodes,       static_cast<NodeId>(kNodes * *options.promote), kLinks, kDim, kDim * sizeof(float), options.bits, options.replicas,
+  return {kNodes,
+          static_cast<NodeId>(kNodes * *options.promote),
+          kLinks,
+          kDim,
+          kDim * sizeof(float),
+          options.bits,
+          options.replicas,
           options.codes};
 }
 
-/// The formula takes every vector to have a copy, which costs 28 bytes each, and 64 MiB for scratch, of which two threads and the last huge
-/// page of each array need less than 8: half of what one copy of the links is.
+/// The formula takes every vector to have a copy, which costs 28 bytes each, and 64 MiB
+/// for scratch, of which two threads and the last huge page of each array need less than
+/// 8: half of what one copy of the links is.
 void ExpectPeak(const BuildOptions& options, const BuildShape& shape) {
   Peak peak;
   EXPECT_EQ(MustBuild(options).duplicates, 0u);
-  const std::uint64_t taken = peak.Bytes(), arrays = BuildBytes(shape) - 64_MiB - std::uint64_t{28} * kNodes;
+  const std::uint64_t taken = peak.Bytes(),
+                      arrays = BuildBytes(shape) - 64_MiB - std::uint64_t{28} * kNodes;
   EXPECT_LE(taken, arrays + 8_MiB);
   EXPECT_GE(taken, arrays / 10 * 9);
 }

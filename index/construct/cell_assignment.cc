@@ -26,36 +26,41 @@ std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, T
     const LayerView &layer = upper[level], &above = upper[level + 1];
     std::vector<NodeId> parent(layer.nodes);
     std::vector<LayerScratch> scratch(static_cast<std::size_t>(pool.threads()));
-    pool.ParallelFor(layer.nodes, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-      LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
-      NullLayerCounters counters;
-      for (std::size_t i = begin; i < end; ++i) {
-        const auto id = static_cast<NodeId>(i);
-        NodeId entry = 0;
-        for (std::size_t l = upper.size() - 1; l > level + 1; --l) entry = GreedySearch(upper[l], layer.Row(id), entry, own, counters);
-        OpenBeam(above, layer.Row(id), entry, kWidth, own, counters);
-        SearchLayer(above, layer.Row(id), kWidth, own, counters);
-        parent[i] = own.beam.id(0);
-      }
-    });
+    pool.ParallelFor(layer.nodes, kNodesPerStep,
+                     [&](std::size_t begin, std::size_t end, int thread) {
+                       LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
+                       NullLayerCounters counters;
+                       for (std::size_t i = begin; i < end; ++i) {
+                         const auto id = static_cast<NodeId>(i);
+                         NodeId entry = 0;
+                         for (std::size_t l = upper.size() - 1; l > level + 1; --l)
+                           entry = GreedySearch(upper[l], layer.Row(id), entry, own, counters);
+                         OpenBeam(above, layer.Row(id), entry, kWidth, own, counters);
+                         SearchLayer(above, layer.Row(id), kWidth, own, counters);
+                         parent[i] = own.beam.id(0);
+                       }
+                     });
     std::vector<NodeId> sorted(layer.nodes);
     std::iota(sorted.begin(), sorted.end(), NodeId{0});
-    std::sort(sorted.begin(), sorted.end(),
-              [&](NodeId a, NodeId b) { return std::tuple(rank[parent[a]], a) < std::tuple(rank[parent[b]], b); });
+    std::sort(sorted.begin(), sorted.end(), [&](NodeId a, NodeId b) {
+      return std::tuple(rank[parent[a]], a) < std::tuple(rank[parent[b]], b);
+    });
     rank.resize(layer.nodes);
     for (std::uint32_t place = 0; place < sorted.size(); ++place) rank[sorted[place]] = place;
   }
   return rank;
 }
 
-/// The two promoted nodes nearest to a stored vector, by a search of L1 that begins at `start`, or comes down from the top when that is
-/// empty.
-Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper, std::vector<NodeId>& start, LayerScratch& own) {
+/// The two promoted nodes nearest to a stored vector, by a search of L1 that begins at
+/// `start`, or comes down from the top when that is empty.
+Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
+                      std::vector<NodeId>& start, LayerScratch& own) {
   const LayerView& l1 = upper[0];
   NullLayerCounters counters;
   if (start.empty()) {
     NodeId entry = 0;
-    for (std::size_t level = upper.size() - 1; level > 0; --level) entry = GreedySearch(upper[level], row, entry, own, counters);
+    for (std::size_t level = upper.size() - 1; level > 0; --level)
+      entry = GreedySearch(upper[level], row, entry, own, counters);
     start.push_back(entry);
   }
   own.beam.Reset(kWidth);
@@ -66,7 +71,8 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
     if (own.visited.Insert(id)) own.batch.Add(id, l1.Row(id));
   }
   own.batch.Score(*l1.kernels, row);
-  for (std::uint32_t b = 0; b < own.batch.size; ++b) own.beam.Insert(own.batch.keys[b], own.batch.ids[b]);
+  for (std::uint32_t b = 0; b < own.batch.size; ++b)
+    own.beam.Insert(own.batch.keys[b], own.batch.ids[b]);
   SearchLayer(l1, row, kWidth, own, counters);
   Nearest nearest;
   nearest.first = own.beam.id(0);
@@ -78,37 +84,40 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
 
 }  // namespace
 
-absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources, const std::vector<LayerView>& upper, std::uint32_t replicas,
-                                           const Job& job) {
+absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
+                                           const std::vector<LayerView>& upper,
+                                           std::uint32_t replicas, const Job& job) {
   const LayerView& l1 = upper[0];
   if (replicas < 1 || replicas > 2 || replicas > l1.nodes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("replicas: expected 1 or 2, at most the ", l1.nodes, " promoted nodes; found ", replicas));
+    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, at most the ",
+                                                   l1.nodes, " promoted nodes; found ", replicas));
   }
   std::vector<Nearest> centroids(sources.count);
   std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
   std::vector<std::vector<NodeId>> starts(scratch.size());
-  job.pool.ParallelFor(sources.count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-    if (job.Cancelled()) return;
-    LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
-    std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
-    for (std::size_t i = begin; i < end; ++i) {
-      start.clear();
-      sources.neighbours(i, start);
-      centroids[i] = FindCentroids(sources.row(i), upper, start, own);
-    }
-    job.progress.Advance(end - begin);
-  });
+  job.pool.ParallelFor(sources.count, kNodesPerStep,
+                       [&](std::size_t begin, std::size_t end, int thread) {
+                         if (job.Cancelled()) return;
+                         LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
+                         std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
+                         for (std::size_t i = begin; i < end; ++i) {
+                           start.clear();
+                           sources.neighbours(i, start);
+                           centroids[i] = FindCentroids(sources.row(i), upper, start, own);
+                         }
+                         job.progress.Advance(end - begin);
+                       });
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
 
   const std::vector<std::uint32_t> rank = HierarchyOrder(upper, job.pool);
   CellAssignment assignment;
   assignment.order.resize(sources.count);
   std::iota(assignment.order.begin(), assignment.order.end(), 0u);
-  std::sort(assignment.order.begin(), assignment.order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(rank[centroids[a].first], rank[centroids[a].second], a) <
-           std::tuple(rank[centroids[b].first], rank[centroids[b].second], b);
-  });
+  std::sort(assignment.order.begin(), assignment.order.end(),
+            [&](std::uint32_t a, std::uint32_t b) {
+              return std::tuple(rank[centroids[a].first], rank[centroids[a].second], a) <
+                     std::tuple(rank[centroids[b].first], rank[centroids[b].second], b);
+            });
   assignment.cells.reserve(std::min<std::size_t>(l1.nodes, sources.count));
   if (replicas == 2) assignment.second_centroids.reserve(sources.count);
   for (std::size_t j = 0; j < sources.count; ++j) {

@@ -11,27 +11,34 @@
 
 namespace hmann {
 
-/// The unpromoted nodes, named by their place 0 .. count - 1. Called from several threads.
+/// The unpromoted nodes, named by their place 0 .. count - 1. Called from several
+/// threads.
 struct CellSources {
   std::size_t count = 0;
   std::function<const std::byte*(std::size_t i)> row;  ///< stored vector
-  /// Ids of promoted nodes near it to begin at, its neighbours in L0, appended; none: the search comes down from the top.
+  /// Ids of promoted nodes near it to begin at, its neighbours in L0, appended; none: the
+  /// search comes down from the top.
   std::function<void(std::size_t i, std::vector<NodeId>& promoted)> neighbours;
 };
 
 /// The centroids of the unpromoted nodes, and the order of ids that follows.
 struct CellAssignment {
-  std::vector<std::uint32_t> order;  ///< places in the order of their ids: order[j] becomes id n1 + j
+  std::vector<std::uint32_t>
+      order;  ///< places in the order of their ids: order[j] becomes id n1 + j
   std::vector<CellEntry> cells;
   std::vector<NodeId> second_centroids;  ///< of id n1 + j; empty when replicas is 1
 };
 
-/// Finds the promoted node nearest to each unpromoted one, by a narrow search of L1. Nearest is by squared L2 (under cosine: of normalised
-/// vectors, which is the order of the cosine): an index of inner products needs upper layers of their own here. Cells are put into the
-/// order of a hierarchy: each centroid beside those that have the same nearest node one layer up, and so on to the top; the members of a
-/// cell are ordered by their second-nearest centroid. The outcome does not depend on threads. `upper`: layers 1, 2, ... by id, at least
-/// one, whose kernels are L2 or cosine. Errors: CANCELLED; INVALID_ARGUMENT when replicas is not 1 or 2 or exceeds N_1.
-absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources, const std::vector<LayerView>& upper, std::uint32_t replicas,
-                                           const Job& job);
+/// Finds the promoted node nearest to each unpromoted one, by a narrow search of L1.
+/// Nearest is by squared L2 (under cosine: of normalised vectors, which is the order of
+/// the cosine): an index of inner products needs upper layers of their own here. Cells
+/// are put into the order of a hierarchy: each centroid beside those that have the same
+/// nearest node one layer up, and so on to the top; the members of a cell are ordered by
+/// their second-nearest centroid. The outcome does not depend on threads. `upper`: layers
+/// 1, 2, ... by id, at least one, whose kernels are L2 or cosine. Errors: CANCELLED;
+/// INVALID_ARGUMENT when replicas is not 1 or 2 or exceeds N_1.
+absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
+                                           const std::vector<LayerView>& upper,
+                                           std::uint32_t replicas, const Job& job);
 
 }  // namespace hmann

@@ -14,7 +14,9 @@ namespace {
 
 /// A built index, its vectors by id.
 struct Built {
-  explicit Built(BuildOptions options) : file(Open(options)), kernels(*ChooseKernels(file.info().dtype, Metric::kL2, file.info().dim)) {}
+  explicit Built(BuildOptions options)
+      : file(Open(options)),
+        kernels(*ChooseKernels(file.info().dtype, Metric::kL2, file.info().dim)) {}
 
   static IndexFile Open(const BuildOptions& options) {
     MustBuild(options);
@@ -25,13 +27,15 @@ struct Built {
   NodeId n() const { return file.layers().n(); }
   NodeId n1() const { return file.layers().n1(); }
   const std::byte* Row(NodeId id) const {
-    return id < n1() ? file.fast_rows().data() + id * file.fast_row_stride() : file.l0().data() + file.records().Offset(id);
+    return id < n1() ? file.fast_rows().data() + id * file.fast_row_stride()
+                     : file.l0().data() + file.records().Offset(id);
   }
   DistanceKey Between(NodeId a, NodeId b) const { return kernels.one(Row(a), Row(b), kernels.dim); }
   /// Promoted nodes by distance from `id`.
   std::vector<std::pair<DistanceKey, NodeId>> Nearest(NodeId id) const {
     std::vector<std::pair<DistanceKey, NodeId>> all;
-    for (NodeId centroid = 0; centroid < n1(); ++centroid) all.emplace_back(Between(id, centroid), centroid);
+    for (NodeId centroid = 0; centroid < n1(); ++centroid)
+      all.emplace_back(Between(id, centroid), centroid);
     std::sort(all.begin(), all.end());
     return all;
   }
@@ -43,7 +47,8 @@ struct Built {
 TEST(Centroids, AreNearlyAlwaysTheNearestPromotedNodes) {
   const SampleFolder folder;
   for (const auto& [dtype, metric] :
-       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kF32, Metric::kCosine)}) {
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct),
+        std::pair(DType::kF32, Metric::kCosine)}) {
     BuildOptions options = SmallBuild(folder, dtype, metric, 3000);
     options.replicas = 2;
     const Built index(options);
@@ -77,7 +82,8 @@ TEST(Centroids, CellsAreRangesOfIdsAndLookupsAgree) {
   for (NodeId centroid = 0; centroid < index.n1(); ++centroid) {
     const auto [begin, end] = cells.MembersOf(centroid);
     EXPECT_EQ(end - begin, members[centroid].size());
-    for (std::size_t i = 0; i < members[centroid].size(); ++i) EXPECT_EQ(members[centroid][i], begin + i);
+    for (std::size_t i = 0; i < members[centroid].size(); ++i)
+      EXPECT_EQ(members[centroid][i], begin + i);
     const auto listed = cells.ReplicasOf(centroid);
     EXPECT_EQ(std::vector<NodeId>(listed.begin(), listed.end()), replicas[centroid]);
   }
@@ -96,7 +102,8 @@ TEST(Centroids, NeighboursHaveNearIds) {
       ++count;
     }
   }
-  EXPECT_LT(gap / count, 0.5 * (index.n() - index.n1()) / 3) << "a third of the range is the mean gap of a random order";
+  EXPECT_LT(gap / count, 0.5 * (index.n() - index.n1()) / 3)
+      << "a third of the range is the mean gap of a random order";
 }
 
 TEST(Centroids, CodesAreThoseOfTheEncoder) {
@@ -106,20 +113,24 @@ TEST(Centroids, CodesAreThoseOfTheEncoder) {
   const Built index(options);
   const auto mean = index.file.code_mean();
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, index.file.info().dim);
-  const Encoder encoder = *Encoder::Make(kernels, 4, index.file.info().seed, {mean.begin(), mean.end()});
+  const Encoder encoder =
+      *Encoder::Make(kernels, 4, index.file.info().seed, {mean.begin(), mean.end()});
   const Cells cells(index.n(), index.n1(), index.file.cells(), {});
   std::vector<std::byte> code(encoder.code_bytes());
   ASSERT_EQ(index.file.info().codes.code_bytes, code.size());
   Encoder::Scratch scratch;
   for (NodeId id = index.n1(); id < index.n(); ++id) {
     encoder.Encode(index.Row(id), index.Row(cells.CentroidOf(id)), code.data(), scratch);
-    EXPECT_EQ(std::memcmp(code.data(), index.file.codes().data() + (id - index.n1()) * code.size(), code.size()), 0);
+    EXPECT_EQ(std::memcmp(code.data(), index.file.codes().data() + (id - index.n1()) * code.size(),
+                          code.size()),
+              0);
   }
 }
 
 TEST(Centroids, CodesOfLinksAreThoseOfTheEncoderAboutTheirRecord) {
   const SampleFolder folder;
-  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct)}) {
+  for (const auto& [dtype, metric] :
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct)}) {
     BuildOptions options = SmallBuild(folder, dtype, metric, 900);
     options.bits = 4;
     options.codes = CodePlace::kLink;
@@ -129,7 +140,8 @@ TEST(Centroids, CodesOfLinksAreThoseOfTheEncoderAboutTheirRecord) {
     const RecordLayout& records = index.file.records();
     const auto mean = index.file.code_mean();
     const Kernels kernels = *ChooseKernels(dtype, metric, index.file.info().dim);
-    const Encoder encoder = *Encoder::Make(kernels, 4, index.file.info().seed, {mean.begin(), mean.end()});
+    const Encoder encoder =
+        *Encoder::Make(kernels, 4, index.file.info().seed, {mean.begin(), mean.end()});
     std::vector<std::byte> code(encoder.code_bytes());
     ASSERT_EQ(records.link_code_bytes, code.size());
     Encoder::Scratch scratch;
@@ -138,7 +150,10 @@ TEST(Centroids, CodesOfLinksAreThoseOfTheEncoderAboutTheirRecord) {
       const auto* links = reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
       for (std::uint32_t l = 0; l < records.max_links && links[l] != kNoNode; ++l) {
         encoder.Encode(index.Row(links[l]), index.Row(id), code.data(), scratch);
-        ASSERT_EQ(std::memcmp(code.data(), record + records.LinksEnd(id) + l * code.size(), code.size()), 0) << id << " " << l;
+        ASSERT_EQ(
+            std::memcmp(code.data(), record + records.LinksEnd(id) + l * code.size(), code.size()),
+            0)
+            << id << " " << l;
       }
     }
   }

@@ -22,8 +22,10 @@ struct Codes {
   Buffer bytes;  ///< info.code_bytes each, node n1 first
 };
 
-/// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine: normalised).
-std::vector<float> MeanOf(const Kernels& kernels, NodeId n, const std::function<const std::byte*(NodeId id)>& row);
+/// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine:
+/// normalised).
+std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
+                          const std::function<const std::byte*(NodeId id)>& row);
 
 /// What codes of nodes are made of. `row` is called from several threads at once.
 struct CodeSource {
@@ -32,16 +34,20 @@ struct CodeSource {
   std::function<const std::byte*(NodeId id)> row;  ///< stored vector of any node
 };
 
-/// Encodes the nodes n1 .. n - 1 about their centroids, cell by cell in parallel. The bytes do not depend on threads. Errors:
-/// INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<Codes> MakeCodes(const Kernels& kernels, const CodeInfo& info, std::uint64_t seed, const CodeSource& source, const Job& job);
+/// Encodes the nodes n1 .. n - 1 about their centroids, cell by cell in parallel. The
+/// bytes do not depend on threads. Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED,
+/// CANCELLED.
+absl::StatusOr<Codes> MakeCodes(const Kernels& kernels, const CodeInfo& info, std::uint64_t seed,
+                                const CodeSource& source, const Job& job);
 
-/// The codes of links, each centred on the vector that it leaves from, a window of nodes at a time in parallel: those of a whole index are
-/// as large as its L0. The bytes depend on neither threads nor order.
+/// The codes of links, each centred on the vector that it leaves from, a window of nodes
+/// at a time in parallel: those of a whole index are as large as its L0. The bytes depend
+/// on neither threads nor order.
 class LinkCodes {
  public:
   static constexpr NodeId kWindow = 4096;
-  /// Both are called from several threads at once. `append(id, links)`: appends the links of `id` in L0.
+  /// Both are called from several threads at once. `append(id, links)`: appends the links
+  /// of `id` in L0.
   struct Source {
     NodeId n = 0;
     std::uint32_t max_links = 0;
@@ -50,10 +56,12 @@ class LinkCodes {
   };
 
   /// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must outlive it.
-  static absl::StatusOr<LinkCodes> Make(const Kernels& kernels, const CodeInfo& info, std::uint64_t seed, Source source, ThreadPool& pool);
+  static absl::StatusOr<LinkCodes> Make(const Kernels& kernels, const CodeInfo& info,
+                                        std::uint64_t seed, Source source, ThreadPool& pool);
 
   const std::vector<float>& mean() const { return mean_; }
-  /// codes.code_bytes for each link of `id`; valid until the next call. Fast where ids ascend.
+  /// codes.code_bytes for each link of `id`; valid until the next call. Fast where ids
+  /// ascend.
   const std::byte* Of(NodeId id);
 
  private:
@@ -62,7 +70,8 @@ class LinkCodes {
     std::vector<NodeId> links;
   };
 
-  LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool, Buffer window);
+  LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool,
+            Buffer window);
   void Encode(NodeId id, Scratch& scratch);
 
   Encoder encoder_;

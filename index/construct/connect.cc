@@ -7,7 +7,8 @@
 namespace hmann {
 namespace {
 
-/// A tree of paths from the entry over everything that is reachable, kept up to date as links are added.
+/// A tree of paths from the entry over everything that is reachable, kept up to date as
+/// links are added.
 class ReachTree {
  public:
   ReachTree(InsertionGraph& graph, NodeId n, NodeId entry) : graph_(graph), parent_(n, kNoNode) {
@@ -17,7 +18,8 @@ class ReachTree {
 
   bool Reachable(NodeId node) const { return parent_[node] != kNoNode; }
 
-  /// Adds the link from -> node if `from` has room or a link that is not of the tree; returns whether it did.
+  /// Adds the link from -> node if `from` has room or a link that is not of the tree;
+  /// returns whether it did.
   bool TryLink(NodeId from, NodeId node) {
     const std::uint32_t most = graph_.max_degree(0);
     NodeId* links = graph_.Links(0, from);
@@ -67,9 +69,12 @@ ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uin
     OpenBeam(view, view.Row(v), entry, ef, scratch, counters);
     SearchLayer(view, view.Row(v), ef, scratch, counters);
     bool linked = false;
-    for (std::uint32_t i = 0; i < scratch.beam.size() && !linked; ++i) linked = tree.TryLink(scratch.beam.id(i), v);
-    // Every found node's links are all needed by the tree: any reachable node that can spare one will do.
-    for (NodeId from = 0; from < n && !linked; ++from) linked = tree.Reachable(from) && tree.TryLink(from, v);
+    for (std::uint32_t i = 0; i < scratch.beam.size() && !linked; ++i)
+      linked = tree.TryLink(scratch.beam.id(i), v);
+    // Every found node's links are all needed by the tree: any reachable node that can
+    // spare one will do.
+    for (NodeId from = 0; from < n && !linked; ++from)
+      linked = tree.Reachable(from) && tree.TryLink(from, v);
     HMANN_CHECK(linked);
     ++report.added_links;
   }

@@ -12,9 +12,10 @@ struct ConnectReport {
   std::uint64_t added_links = 0;
 };
 
-/// Makes every one of the first n nodes of the bottom layer reachable from `entry` along out-links. A node that is not gets a link from the
-/// nearest reachable node (found by a beam search of width `ef`) that has room, or that can spare a link which no shortest path tree from
-/// the entry needs. Deterministic.
+/// Makes every one of the first n nodes of the bottom layer reachable from `entry` along
+/// out-links. A node that is not gets a link from the nearest reachable node (found by a
+/// beam search of width `ef`) that has room, or that can spare a link which no shortest
+/// path tree from the entry needs. Deterministic.
 ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef);
 
 }  // namespace hmann

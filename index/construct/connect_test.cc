@@ -21,15 +21,20 @@ class Line : public testing::Test {
       rows_[i * 2 + 1] = static_cast<std::byte>(i / 256);
     }
     kernels_ = *ChooseKernels(DType::kU8, Metric::kL2, 2);
-    graph_ = std::make_unique<InsertionGraph>(*InsertionGraph::Make({n}, {max_degree}, rows_.data(), 2, kernels_));
+    graph_ = std::make_unique<InsertionGraph>(
+        *InsertionGraph::Make({n}, {max_degree}, rows_.data(), 2, kernels_));
   }
-  void Link(NodeId from, const std::vector<NodeId>& to) { std::copy(to.begin(), to.end(), graph_->Links(0, from)); }
+  void Link(NodeId from, const std::vector<NodeId>& to) {
+    std::copy(to.begin(), to.end(), graph_->Links(0, from));
+  }
 
   std::vector<std::vector<NodeId>> Links() {
     std::vector<std::vector<NodeId>> links(graph_->nodes(0));
     for (NodeId v = 0; v < links.size(); ++v) {
-      links[v].assign(graph_->Links(0, v), graph_->Links(0, v) + CountLinks(graph_->Links(0, v), graph_->max_degree(0)));
-      EXPECT_EQ(std::set<NodeId>(links[v].begin(), links[v].end()).size(), links[v].size()) << "a link twice, node " << v;
+      links[v].assign(graph_->Links(0, v),
+                      graph_->Links(0, v) + CountLinks(graph_->Links(0, v), graph_->max_degree(0)));
+      EXPECT_EQ(std::set<NodeId>(links[v].begin(), links[v].end()).size(), links[v].size())
+          << "a link twice, node " << v;
       EXPECT_EQ(std::count(links[v].begin(), links[v].end(), v), 0) << "a self-link";
     }
     return links;

@@ -8,16 +8,21 @@
 
 namespace hmann {
 
-std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree, ThreadPool& pool) {
+std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
+                                          ThreadPool& pool) {
   std::vector<std::uint32_t> degrees(n);
-  const auto list = [&](NodeId node) { return links + static_cast<std::size_t>(node) * max_degree; };
+  const auto list = [&](NodeId node) {
+    return links + static_cast<std::size_t>(node) * max_degree;
+  };
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t v = begin; v < end; ++v) {
       const NodeId* const own = list(static_cast<NodeId>(v));
-      // The neighbours' lists lie anywhere: fetch those of the next node while this one's are read.
+      // The neighbours' lists lie anywhere: fetch those of the next node while this one's
+      // are read.
       if (v + 1 < n) {
         const NodeId* const next = list(static_cast<NodeId>(v + 1));
-        for (std::uint32_t i = 0; i < max_degree && next[i] != kNoNode; ++i) PrefetchLines(list(next[i]), max_degree * sizeof(NodeId));
+        for (std::uint32_t i = 0; i < max_degree && next[i] != kNoNode; ++i)
+          PrefetchLines(list(next[i]), max_degree * sizeof(NodeId));
       }
       const std::uint32_t count = CountLinks(own, max_degree);
       std::atomic_ref(degrees[v]).fetch_add(count, std::memory_order_relaxed);
@@ -32,11 +37,13 @@ std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::ui
   return degrees;
 }
 
-std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees, const std::vector<std::uint32_t>& row_of) {
+std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
+                              const std::vector<std::uint32_t>& row_of) {
   std::vector<NodeId> ranked(row_of.size());
   std::iota(ranked.begin(), ranked.end(), 0u);
-  std::sort(ranked.begin(), ranked.end(),
-            [&](NodeId a, NodeId b) { return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : row_of[a] < row_of[b]; });
+  std::sort(ranked.begin(), ranked.end(), [&](NodeId a, NodeId b) {
+    return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : row_of[a] < row_of[b];
+  });
   return ranked;
 }
 

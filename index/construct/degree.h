@@ -9,11 +9,15 @@
 
 namespace hmann {
 
-/// D(v) = |out-links ∪ in-links| of every node of a layer: nodes linked with v in either direction. links: n x max_degree, padded with
-/// kNoNode. O(n * max_degree^2 / threads); the counts do not depend on the threads.
-std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree, ThreadPool& pool);
+/// D(v) = |out-links ∪ in-links| of every node of a layer: nodes linked with v in either
+/// direction. links: n x max_degree, padded with kNoNode. O(n * max_degree^2 / threads);
+/// the counts do not depend on the threads.
+std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
+                                          ThreadPool& pool);
 
-/// The nodes in order of promotion: by degree, descending, ties by row ascending. `row_of[v]`: row of node v in the base file.
-std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees, const std::vector<std::uint32_t>& row_of);
+/// The nodes in order of promotion: by degree, descending, ties by row ascending.
+/// `row_of[v]`: row of node v in the base file.
+std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
+                              const std::vector<std::uint32_t>& row_of);
 
 }  // namespace hmann

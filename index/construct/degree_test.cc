@@ -17,7 +17,8 @@ constexpr NodeId kNone = kNoNode;
 
 TEST(Degrees, CountBothDirectionsOnce) {
   // 0 <-> 1, 0 -> 2, 3 -> 0, 3 -> 2; 4 alone.
-  const std::vector<NodeId> links = {1, 2, kNone, 0, kNone, kNone, kNone, kNone, kNone, 0, 2, kNone, kNone, kNone, kNone};
+  const std::vector<NodeId> links = {1,     2, kNone, 0,     kNone, kNone, kNone, kNone,
+                                     kNone, 0, 2,     kNone, kNone, kNone, kNone};
   ThreadPool pool(1);
   EXPECT_THAT(ComputeDegrees(links.data(), 5, 3, pool), ElementsAre(3, 1, 2, 2, 0));
 }
@@ -30,8 +31,10 @@ TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
     std::vector<NodeId> links(kNodes * kMost, kNone);
     std::vector<std::set<NodeId>> in(kNodes), out(kNodes);
     for (NodeId v = 0; v < kNodes; ++v) {
-      for (std::uint64_t i = 0, place = 0, count = RandomBelow(seed, v, kMost + 1); i < count; ++i) {
-        const auto u = static_cast<NodeId>(RandomBelow(seed + 1, v * kMost + i, i % 2 == 0 ? kNodes : 20));
+      for (std::uint64_t i = 0, place = 0, count = RandomBelow(seed, v, kMost + 1); i < count;
+           ++i) {
+        const auto u =
+            static_cast<NodeId>(RandomBelow(seed + 1, v * kMost + i, i % 2 == 0 ? kNodes : 20));
         if (u == v || !out[v].insert(u).second) continue;
         in[u].insert(v);
         links[v * kMost + place++] = u;

@@ -7,7 +7,8 @@
 
 namespace hmann {
 
-DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes, std::size_t row_stride, ThreadPool& pool) {
+DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
+                               std::size_t row_stride, ThreadPool& pool) {
   struct Hashed {
     std::uint64_t hash;
     std::uint32_t row;
@@ -15,20 +16,25 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
   const auto row = [&](std::uint32_t i) { return rows + i * row_stride; };
   std::vector<Hashed> hashed(n);
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) hashed[i] = {Checksum(rows + i * row_stride, row_bytes), static_cast<std::uint32_t>(i)};
+    for (std::size_t i = begin; i < end; ++i)
+      hashed[i] = {Checksum(rows + i * row_stride, row_bytes), static_cast<std::uint32_t>(i)};
   });
-  std::sort(hashed.begin(), hashed.end(),
-            [](const Hashed& a, const Hashed& b) { return a.hash != b.hash ? a.hash < b.hash : a.row < b.row; });
+  std::sort(hashed.begin(), hashed.end(), [](const Hashed& a, const Hashed& b) {
+    return a.hash != b.hash ? a.hash < b.hash : a.row < b.row;
+  });
   DuplicateGroups found;
   found.unique.reserve(n);
-  std::vector<std::vector<std::uint32_t>> same_hash;  // groups of equal vectors under one hash: more than one only in a collision
+  std::vector<std::vector<std::uint32_t>>
+      same_hash;  // groups of equal vectors under one hash: more than one only in a collision
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin;
     same_hash.clear();
     for (; end < n && hashed[end].hash == hashed[begin].hash; ++end) {
-      auto equal = std::find_if(same_hash.begin(), same_hash.end(),
-                                [&](const auto& group) { return std::memcmp(row(group.front()), row(hashed[end].row), row_bytes) == 0; });
-      if (equal == same_hash.end()) equal = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
+      auto equal = std::find_if(same_hash.begin(), same_hash.end(), [&](const auto& group) {
+        return std::memcmp(row(group.front()), row(hashed[end].row), row_bytes) == 0;
+      });
+      if (equal == same_hash.end())
+        equal = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
       equal->push_back(hashed[end].row);
     }
     for (auto& group : same_hash) {
@@ -51,10 +57,12 @@ void LinkDuplicates(const std::vector<std::vector<NodeId>>& groups, InsertionGra
       NodeId* links = graph.Links(0, group[i]);
       std::uint32_t count = CountLinks(links, most);
       const std::size_t first_child = 2 * i + 1;
-      const std::size_t children = std::min<std::size_t>(2, group.size() - std::min(group.size(), first_child));
+      const std::size_t children =
+          std::min<std::size_t>(2, group.size() - std::min(group.size(), first_child));
       if (i > 0) links[count++] = group[(i - 1) / 2];
       count = std::min<std::uint32_t>(count, most - static_cast<std::uint32_t>(children));
-      for (std::size_t child = 0; child < children; ++child) links[count++] = group[first_child + child];
+      for (std::size_t child = 0; child < children; ++child)
+        links[count++] = group[first_child + child];
     }
   }
 }

@@ -10,9 +10,10 @@
 
 namespace hmann {
 
-/// Vectors that are byte for byte equal wreck a proximity graph: a list full of copies leads nowhere else. So only the first of each group
-/// is inserted; the copies hang below it in a binary tree of links (parent and up to two children each), where any search that meets the
-/// first meets them all at the same distance.
+/// Vectors that are byte for byte equal wreck a proximity graph: a list full of copies
+/// leads nowhere else. So only the first of each group is inserted; the copies hang below
+/// it in a binary tree of links (parent and up to two children each), where any search
+/// that meets the first meets them all at the same distance.
 struct DuplicateGroups {
   std::vector<std::uint32_t> unique;               ///< rows without an equal earlier row, ascending
   std::vector<std::vector<std::uint32_t>> groups;  ///< rows of each group of two or more, ascending
@@ -20,10 +21,11 @@ struct DuplicateGroups {
 };
 
 /// rows: n stored vectors of row_bytes at row_stride.
-DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes, std::size_t row_stride, ThreadPool& pool);
+DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
+                               std::size_t row_stride, ThreadPool& pool);
 
-/// Links the copies of each group (nodes of graph's bottom layer) below its first. A first whose list is full gives up its last links for
-/// its children.
+/// Links the copies of each group (nodes of graph's bottom layer) below its first. A
+/// first whose list is full gives up its last links for its children.
 void LinkDuplicates(const std::vector<std::vector<NodeId>>& groups, InsertionGraph& graph);
 
 }  // namespace hmann

@@ -14,7 +14,8 @@ namespace {
 TEST(FindDuplicates, GroupsWhatIsEqual) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    // 9000 rows of 3 bytes at a stride of 5, few values: many copies. What lies between the rows differs and must not matter.
+    // 9000 rows of 3 bytes at a stride of 5, few values: many copies. What lies between
+    // the rows differs and must not matter.
     constexpr std::uint32_t kRows = 9000;
     std::vector<std::byte> rows(kRows * 5);
     std::map<std::uint64_t, std::vector<std::uint32_t>> groups;
@@ -55,7 +56,8 @@ TEST(LinkDuplicates, HangsCopiesInATreeBelowTheFirst) {
   };
   for (std::uint32_t i = 0; i < 4; ++i) graph.Links(0, 3)[i] = i < 3 ? i : 39;  // a full list
   LinkDuplicates(groups, graph);
-  EXPECT_THAT(links(3), testing::ElementsAre(0, 1, 4, 5)) << "the last links make room for the children";
+  EXPECT_THAT(links(3), testing::ElementsAre(0, 1, 4, 5))
+      << "the last links make room for the children";
   EXPECT_THAT(links(4), testing::ElementsAre(3, 6, 7));
   EXPECT_THAT(links(16), testing::ElementsAre(9, 30, 31));
   EXPECT_THAT(links(17), testing::ElementsAre(9, 32)) << "one child is left";

@@ -7,7 +7,8 @@
 
 namespace hmann {
 
-/// What is taken off the fast memory before the upper layers: migration space min(2 GiB, 2 %) and the scratch of `threads` searches.
+/// What is taken off the fast memory before the upper layers: migration space min(2 GiB,
+/// 2 %) and the scratch of `threads` searches.
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads);
 
 /// What fast memory has to hold.
@@ -17,12 +18,13 @@ struct FastShape {
   std::uint32_t code_bytes = 0;  ///< of each unpromoted node, second centroid included
 };
 
-/// sum_{i>=1} N_i * M_i * 4 + N_1 * row_bytes (section 7 of doc/paper.md), labels of promoted nodes, codes of the others, and cells;
-/// without the reserve. 0 < n1 < n.
+/// sum_{i>=1} N_i * M_i * 4 + N_1 * row_bytes (section 7 of doc/paper.md), labels of
+/// promoted nodes, codes of the others, and cells; without the reserve. 0 < n1 < n.
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1);
 
-/// The paper's rule: the largest N_1 < n whose fast payload, labels, codes of the others and reserve fit. Errors: RESOURCE_EXHAUSTED naming
-/// the smallest budget that would do.
-absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes, int threads);
+/// The paper's rule: the largest N_1 < n whose fast payload, labels, codes of the others
+/// and reserve fit. Errors: RESOURCE_EXHAUSTED naming the smallest budget that would do.
+absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes,
+                                 int threads);
 
 }  // namespace hmann

@@ -31,7 +31,8 @@ Payload PayloadOf(const Layers& layers, std::uint32_t dim) {
   return payload;
 }
 
-/// The rows of section 7 of doc/paper.md: N = 1e9, M = 48; the paper's figures are within 1 %.
+/// The rows of section 7 of doc/paper.md: N = 1e9, M = 48; the paper's figures are within
+/// 1 %.
 TEST(FastBytes, AndSlowOnesGiveThePapersFigures) {
   constexpr NodeId kBillion = 1000000000;
   const Payload bigann = PayloadOf(Layers::Make(kBillion, 160000000, 48), 128);
@@ -62,7 +63,8 @@ TEST(ReservedFastBytes, IsMigrationSpaceAndScratch) {
 }
 
 std::uint64_t Needed(NodeId n, NodeId n1, std::uint64_t budget) {
-  return Layers::Make(n, n1, 16).UpperLinkBytes() + std::uint64_t{n1} * (128 + 8) + ReservedFastBytes(budget, 2);
+  return Layers::Make(n, n1, 16).UpperLinkBytes() + std::uint64_t{n1} * (128 + 8) +
+         ReservedFastBytes(budget, 2);
 }
 
 TEST(LargestN1, IsTheLargestThatFits) {
@@ -74,7 +76,8 @@ TEST(LargestN1, IsTheLargestThatFits) {
     EXPECT_LE(Needed(kNodes, *n1, budget), budget);
     EXPECT_GT(Needed(kNodes, *n1 + 1, budget), budget);
   }
-  EXPECT_EQ(*LargestN1({kNodes, 16, 128, 8}, 100_GiB, 2), kNodes - 1) << "one node at least stays in L0 alone";
+  EXPECT_EQ(*LargestN1({kNodes, 16, 128, 8}, 100_GiB, 2), kNodes - 1)
+      << "one node at least stays in L0 alone";
 }
 
 TEST(LargestN1, RefusalNamesABudgetThatWorks) {
@@ -86,14 +89,18 @@ TEST(LargestN1, RefusalNamesABudgetThatWorks) {
       EXPECT_THAT(message, testing::HasSubstr("--fast-memory 1000 "));
       const std::size_t place = message.find(" need ") + 6;
       std::uint64_t budget = 0;
-      ASSERT_TRUE(absl::SimpleAtoi(message.substr(place, message.find(' ', place) - place), &budget)) << message;
+      ASSERT_TRUE(
+          absl::SimpleAtoi(message.substr(place, message.find(' ', place) - place), &budget))
+          << message;
       const absl::StatusOr<NodeId> n1 = LargestN1({1000, 16, row_bytes, 4}, budget, threads);
       ASSERT_TRUE(n1.ok()) << n1.status();
       EXPECT_GE(*n1, 1u);
-      EXPECT_FALSE(LargestN1({1000, 16, row_bytes, 4}, budget - 1, threads).ok()) << "the smallest that does";
+      EXPECT_FALSE(LargestN1({1000, 16, row_bytes, 4}, budget - 1, threads).ok())
+          << "the smallest that does";
     }
   }
-  EXPECT_EQ(LargestN1({1, 16, 128, 4}, 1_GiB, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LargestN1({1, 16, 128, 4}, 1_GiB, 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

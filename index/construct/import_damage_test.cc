@@ -8,7 +8,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using ImportFunction = absl::StatusOr<ImportedGraph> (*)(const std::string&, const VectorFile&, Metric);
+using ImportFunction = absl::StatusOr<ImportedGraph> (*)(const std::string&, const VectorFile&,
+                                                         Metric);
 
 /// A small file of each library, its importer and the base.
 struct Sample {
@@ -24,19 +25,27 @@ const Sample kSamples[] = {
        WriteHnswlib(&l2, points.values, points.n, path);
      }},
     {"faiss", ImportFaiss,
-     [](const Points<float>& points, const std::string& path) { WriteFaiss(points.values, points.n, faiss::METRIC_L2, path); }},
+     [](const Points<float>& points, const std::string& path) {
+       WriteFaiss(points.values, points.n, faiss::METRIC_L2, path);
+     }},
 };
 
 class ImportDamaged : public ::testing::TestWithParam<Sample> {
  protected:
-  ImportDamaged() : points_(Points<float>::Make(40, 3)), base_file_(".fbin"), index_(".index"), base_(OpenBase(points_, base_file_)) {
+  ImportDamaged()
+      : points_(Points<float>::Make(40, 3)),
+        base_file_(".fbin"),
+        index_(".index"),
+        base_(OpenBase(points_, base_file_)) {
     GetParam().write(points_, index_.path());
     whole_ = ReadBytes(index_.path());
     fd_ = ::open(index_.path().c_str(), O_WRONLY | O_CLOEXEC);
   }
   ~ImportDamaged() override { ::close(fd_); }
 
-  absl::StatusOr<ImportedGraph> Import() { return GetParam().import(index_.path(), base_, Metric::kL2); }
+  absl::StatusOr<ImportedGraph> Import() {
+    return GetParam().import(index_.path(), base_, Metric::kL2);
+  }
 
   /// Imports with one byte changed, in place, and puts it back.
   absl::StatusOr<ImportedGraph> ImportFlipped(std::size_t at, int mask) {
@@ -46,7 +55,9 @@ class ImportDamaged : public ::testing::TestWithParam<Sample> {
     return graph;
   }
 
-  void Write(std::size_t at, char byte) { ASSERT_EQ(::pwrite(fd_, &byte, 1, static_cast<off_t>(at)), 1); }
+  void Write(std::size_t at, char byte) {
+    ASSERT_EQ(::pwrite(fd_, &byte, 1, static_cast<off_t>(at)), 1);
+  }
   void Cut(std::size_t length) { ASSERT_EQ(::ftruncate(fd_, static_cast<off_t>(length)), 0); }
 
   Points<float> points_;
@@ -58,12 +69,15 @@ class ImportDamaged : public ::testing::TestWithParam<Sample> {
 
 TEST_P(ImportDamaged, CutAtAnyLengthIsDataLoss) {
   Write(whole_.size(), 'x');
-  ExpectError(Import(), kCorrupt, index_.path(), "expected the end of the file, found 1 bytes more");
+  ExpectError(Import(), kCorrupt, index_.path(),
+              "expected the end of the file, found 1 bytes more");
   Cut(whole_.size());
   EXPECT_TRUE(Import().ok()) << Import().status();
   for (std::size_t length = whole_.size(); length-- > 0;) {
     Cut(length);
-    ASSERT_NO_FATAL_FAILURE(ExpectError(Import(), kCorrupt, index_.path(), "to the end of the file")) << length;
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectError(Import(), kCorrupt, index_.path(), "to the end of the file"))
+        << length;
   }
 }
 
@@ -77,23 +91,28 @@ TEST_P(ImportDamaged, FlippedBytesAreNamedOrHarmless) {
         continue;
       }
       ++refused;
-      ASSERT_TRUE(graph.status().code() == kMismatch || graph.status().code() == kCorrupt) << graph.status();
-      ASSERT_THAT(std::string(graph.status().message()), AllOf(HasSubstr(index_.path()), HasSubstr("expected "), HasSubstr("found ")));
+      ASSERT_TRUE(graph.status().code() == kMismatch || graph.status().code() == kCorrupt)
+          << graph.status();
+      ASSERT_THAT(std::string(graph.status().message()),
+                  AllOf(HasSubstr(index_.path()), HasSubstr("expected "), HasSubstr("found ")));
     }
   }
-  // At least a quarter: the rest is upper levels, unused room, search parameters, or a link turned to another node.
+  // At least a quarter: the rest is upper levels, unused room, search parameters, or a
+  // link turned to another node.
   EXPECT_GT(refused, whole_.size());
 }
 
 TEST_P(ImportDamaged, EveryFlipInAVectorIsRefused) {
   std::size_t found = 0;
   for (std::uint32_t row = 0; row < points_.n; ++row) {
-    const std::string vector(reinterpret_cast<const char*>(&points_.values[row * points_.dim]), points_.dim * sizeof(float));
+    const std::string vector(reinterpret_cast<const char*>(&points_.values[row * points_.dim]),
+                             points_.dim * sizeof(float));
     const std::size_t begin = whole_.find(vector);
     if (begin == std::string::npos) continue;
     ++found;
     for (std::size_t at = begin; at < begin + vector.size(); ++at) {
-      ExpectError(ImportFlipped(at, 1), kMismatch, index_.path(), absl::StrCat("of row ", row, " of ", base_file_.path()));
+      ExpectError(ImportFlipped(at, 1), kMismatch, index_.path(),
+                  absl::StrCat("of row ", row, " of ", base_file_.path()));
     }
   }
   EXPECT_EQ(found, points_.n);
@@ -110,7 +129,9 @@ TEST_P(ImportDamaged, ForeignFilesAreNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Libraries, ImportDamaged, ::testing::ValuesIn(kSamples),
-                         [](const ::testing::TestParamInfo<Sample>& info) { return info.param.name; });
+                         [](const ::testing::TestParamInfo<Sample>& info) {
+                           return info.param.name;
+                         });
 
 }  // namespace
 }  // namespace hmann

@@ -14,13 +14,15 @@
 namespace hmann {
 namespace {
 
-// write_index writes an IndexHNSWFlat, packed, as: "IHNf", index header, graph, then its storage: "IxF2" (L2), "IxFI" (inner product) or
-// "IxFl" (either), index header, the vectors. Arrays ("vectors" of C++) have their u64 count before them.
+// write_index writes an IndexHNSWFlat, packed, as: "IHNf", index header, graph, then its
+// storage: "IxF2" (L2), "IxFI" (inner product) or "IxFl" (either), index header, the
+// vectors. Arrays ("vectors" of C++) have their u64 count before them.
 constexpr std::int32_t kInnerProductMetric = 0;
 constexpr std::int32_t kL2Metric = 1;
 
-/// The arrays of the graph, where they lie in the file. A node's lists of all its levels, level 0 first, are neighbours[offsets[i],
-/// offsets[i + 1]); a list shorter than its room ends with -1.
+/// The arrays of the graph, where they lie in the file. A node's lists of all its levels,
+/// level 0 first, are neighbours[offsets[i], offsets[i + 1]); a list shorter than its
+/// room ends with -1.
 struct Graph {
   ItemRun widths;      ///< i32; widths[l] = room for the lists of levels below l
   ItemRun levels;      ///< i32 per node: number of levels it is on
@@ -29,19 +31,23 @@ struct Graph {
   GraphParameters parameters;
 };
 
-absl::StatusOr<ItemRun> TakeArray(ImportReader& reader, std::uint64_t item_bytes, const char* what) {
+absl::StatusOr<ItemRun> TakeArray(ImportReader& reader, std::uint64_t item_bytes,
+                                  const char* what) {
   HMANN_ASSIGN_OR_RETURN(const auto count, reader.Read<std::uint64_t>(what));
   return reader.Take(count, item_bytes, what);
 }
 
-absl::StatusOr<ItemRun> TakeArrayOf(ImportReader& reader, std::uint64_t expected_count, std::uint64_t item_bytes, const char* what) {
+absl::StatusOr<ItemRun> TakeArrayOf(ImportReader& reader, std::uint64_t expected_count,
+                                    std::uint64_t item_bytes, const char* what) {
   const std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const ItemRun run, TakeArray(reader, item_bytes, what));
-  if (run.count != expected_count) return reader.Corrupt(at, absl::StrCat("count of ", what), expected_count, run.count);
+  if (run.count != expected_count)
+    return reader.Corrupt(at, absl::StrCat("count of ", what), expected_count, run.count);
   return run;
 }
 
-absl::Status ReadFourcc(ImportReader& reader, std::initializer_list<absl::string_view> expected, const char* what) {
+absl::Status ReadFourcc(ImportReader& reader, std::initializer_list<absl::string_view> expected,
+                        const char* what) {
   const std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const ItemRun run, reader.Take(4, 1, what));
   const absl::string_view found(reinterpret_cast<const char*>(run.data), 4);
@@ -49,12 +55,15 @@ absl::Status ReadFourcc(ImportReader& reader, std::initializer_list<absl::string
   return reader.Mismatch(at, what, *expected.begin(), absl::CHexEscape(found));
 }
 
-absl::Status CheckMetric(const ImportReader& reader, std::uint64_t at, std::int32_t found, Metric metric) {
-  const bool fits = (found == kL2Metric && metric != Metric::kInnerProduct) || (found == kInnerProductMetric && metric != Metric::kL2);
+absl::Status CheckMetric(const ImportReader& reader, std::uint64_t at, std::int32_t found,
+                         Metric metric) {
+  const bool fits = (found == kL2Metric && metric != Metric::kInnerProduct) ||
+                    (found == kInnerProductMetric && metric != Metric::kL2);
   if (fits) return absl::OkStatus();
-  const char* expected = metric == Metric::kL2             ? "1 (L2)"
-                         : metric == Metric::kInnerProduct ? "0 (inner product)"
-                                                           : "0 or 1 (inner product or L2, of unit vectors, for cosine)";
+  const char* expected = metric == Metric::kL2 ? "1 (L2)"
+                         : metric == Metric::kInnerProduct
+                             ? "0 (inner product)"
+                             : "0 or 1 (inner product or L2, of unit vectors, for cosine)";
   return reader.Mismatch(at, "metric", expected, found);
 }
 
@@ -62,7 +71,8 @@ absl::Status CheckMetric(const ImportReader& reader, std::uint64_t at, std::int3
 absl::Status ReadIndexHeader(ImportReader& reader, const VectorFile& base, Metric metric) {
   std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto dim, reader.Read<std::int32_t>("dimension"));
-  if (dim != static_cast<std::int64_t>(base.dim())) return reader.Mismatch(at, "dimension", base.dim(), dim);
+  if (dim != static_cast<std::int64_t>(base.dim()))
+    return reader.Mismatch(at, "dimension", base.dim(), dim);
   at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto n, reader.Read<std::uint64_t>("vectors"));
   if (n != base.n()) return reader.Mismatch(at, "vectors", base.n(), n);
@@ -77,21 +87,25 @@ absl::Status ReadIndexHeader(ImportReader& reader, const VectorFile& base, Metri
 
 /// Level 0 must have room for 2M links, M being the room of a level above.
 absl::StatusOr<std::uint32_t> ReadM(const ImportReader& reader, const ItemRun& widths) {
-  if (widths.count < 2) return reader.Corrupt(widths.offset, "count of widths of levels", "at least 2", widths.count);
-  if (widths.Get<std::int32_t>(0) != 0) return reader.Corrupt(widths.offset, "width below level 0", 0, widths.Get<std::int32_t>(0));
+  if (widths.count < 2)
+    return reader.Corrupt(widths.offset, "count of widths of levels", "at least 2", widths.count);
+  if (widths.Get<std::int32_t>(0) != 0)
+    return reader.Corrupt(widths.offset, "width below level 0", 0, widths.Get<std::int32_t>(0));
   for (std::uint64_t l = 1; l < widths.count; ++l) {
     if (widths.Get<std::int32_t>(l) < widths.Get<std::int32_t>(l - 1)) {
       return reader.Corrupt(widths.offset + l * sizeof(std::int32_t), "width up to a level",
-                            absl::StrCat("at least ", widths.Get<std::int32_t>(l - 1)), widths.Get<std::int32_t>(l));
+                            absl::StrCat("at least ", widths.Get<std::int32_t>(l - 1)),
+                            widths.Get<std::int32_t>(l));
     }
   }
   const auto width0 = static_cast<std::uint32_t>(widths.Get<std::int32_t>(1));
   const std::uint64_t at = widths.offset + sizeof(std::int32_t);
   HMANN_RETURN_IF_ERROR(CheckM(reader, at, width0 / 2));
   if (width0 % 2 != 0) return reader.Mismatch(at, "room of level 0", "2M, an even number", width0);
-  if (widths.count > 2 && static_cast<std::uint32_t>(widths.Get<std::int32_t>(2)) - width0 != width0 / 2) {
-    return reader.Mismatch(at + sizeof(std::int32_t), "width up to level 1", absl::StrCat("3M = ", width0 / 2 * 3),
-                           widths.Get<std::int32_t>(2));
+  if (widths.count > 2 &&
+      static_cast<std::uint32_t>(widths.Get<std::int32_t>(2)) - width0 != width0 / 2) {
+    return reader.Mismatch(at + sizeof(std::int32_t), "width up to level 1",
+                           absl::StrCat("3M = ", width0 / 2 * 3), widths.Get<std::int32_t>(2));
   }
   return width0 / 2;
 }
@@ -106,44 +120,54 @@ absl::StatusOr<Graph> ReadGraph(ImportReader& reader, const VectorFile& base, Me
   HMANN_ASSIGN_OR_RETURN(graph.widths, TakeArray(reader, sizeof(std::int32_t), "widths of levels"));
   HMANN_ASSIGN_OR_RETURN(graph.parameters.m, ReadM(reader, graph.widths));
   HMANN_ASSIGN_OR_RETURN(graph.levels, TakeArrayOf(reader, n, sizeof(std::int32_t), "levels"));
-  HMANN_ASSIGN_OR_RETURN(graph.offsets, TakeArrayOf(reader, n + 1, sizeof(std::uint64_t), "offsets of neighbours"));
+  HMANN_ASSIGN_OR_RETURN(
+      graph.offsets, TakeArrayOf(reader, n + 1, sizeof(std::uint64_t), "offsets of neighbours"));
   HMANN_ASSIGN_OR_RETURN(graph.neighbours, TakeArray(reader, sizeof(NodeId), "neighbours"));
   std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto entry_point, reader.Read<std::uint32_t>("entry point"));
-  if (entry_point >= n) return reader.Corrupt(at, "entry point", absl::StrCat("below ", n), entry_point);
+  if (entry_point >= n)
+    return reader.Corrupt(at, "entry point", absl::StrCat("below ", n), entry_point);
   at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto max_level, reader.Read<std::uint32_t>("top level"));
   if (max_level >= graph.widths.count - 1) {
-    return reader.Corrupt(at, "top level", absl::StrCat("below ", graph.widths.count - 1), max_level);
+    return reader.Corrupt(at, "top level", absl::StrCat("below ", graph.widths.count - 1),
+                          max_level);
   }
   at = reader.offset();
-  HMANN_ASSIGN_OR_RETURN(graph.parameters.ef_construction, reader.Read<std::uint32_t>("efConstruction"));
+  HMANN_ASSIGN_OR_RETURN(graph.parameters.ef_construction,
+                         reader.Read<std::uint32_t>("efConstruction"));
   HMANN_RETURN_IF_ERROR(CheckEfConstruction(reader, at, graph.parameters.ef_construction));
   HMANN_RETURN_IF_ERROR(reader.Take(2, sizeof(std::int32_t), "efSearch and beam").status());
   return graph;
 }
 
-/// Every node's room must be that of its levels and follow the node before: afterwards offsets may be trusted.
+/// Every node's room must be that of its levels and follow the node before: afterwards
+/// offsets may be trusted.
 absl::Status CheckOffsets(const ImportReader& reader, const Graph& graph) {
   std::uint64_t expected = 0;
   for (std::uint64_t i = 0; i < graph.offsets.count; ++i) {
     const std::uint64_t at = graph.offsets.offset + i * sizeof(std::uint64_t);
     const auto found = graph.offsets.Get<std::uint64_t>(i);
-    if (found != expected) return reader.Corrupt(at, absl::StrCat("offset of the neighbours of node ", i), expected, found);
+    if (found != expected)
+      return reader.Corrupt(at, absl::StrCat("offset of the neighbours of node ", i), expected,
+                            found);
     if (i == graph.levels.count) break;
     const auto level = graph.levels.Get<std::int32_t>(i);
     if (level < 1 || static_cast<std::uint64_t>(level) >= graph.widths.count) {
-      return reader.Corrupt(graph.levels.offset + i * sizeof(std::int32_t), absl::StrCat("levels of node ", i),
+      return reader.Corrupt(graph.levels.offset + i * sizeof(std::int32_t),
+                            absl::StrCat("levels of node ", i),
                             absl::StrCat("1 to ", graph.widths.count - 1), level);
     }
     expected += static_cast<std::uint64_t>(graph.widths.Get<std::int32_t>(level));
   }
   if (expected == graph.neighbours.count) return absl::OkStatus();
-  return reader.Corrupt(graph.neighbours.offset - sizeof(std::uint64_t), "count of neighbours", expected, graph.neighbours.count);
+  return reader.Corrupt(graph.neighbours.offset - sizeof(std::uint64_t), "count of neighbours",
+                        expected, graph.neighbours.count);
 }
 
 /// Reads the level-0 list of `node` into `links`, checked.
-absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId node, std::vector<NodeId>* links) {
+absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId node,
+                       std::vector<NodeId>* links) {
   const auto first = graph.offsets.Get<std::uint64_t>(node);
   const std::uint64_t at = graph.neighbours.offset + first * sizeof(NodeId);
   links->clear();
@@ -153,7 +177,8 @@ absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId no
     if (link == kNoNode) {
       ended = true;
     } else if (ended) {
-      return reader.Corrupt(at + i * sizeof(NodeId), absl::StrCat("link ", i, " of node ", node), "-1 to the end of the list", link);
+      return reader.Corrupt(at + i * sizeof(NodeId), absl::StrCat("link ", i, " of node ", node),
+                            "-1 to the end of the list", link);
     } else {
       links->push_back(link);
     }
@@ -164,14 +189,16 @@ absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId no
 absl::StatusOr<ItemRun> ReadStorage(ImportReader& reader, const VectorFile& base, Metric metric) {
   HMANN_RETURN_IF_ERROR(ReadFourcc(reader, {"IxF2", "IxFI", "IxFl"}, "type of the storage (flat)"));
   HMANN_RETURN_IF_ERROR(ReadIndexHeader(reader, base, metric));
-  HMANN_ASSIGN_OR_RETURN(const ItemRun vectors, TakeArrayOf(reader, base.n() * base.dim(), sizeof(float), "components"));
+  HMANN_ASSIGN_OR_RETURN(const ItemRun vectors,
+                         TakeArrayOf(reader, base.n() * base.dim(), sizeof(float), "components"));
   HMANN_RETURN_IF_ERROR(reader.ExpectEnd());
   return vectors;
 }
 
 }  // namespace
 
-absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base, Metric metric) {
+absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base,
+                                          Metric metric) {
   HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
@@ -180,19 +207,22 @@ absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorF
   HMANN_RETURN_IF_ERROR(CheckOffsets(reader, graph));
   HMANN_ASSIGN_OR_RETURN(const ItemRun vectors, ReadStorage(reader, base, metric));
 
-  HMANN_ASSIGN_OR_RETURN(ImportedGraph imported, MakeUnlinked(static_cast<NodeId>(base.n()), graph.parameters));
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph imported,
+                         MakeUnlinked(static_cast<NodeId>(base.n()), graph.parameters));
   StoredVectorCheck check(base, metric, DType::kF32);
   const std::uint64_t vector_bytes = base.dim() * sizeof(float);
   std::vector<NodeId> links;
   for (std::uint64_t i = 0; i < base.n(); ++i) {
-    HMANN_RETURN_IF_ERROR(check.Check(reader, i, vectors.data + i * vector_bytes, vectors.offset + i * vector_bytes));
+    HMANN_RETURN_IF_ERROR(
+        check.Check(reader, i, vectors.data + i * vector_bytes, vectors.offset + i * vector_bytes));
     HMANN_RETURN_IF_ERROR(ReadLinks(reader, graph, static_cast<NodeId>(i), &links));
     std::copy(links.begin(), links.end(), imported.Links(i));
   }
   return imported;
 }
 
-absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base, Metric metric) {
+absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base,
+                                                    Metric metric) {
   HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   ImportReader reader(file);

@@ -9,15 +9,19 @@
 
 namespace hmann {
 
-/// Takes level 0 of an IndexHNSWFlat that Faiss's write_index wrote (1.7.3, "IHNf" over flat storage). Vector i must be row i of `base`:
-/// equal in value, or under cosine the row divided by its norm within 1e-5 a component. The metric that the file records must be `metric`;
-/// for cosine inner product or L2, which rank unit vectors alike.
+/// Takes level 0 of an IndexHNSWFlat that Faiss's write_index wrote (1.7.3, "IHNf" over
+/// flat storage). Vector i must be row i of `base`: equal in value, or under cosine the
+/// row divided by its norm within 1e-5 a component. The metric that the file records must
+/// be `metric`; for cosine inner product or L2, which rank unit vectors alike.
 ///
-/// Errors: as open(2); INVALID_ARGUMENT for a foreign file, or one of other vectors, count, dimension or metric; DATA_LOSS for a truncated
-/// or corrupt one. Each names file, offset, expected, found.
-absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base, Metric metric);
+/// Errors: as open(2); INVALID_ARGUMENT for a foreign file, or one of other vectors,
+/// count, dimension or metric; DATA_LOSS for a truncated or corrupt one. Each names file,
+/// offset, expected, found.
+absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base,
+                                          Metric metric);
 
 /// What its headers say; no node is read. Errors: those of ImportFaiss.
-absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base, Metric metric);
+absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base,
+                                                    Metric metric);
 
 }  // namespace hmann

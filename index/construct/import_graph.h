@@ -14,16 +14,20 @@ struct GraphParameters {
   std::uint32_t ef_construction = 0;  ///< as recorded; 1 to 100000
 };
 
-/// Level 0 of a finished HNSW graph that another library built over the rows of a base file. Move-only.
+/// Level 0 of a finished HNSW graph that another library built over the rows of a base
+/// file. Move-only.
 struct ImportedGraph {
   NodeId n = 0;
   GraphParameters parameters;
   std::uint32_t max_degree = 0;  ///< 2M
-  /// n x max_degree links, by row of the base file: each list is packed to the front and filled up with kNoNode; in range, no self-link, no
-  /// duplicate. The build goes on in this very memory.
+  /// n x max_degree links, by row of the base file: each list is packed to the front and
+  /// filled up with kNoNode; in range, no self-link, no duplicate. The build goes on in
+  /// this very memory.
   Buffer links;
 
-  NodeId* Links(std::uint64_t row) { return reinterpret_cast<NodeId*>(links.data()) + row * max_degree; }
+  NodeId* Links(std::uint64_t row) {
+    return reinterpret_cast<NodeId*>(links.data()) + row * max_degree;
+  }
 };
 
 /// A graph of n nodes without links. Errors: RESOURCE_EXHAUSTED.

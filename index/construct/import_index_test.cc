@@ -19,19 +19,23 @@ BuildOptions Again(const BuildOptions& made, const std::string& out) {
   return again;
 }
 
-/// L0 stays as it is, so that a new promotion gives what a build with its share would have given, byte for byte.
+/// L0 stays as it is, so that a new promotion gives what a build with its share would
+/// have given, byte for byte.
 TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
   const SampleFolder folder;
-  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kCosine),
-                                      std::pair(DType::kI8, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+  for (const auto& [dtype, metric] :
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kCosine),
+        std::pair(DType::kI8, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
     SCOPED_TRACE(Name(metric));
     BuildOptions options = SmallBuild(folder, dtype, metric, 1500);
     options.promote = 0.05;
     MustBuild(options);
     const std::string first = options.out;
     for (const double share : {0.05, 0.3}) {
-      for (const auto& [bits, place] : {std::pair(0u, CodePlace::kNode), std::pair(2u, CodePlace::kNode), std::pair(4u, CodePlace::kNode),
-                                        std::pair(1u, CodePlace::kLink), std::pair(2u, CodePlace::kLink)}) {
+      for (const auto& [bits, place] :
+           {std::pair(0u, CodePlace::kNode), std::pair(2u, CodePlace::kNode),
+            std::pair(4u, CodePlace::kNode), std::pair(1u, CodePlace::kLink),
+            std::pair(2u, CodePlace::kLink)}) {
         BuildOptions direct = options;
         direct.out = folder / "direct.hmann";
         direct.promote = share;
@@ -42,19 +46,22 @@ TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
         again.from_index = first;
         again.seed = 99;  // the index's own seed counts
         MustBuild(again);
-        EXPECT_TRUE(FileContent(again.out) == FileContent(direct.out)) << share << " " << bits << " " << Name(place);
+        EXPECT_TRUE(FileContent(again.out) == FileContent(direct.out))
+            << share << " " << bits << " " << Name(place);
         again.from_index = direct.out;  // whatever codes an index has, it can get others
         again.bits = options.bits;
         again.codes = options.codes;
         again.promote = options.promote;
         MustBuild(again);
-        EXPECT_TRUE(FileContent(again.out) == FileContent(first)) << "back from " << share << " " << bits << " " << Name(place);
+        EXPECT_TRUE(FileContent(again.out) == FileContent(first))
+            << "back from " << share << " " << bits << " " << Name(place);
       }
     }
   }
 }
 
-/// L1 is made with the alpha that L0 was, whatever the options say, and the record is carried on.
+/// L1 is made with the alpha that L0 was, whatever the options say, and the record is
+/// carried on.
 TEST(ImportIndex, GoesOnWithItsAlpha) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 600);

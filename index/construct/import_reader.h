@@ -14,7 +14,8 @@
 
 namespace hmann {
 
-static_assert(std::endian::native == std::endian::little, "foreign indexes are little-endian and mapped as they are");
+static_assert(std::endian::native == std::endian::little,
+              "foreign indexes are little-endian and mapped as they are");
 
 /// A T at any address.
 template <typename T>
@@ -51,11 +52,13 @@ class ImportReader {
     return run->Get<T>(0);
   }
 
-  /// The next count * item_bytes bytes, item_bytes > 0; no size overflows. Errors: DATA_LOSS when the file ends before.
+  /// The next count * item_bytes bytes, item_bytes > 0; no size overflows. Errors:
+  /// DATA_LOSS when the file ends before.
   absl::StatusOr<ItemRun> Take(std::uint64_t count, std::uint64_t item_bytes, const char* what) {
     const std::uint64_t left = file_.bytes().size() - offset_;
     if (count > left / item_bytes) {
-      return Corrupt(offset_, what, absl::StrCat(count, " x ", item_bytes, " bytes"), absl::StrCat(left, " bytes to the end of the file"));
+      return Corrupt(offset_, what, absl::StrCat(count, " x ", item_bytes, " bytes"),
+                     absl::StrCat(left, " bytes to the end of the file"));
     }
     const ItemRun run{file_.bytes().data() + offset_, offset_, count};
     offset_ += count * item_bytes;
@@ -65,22 +68,27 @@ class ImportReader {
   /// Errors: DATA_LOSS when bytes are left.
   absl::Status ExpectEnd() const {
     if (offset_ == file_.bytes().size()) return absl::OkStatus();
-    return Corrupt(offset_, "size", absl::StrCat("the end of the file"), absl::StrCat(file_.bytes().size() - offset_, " bytes more"));
+    return Corrupt(offset_, "size", absl::StrCat("the end of the file"),
+                   absl::StrCat(file_.bytes().size() - offset_, " bytes more"));
   }
 
   /// DATA_LOSS: the file contradicts itself or its size.
-  absl::Status Corrupt(std::uint64_t offset, const std::string& what, const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
+  absl::Status Corrupt(std::uint64_t offset, const std::string& what,
+                       const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
     return absl::DataLossError(Message(offset, what, expected, found));
   }
 
   /// INVALID_ARGUMENT: the file may be sound, but it is not the one that was asked for.
-  absl::Status Mismatch(std::uint64_t offset, const std::string& what, const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
+  absl::Status Mismatch(std::uint64_t offset, const std::string& what,
+                        const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
     return absl::InvalidArgumentError(Message(offset, what, expected, found));
   }
 
  private:
-  std::string Message(std::uint64_t offset, const std::string& what, const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
-    return absl::StrCat(file_.path(), ": offset ", offset, ": ", what, ": expected ", expected, ", found ", found);
+  std::string Message(std::uint64_t offset, const std::string& what, const absl::AlphaNum& expected,
+                      const absl::AlphaNum& found) const {
+    return absl::StrCat(file_.path(), ": offset ", offset, ": ", what, ": expected ", expected,
+                        ", found ", found);
   }
 
   const MappedFile& file_;

@@ -29,8 +29,10 @@ TEST(ImportHnswlib, IntegersMayBeStoredAsBytesOrFloats) {
   Lists expected = WriteHnswlib(&bytes, u8.values, 300, index.path());
   ExpectGraph(ImportHnswlib(index.path(), u8_base, Metric::kL2), expected);
   // hnswlib's byte space is unsigned, and L2 only.
-  ExpectError(ImportHnswlib(index.path(), i8_base, Metric::kL2), kMismatch, index.path(), "bytes of a vector, for a base of ");
-  ExpectError(ImportHnswlib(index.path(), u8_base, Metric::kInnerProduct), kMismatch, index.path(), "bytes of a vector, for a base of ");
+  ExpectError(ImportHnswlib(index.path(), i8_base, Metric::kL2), kMismatch, index.path(),
+              "bytes of a vector, for a base of ");
+  ExpectError(ImportHnswlib(index.path(), u8_base, Metric::kInnerProduct), kMismatch, index.path(),
+              "bytes of a vector, for a base of ");
   expected = WriteHnswlib(&floats, u8.Floats(), 300, index.path());
   ExpectGraph(ImportHnswlib(index.path(), u8_base, Metric::kL2), expected);
   expected = WriteHnswlib(&floats, i8.Floats(), 300, index.path());
@@ -51,10 +53,12 @@ TEST(ImportHnswlib, CosineWantsUnitVectors) {
   std::fill_n(points.values.begin() + 7 * 10, 10, 0.0f);
   const auto zero = ImportHnswlib(index.path(), OpenBase(points, base_file), Metric::kCosine);
   EXPECT_EQ(zero.status().code(), kMismatch);
-  EXPECT_THAT(std::string(zero.status().message()), AllOf(HasSubstr(base_file.path()), HasSubstr("row 7"), HasSubstr("zero vector")));
+  EXPECT_THAT(std::string(zero.status().message()),
+              AllOf(HasSubstr(base_file.path()), HasSubstr("row 7"), HasSubstr("zero vector")));
   points = Points<float>::Make(200, 10);
   WriteHnswlib(&ip, points.values, 200, index.path());
-  ExpectError(ImportHnswlib(index.path(), OpenBase(points, base_file), Metric::kCosine), kMismatch, index.path(), "divided by its norm");
+  ExpectError(ImportHnswlib(index.path(), OpenBase(points, base_file), Metric::kCosine), kMismatch,
+              index.path(), "divided by its norm");
 }
 
 TEST(ImportHnswlib, AnotherBaseIsRefused) {
@@ -65,11 +69,14 @@ TEST(ImportHnswlib, AnotherBaseIsRefused) {
   const auto import_with = [&](const Points<float>& base, std::uint64_t rows = 0) {
     return ImportHnswlib(index.path(), OpenBase(base, base_file, rows), Metric::kL2);
   };
-  auto longer = Points<float>::Make(101, 8);  // the same first hundred rows: values follow a counter
+  auto longer =
+      Points<float>::Make(101, 8);  // the same first hundred rows: values follow a counter
   ExpectGraph(import_with(longer, 100), expected);
   ExpectError(import_with(longer), kMismatch, index.path(), "elements: expected 101, found 100");
-  ExpectError(import_with(Points<float>::Make(100, 9)), kMismatch, index.path(), "f32 x 9 under l2: expected 36, found 32");
-  ExpectError(import_with(Points<float>::Make(100, 8, 2)), kMismatch, index.path(), "component 0 of row");
+  ExpectError(import_with(Points<float>::Make(100, 9)), kMismatch, index.path(),
+              "f32 x 9 under l2: expected 36, found 32");
+  ExpectError(import_with(Points<float>::Make(100, 8, 2)), kMismatch, index.path(),
+              "component 0 of row");
   points.values[41 * 8 + 5] = std::nextafter(points.values[41 * 8 + 5], 0.0f);
   ExpectError(import_with(points), kMismatch, index.path(), "component 5 of row 41 ");
 }
@@ -81,17 +88,27 @@ TEST(ImportHnswlib, DeletedElementsAndForeignLabelsAreRefused) {
   hnswlib::L2Space l2(8);
   using Index = hnswlib::HierarchicalNSW<float>;
   WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.markDelete(17); });
-  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kMismatch, index.path(), "marked deleted");
-  WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.setExternalLabel(5, 100); });
-  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kMismatch, index.path(), "label of element 5");
-  WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.setExternalLabel(5, it.getExternalLabel(4)); });
+  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kMismatch, index.path(),
+              "marked deleted");
+  WriteHnswlib<float>(&l2, points.values, 100, index.path(),
+                      [](Index& it) { it.setExternalLabel(5, 100); });
+  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kMismatch, index.path(),
+              "label of element 5");
+  WriteHnswlib<float>(&l2, points.values, 100, index.path(),
+                      [](Index& it) { it.setExternalLabel(5, it.getExternalLabel(4)); });
   ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kMismatch, index.path(), "again");
-  WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.get_linklist0(9)[1] = 9; });
-  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(), "link 0 of node 9: expected another node");
-  WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.get_linklist0(9)[2] = it.get_linklist0(9)[1]; });
-  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(), "link 1 of node 9: expected no node twice");
-  WriteHnswlib<float>(&l2, points.values, 100, index.path(), [](Index& it) { it.get_linklist0(9)[1] = 100; });
-  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(), "link 0 of node 9: expected below 100");
+  WriteHnswlib<float>(&l2, points.values, 100, index.path(),
+                      [](Index& it) { it.get_linklist0(9)[1] = 9; });
+  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(),
+              "link 0 of node 9: expected another node");
+  WriteHnswlib<float>(&l2, points.values, 100, index.path(),
+                      [](Index& it) { it.get_linklist0(9)[2] = it.get_linklist0(9)[1]; });
+  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(),
+              "link 1 of node 9: expected no node twice");
+  WriteHnswlib<float>(&l2, points.values, 100, index.path(),
+                      [](Index& it) { it.get_linklist0(9)[1] = 100; });
+  ExpectError(ImportHnswlib(index.path(), base, Metric::kL2), kCorrupt, index.path(),
+              "link 0 of node 9: expected below 100");
 }
 
 TEST(ImportFaiss, GraphIsTheLibrarysOwn) {
@@ -122,12 +139,15 @@ TEST(ImportFaiss, MetricIsAsRecorded) {
     const Lists expected = WriteFaiss(points.UnitFloats(), 200, metric, index.path());
     ExpectGraph(ImportFaiss(index.path(), base, Metric::kCosine), expected);
     const Metric other = metric == faiss::METRIC_L2 ? Metric::kInnerProduct : Metric::kL2;
-    ExpectError(ImportFaiss(index.path(), base, other), kMismatch, index.path(), "metric: expected ");
+    ExpectError(ImportFaiss(index.path(), base, other), kMismatch, index.path(),
+                "metric: expected ");
     WriteFaiss(points.values, 200, metric, index.path());
-    ExpectError(ImportFaiss(index.path(), base, Metric::kCosine), kMismatch, index.path(), "divided by its norm");
+    ExpectError(ImportFaiss(index.path(), base, Metric::kCosine), kMismatch, index.path(),
+                "divided by its norm");
   }
   WriteFaiss(points.values, 200, faiss::METRIC_L1, index.path());
-  ExpectError(ImportFaiss(index.path(), base, Metric::kL2), kMismatch, index.path(), "metric: expected 1 (L2), found 2");
+  ExpectError(ImportFaiss(index.path(), base, Metric::kL2), kMismatch, index.path(),
+              "metric: expected 1 (L2), found 2");
 }
 
 TEST(ImportFaiss, AnotherBaseIsRefused) {
@@ -138,8 +158,10 @@ TEST(ImportFaiss, AnotherBaseIsRefused) {
     return ImportFaiss(index.path(), OpenBase(base, base_file, rows), Metric::kL2);
   };
   ExpectGraph(import_with(Points<float>::Make(101, 8), 100), expected);
-  ExpectError(import_with(Points<float>::Make(101, 8)), kMismatch, index.path(), "vectors: expected 101, found 100");
-  ExpectError(import_with(Points<float>::Make(100, 9)), kMismatch, index.path(), "dimension: expected 9, found 8");
+  ExpectError(import_with(Points<float>::Make(101, 8)), kMismatch, index.path(),
+              "vectors: expected 101, found 100");
+  ExpectError(import_with(Points<float>::Make(100, 9)), kMismatch, index.path(),
+              "dimension: expected 9, found 8");
   points.values[41 * 8 + 5] = std::nextafter(points.values[41 * 8 + 5], 0.0f);
   ExpectError(import_with(points), kMismatch, index.path(), "component 5 of row 41 ");
 }
@@ -156,14 +178,21 @@ TEST(ImportFaiss, LinksAreChecked) {
     return ImportFaiss(index.path(), base, Metric::kL2);
   };
   const std::string& path = index.path();
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = 9; }), kCorrupt, path,
-              "link 0 of node 9: expected another");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = it.neighbors[at + 1]; }), kCorrupt, path, "again");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = 100; }), kCorrupt, path, "expected below 100");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = -2; }), kCorrupt, path, "expected below 100");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = -1; }), kCorrupt, path, "-1 to the end");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t) { it.offsets[3] -= 1; }), kCorrupt, path, "of node 3");
-  ExpectError(import_changed([](faiss::HNSW& it, std::size_t) { it.levels[3] = 99; }), kCorrupt, path, "levels of node 3");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = 9; }),
+              kCorrupt, path, "link 0 of node 9: expected another");
+  ExpectError(import_changed(
+                  [](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = it.neighbors[at + 1]; }),
+              kCorrupt, path, "again");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = 100; }),
+              kCorrupt, path, "expected below 100");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = -2; }),
+              kCorrupt, path, "expected below 100");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t at) { it.neighbors[at] = -1; }),
+              kCorrupt, path, "-1 to the end");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t) { it.offsets[3] -= 1; }), kCorrupt,
+              path, "of node 3");
+  ExpectError(import_changed([](faiss::HNSW& it, std::size_t) { it.levels[3] = 99; }), kCorrupt,
+              path, "levels of node 3");
 }
 
 TEST(ImportFaiss, AnotherStorageIsNamed) {
@@ -173,7 +202,8 @@ TEST(ImportFaiss, AnotherStorageIsNamed) {
   quantised.train(300, points.values.data());
   quantised.add(300, points.values.data());
   faiss::write_index(&quantised, index.path().c_str());
-  ExpectError(ImportFaiss(index.path(), OpenBase(points, base_file), Metric::kL2), kMismatch, index.path(), "expected IHNf, found IHNs");
+  ExpectError(ImportFaiss(index.path(), OpenBase(points, base_file), Metric::kL2), kMismatch,
+              index.path(), "expected IHNf, found IHNs");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ absl::Status BuildInputs::OpenBase() {
   HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_->base, options_->rows));
   file_ = std::make_unique<VectorFile>(std::move(file));
   if (file_->n() > kMaxNodes) {
-    return absl::InvalidArgumentError(absl::StrCat(options_->base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_->base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
   }
   n_ = static_cast<NodeId>(file_->n());
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
@@ -28,18 +29,21 @@ absl::Status BuildInputs::OpenBase() {
   ef_construction_ = options_->ef_construction;
   alpha_ = AlphaFor(options_->metric, options_->alpha);
   if (!has_graph()) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(const GraphParameters graph, !options_->from_hnswlib.empty()
-                                                          ? ReadHnswlibParameters(options_->from_hnswlib, *file_, options_->metric)
-                                                          : ReadFaissParameters(options_->from_faiss, *file_, options_->metric));
+  HMANN_ASSIGN_OR_RETURN(
+      const GraphParameters graph,
+      !options_->from_hnswlib.empty()
+          ? ReadHnswlibParameters(options_->from_hnswlib, *file_, options_->metric)
+          : ReadFaissParameters(options_->from_faiss, *file_, options_->metric));
   m_ = graph.m;
   ef_construction_ = graph.ef_construction;
   return absl::OkStatus();
 }
 
 absl::Status BuildInputs::LoadGraph() {
-  HMANN_ASSIGN_OR_RETURN(ImportedGraph graph, !options_->from_hnswlib.empty()
-                                                  ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
-                                                  : ImportFaiss(options_->from_faiss, *file_, options_->metric));
+  HMANN_ASSIGN_OR_RETURN(ImportedGraph graph,
+                         !options_->from_hnswlib.empty()
+                             ? ImportHnswlib(options_->from_hnswlib, *file_, options_->metric)
+                             : ImportFaiss(options_->from_faiss, *file_, options_->metric));
   graph_ = std::make_unique<ImportedGraph>(std::move(graph));
   return absl::OkStatus();
 }

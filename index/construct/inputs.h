@@ -15,27 +15,36 @@
 
 namespace hmann {
 
-/// What a build starts from: a vector file, with or without a graph that another library has finished over it; or a finished index of our
-/// own. Opened first, which reads headers and takes no memory; loaded when it is known that the memory will do. Move-only.
+/// What a build starts from: a vector file, with or without a graph that another library
+/// has finished over it; or a finished index of our own. Opened first, which reads
+/// headers and takes no memory; loaded when it is known that the memory will do.
+/// Move-only.
 class BuildInputs {
  public:
-  /// `options` must outlive the inputs. Errors: those of the files; INVALID_ARGUMENT for more vectors than an index can have.
+  /// `options` must outlive the inputs. Errors: those of the files; INVALID_ARGUMENT for
+  /// more vectors than an index can have.
   static absl::StatusOr<BuildInputs> Open(const BuildOptions& options);
 
   NodeId n() const { return n_; }
   const Kernels& kernels() const { return kernels_; }
   std::uint32_t m() const { return m_; }
   std::uint32_t ef_construction() const { return ef_construction_; }
-  /// Of links that are made, as the metric admits it: a finished index goes on with its own.
+  /// Of links that are made, as the metric admits it: a finished index goes on with its
+  /// own.
   float alpha() const { return alpha_; }
   std::uint64_t seed() const { return seed_; }
-  bool has_user_labels() const { return index_ != nullptr ? index_->info().user_labels : !options_->labels.empty(); }
+  bool has_user_labels() const {
+    return index_ != nullptr ? index_->info().user_labels : !options_->labels.empty();
+  }
   /// Whether L0 comes with the inputs.
-  bool has_graph() const { return index_ != nullptr || !options_->from_hnswlib.empty() || !options_->from_faiss.empty(); }
+  bool has_graph() const {
+    return index_ != nullptr || !options_->from_hnswlib.empty() || !options_->from_faiss.empty();
+  }
   /// What the memory of a build with so many promoted nodes follows from.
   BuildShape Shape(NodeId n1) const;
 
-  /// All vectors in stored form, by row. Errors: those of the labels, of LoadVectors and of the imports.
+  /// All vectors in stored form, by row. Errors: those of the labels, of LoadVectors and
+  /// of the imports.
   absl::StatusOr<StoredVectors> Load(const Job& job);
   /// After Load: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }

@@ -12,7 +12,8 @@ namespace {
 constexpr NodeId kMaxBatch = 4096;
 constexpr NodeId kBatchShare = 64;  ///< a batch is at most 1/64 of the nodes that are there
 
-/// The search for one node's neighbours, a step at a time: each step fetches what the next one reads.
+/// The search for one node's neighbours, a step at a time: each step fetches what the
+/// next one reads.
 class NeighbourSearch {
  public:
   void Open(const InsertionGraph& graph, NodeId node, std::uint32_t width) {
@@ -40,9 +41,11 @@ class NeighbourSearch {
       done_ = true;
       return false;
     }
-    // All that was found here opens the next layer: what was visited may be met again there through other links.
+    // All that was found here opens the next layer: what was visited may be met again
+    // there through other links.
     scratch_.visited.Clear();
-    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
+    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
+      scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(width_);
     view_ = graph_->View(--layer_);
     search_.OpenFound(view_, width_, scratch_);
@@ -76,7 +79,8 @@ class NeighbourSearch {
   bool done_ = true;
 };
 
-/// Nodes that one thread inserts at once, so that it computes for one while memory is on its way for the others.
+/// Nodes that one thread inserts at once, so that it computes for one while memory is on
+/// its way for the others.
 constexpr std::size_t kNodesInFlight = 4;
 
 /// What one thread needs while it inserts.
@@ -104,8 +108,8 @@ class Inserter {
   }
 
  private:
-  /// Finds and sets the links of nodes [next, last). No link leads to a node of the batch yet, so that all of it search the graph as it
-  /// was.
+  /// Finds and sets the links of nodes [next, last). No link leads to a node of the batch
+  /// yet, so that all of it search the graph as it was.
   void LinkNodes(NodeId next, NodeId last, int thread) {
     InsertScratch& scratch = scratch_[static_cast<std::size_t>(thread)];
     const auto open_next = [&](NeighbourSearch& search) {
@@ -129,10 +133,12 @@ class Inserter {
     const NodeId node = search.node();
     const std::uint32_t layer = search.layer();
     scratch.candidates.clear();
-    for (std::uint32_t i = 0; i < search.beam().size(); ++i) scratch.candidates.push_back({search.beam().key(i), search.beam().id(i)});
+    for (std::uint32_t i = 0; i < search.beam().size(); ++i)
+      scratch.candidates.push_back({search.beam().key(i), search.beam().id(i)});
     const LayerView view = graph_.View(layer);
     const std::uint32_t most = layer == 0 ? options_.bottom_links : options_.upper_links;
-    scratch.selector.Select(scratch.candidates, std::min(most, view.max_degree), layer == 0 ? options_.alpha : 1, view, &scratch.selected);
+    scratch.selector.Select(scratch.candidates, std::min(most, view.max_degree),
+                            layer == 0 ? options_.alpha : 1, view, &scratch.selected);
     std::copy(scratch.selected.begin(), scratch.selected.end(), graph_.Links(layer, node));
     for (NodeId target : scratch.selected) reverse_.Add(layer, target, node, thread);
   }
@@ -146,7 +152,8 @@ class Inserter {
 
 }  // namespace
 
-absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options, const Job& job) {
+absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options,
+                         const Job& job) {
   Inserter inserter(graph, options, job.pool);
   job.progress.Advance(1);  // node 0 stands alone
   for (NodeId begin = 1; begin < count;) {

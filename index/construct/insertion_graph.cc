@@ -7,11 +7,14 @@
 
 namespace hmann {
 
-absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes, std::vector<std::uint32_t> max_degree, const std::byte* rows,
-                                                    std::size_t row_stride, const Kernels& kernels) {
+absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes,
+                                                    std::vector<std::uint32_t> max_degree,
+                                                    const std::byte* rows, std::size_t row_stride,
+                                                    const Kernels& kernels) {
   InsertionGraph graph;
   for (std::size_t layer = 0; layer < nodes.size(); ++layer) {
-    const std::size_t bytes = static_cast<std::size_t>(nodes[layer]) * max_degree[layer] * sizeof(NodeId);
+    const std::size_t bytes =
+        static_cast<std::size_t>(nodes[layer]) * max_degree[layer] * sizeof(NodeId);
     HMANN_ASSIGN_OR_RETURN(Buffer links, Buffer::Allocate(bytes));
     std::memset(links.data(), 0xff, bytes);
     graph.links_.push_back(std::move(links));
@@ -24,7 +27,8 @@ absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes, s
   return graph;
 }
 
-InsertionGraph InsertionGraph::Over(Buffer links, NodeId nodes, std::uint32_t max_degree, const std::byte* rows, std::size_t row_stride,
+InsertionGraph InsertionGraph::Over(Buffer links, NodeId nodes, std::uint32_t max_degree,
+                                    const std::byte* rows, std::size_t row_stride,
                                     const Kernels& kernels) {
   InsertionGraph graph;
   graph.links_.push_back(std::move(links));
@@ -43,7 +47,12 @@ std::uint32_t InsertionGraph::LevelOf(NodeId node) const {
 }
 
 LayerView InsertionGraph::View(std::uint32_t layer) const {
-  return {reinterpret_cast<const NodeId*>(links_[layer].data()), nodes_[layer], max_degree_[layer], rows_, row_stride_, kernels_};
+  return {reinterpret_cast<const NodeId*>(links_[layer].data()),
+          nodes_[layer],
+          max_degree_[layer],
+          rows_,
+          row_stride_,
+          kernels_};
 }
 
 void InsertionGraph::DropUpperLayers() {
@@ -52,10 +61,12 @@ void InsertionGraph::DropUpperLayers() {
   max_degree_.resize(1);
 }
 
-NodeId InsertionGraph::Descend(const std::byte* query, std::uint32_t layer, LayerScratch& scratch) const {
+NodeId InsertionGraph::Descend(const std::byte* query, std::uint32_t layer,
+                               LayerScratch& scratch) const {
   NullLayerCounters counters;
   NodeId entry = 0;
-  for (std::uint32_t above = layers() - 1; above > layer; --above) entry = GreedySearch(View(above), query, entry, scratch, counters);
+  for (std::uint32_t above = layers() - 1; above > layer; --above)
+    entry = GreedySearch(View(above), query, entry, scratch, counters);
   return entry;
 }
 

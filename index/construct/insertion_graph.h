@@ -10,18 +10,23 @@
 
 namespace hmann {
 
-/// Layers under construction: node i of the order of insertion is row i, and layer j holds the first nodes[j] nodes, so that the nodes of
-/// the upper layers are the first to be inserted and a level is a function of the place in the order. Phase 1 uses it with a random order
-/// and L0 at the bottom, phase 2 with the order of rank and L1 at the bottom.
+/// Layers under construction: node i of the order of insertion is row i, and layer j
+/// holds the first nodes[j] nodes, so that the nodes of the upper layers are the first to
+/// be inserted and a level is a function of the place in the order. Phase 1 uses it with
+/// a random order and L0 at the bottom, phase 2 with the order of rank and L1 at the
+/// bottom.
 class InsertionGraph {
  public:
   /// `rows` (nodes[0] stored vectors at row_stride) and `kernels` must outlive the graph.
-  static absl::StatusOr<InsertionGraph> Make(std::vector<NodeId> nodes, std::vector<std::uint32_t> max_degree, const std::byte* rows,
-                                             std::size_t row_stride, const Kernels& kernels);
+  static absl::StatusOr<InsertionGraph> Make(std::vector<NodeId> nodes,
+                                             std::vector<std::uint32_t> max_degree,
+                                             const std::byte* rows, std::size_t row_stride,
+                                             const Kernels& kernels);
 
-  /// One layer, whose lists are finished: `links` holds max_degree for each of `nodes` nodes.
-  static InsertionGraph Over(Buffer links, NodeId nodes, std::uint32_t max_degree, const std::byte* rows, std::size_t row_stride,
-                             const Kernels& kernels);
+  /// One layer, whose lists are finished: `links` holds max_degree for each of `nodes`
+  /// nodes.
+  static InsertionGraph Over(Buffer links, NodeId nodes, std::uint32_t max_degree,
+                             const std::byte* rows, std::size_t row_stride, const Kernels& kernels);
 
   std::uint32_t layers() const { return static_cast<std::uint32_t>(nodes_.size()); }
   NodeId nodes(std::uint32_t layer) const { return nodes_[layer]; }
@@ -29,7 +34,8 @@ class InsertionGraph {
   std::uint32_t LevelOf(NodeId node) const;
   LayerView View(std::uint32_t layer) const;
   NodeId* Links(std::uint32_t layer, NodeId node) {
-    return reinterpret_cast<NodeId*>(links_[layer].data()) + static_cast<std::size_t>(node) * max_degree_[layer];
+    return reinterpret_cast<NodeId*>(links_[layer].data()) +
+           static_cast<std::size_t>(node) * max_degree_[layer];
   }
   /// Frees the layers above the bottom ("drop the layers 1..l of phase 1").
   void DropUpperLayers();

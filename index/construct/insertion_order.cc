@@ -8,7 +8,8 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint64_t kOrderSeed = 0x6f72646572;  ///< keeps the stream of this order apart from others of the same seed
+constexpr std::uint64_t kOrderSeed =
+    0x6f72646572;  ///< keeps the stream of this order apart from others of the same seed
 
 }  // namespace
 
@@ -17,7 +18,8 @@ InsertionOrder RandomOrder(DuplicateGroups duplicates, NodeId n, std::uint64_t s
   order.inserted = static_cast<NodeId>(duplicates.unique.size());
   order.row_of.resize(n);
   const std::vector<std::uint32_t> shuffled = RandomPermutation(order.inserted, seed ^ kOrderSeed);
-  for (NodeId node = 0; node < order.inserted; ++node) order.row_of[node] = duplicates.unique[shuffled[node]];
+  for (NodeId node = 0; node < order.inserted; ++node)
+    order.row_of[node] = duplicates.unique[shuffled[node]];
   NodeId next = order.inserted;
   for (const auto& group : duplicates.groups) {
     for (std::size_t i = 1; i < group.size(); ++i) order.row_of[next++] = group[i];

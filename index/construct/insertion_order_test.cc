@@ -24,7 +24,8 @@ DuplicateGroups Duplicates() {
 TEST(InsertionOrder, IsAPermutationWithCopiesBehind) {
   const InsertionOrder order = RandomOrder(Duplicates(), 100, 1);
   EXPECT_EQ(order.inserted, 97u);
-  EXPECT_THAT(std::vector<std::uint32_t>(order.row_of.begin() + 97, order.row_of.end()), ElementsAre(40, 93, 9));
+  EXPECT_THAT(std::vector<std::uint32_t>(order.row_of.begin() + 97, order.row_of.end()),
+              ElementsAre(40, 93, 9));
   std::vector<std::uint32_t> sorted = order.row_of;
   std::sort(sorted.begin(), sorted.end());
   for (std::uint32_t row = 0; row < 100; ++row) EXPECT_EQ(sorted[row], row);

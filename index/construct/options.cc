@@ -10,28 +10,40 @@
 namespace hmann {
 
 absl::Status BuildOptions::Validate() const {
-  if (from_index.empty() && base.empty()) return absl::InvalidArgumentError("base: no vector file given");
-  if (!from_index.empty() && !(base.empty() && labels.empty() && from_hnswlib.empty() && from_faiss.empty())) {
-    return absl::InvalidArgumentError("from_index has vectors, labels and links of its own: give no other input");
+  if (from_index.empty() && base.empty())
+    return absl::InvalidArgumentError("base: no vector file given");
+  if (!from_index.empty() &&
+      !(base.empty() && labels.empty() && from_hnswlib.empty() && from_faiss.empty())) {
+    return absl::InvalidArgumentError(
+        "from_index has vectors, labels and links of its own: give no other input");
   }
   if (out.empty()) return absl::InvalidArgumentError("out: no index file given");
-  if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+  if (m < 2 || m > 512)
+    return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
   if (ef_construction < 1 || ef_construction > 100000) {
-    return absl::InvalidArgumentError(absl::StrCat("ef_construction: expected 1 to 100000, found ", ef_construction));
+    return absl::InvalidArgumentError(
+        absl::StrCat("ef_construction: expected 1 to 100000, found ", ef_construction));
   }
-  if (!(alpha >= 1 && alpha <= 2)) return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
+  if (!(alpha >= 1 && alpha <= 2))
+    return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
   if (promote.has_value() && !(*promote > 0 && *promote < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("promote: expected a share between 0 and 1, found ", *promote));
+    return absl::InvalidArgumentError(
+        absl::StrCat("promote: expected a share between 0 and 1, found ", *promote));
   }
   if (!from_hnswlib.empty() && !from_faiss.empty()) {
-    return absl::InvalidArgumentError("from_hnswlib and from_faiss both give a finished graph: give one");
+    return absl::InvalidArgumentError(
+        "from_hnswlib and from_faiss both give a finished graph: give one");
   }
-  if (bits != 0 && !IsCodeBits(bits)) return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", bits));
-  if (replicas < 1 || replicas > 2) return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", replicas));
+  if (bits != 0 && !IsCodeBits(bits))
+    return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", bits));
+  if (replicas < 1 || replicas > 2)
+    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", replicas));
   if (codes == CodePlace::kLink && replicas != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1, since codes of links have no centroids; found ", replicas));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replicas: expected 1, since codes of links have no centroids; found ", replicas));
   }
-  if (threads < 0 || threads > 1024) return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
+  if (threads < 0 || threads > 1024)
+    return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
   return absl::OkStatus();
 }
 
@@ -39,11 +51,13 @@ absl::Status BuildOptions::CheckOut() const {
   for (const std::string& input : {base, labels, from_hnswlib, from_faiss}) {
     std::error_code absent;
     if (!input.empty() && std::filesystem::equivalent(input, out, absent)) {
-      return absl::InvalidArgumentError(absl::StrCat("out: ", out, " is the input ", input, ", which it would replace"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("out: ", out, " is the input ", input, ", which it would replace"));
     }
   }
   if (std::error_code absent; std::filesystem::is_directory(out, absent)) {
-    return absl::InvalidArgumentError(absl::StrCat("out: ", out, " is a folder: expected the name of a file"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("out: ", out, " is a folder: expected the name of a file"));
   }
   return AtomicFile::Create(out).status();
 }

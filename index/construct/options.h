@@ -22,8 +22,8 @@ struct BuildOptions {
   std::uint64_t rows = 0;  ///< first rows only; 0: all
   std::uint32_t m = 16;    ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;
-  float alpha = kDefaultAlpha;    ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner
-                                  ///< product: HNSW's links, not refined
+  float alpha = kDefaultAlpha;  ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner
+                                ///< product: HNSW's links, not refined
   std::optional<double> promote;  ///< N_1 / N in (0, 1); default 0.16
   std::uint32_t bits = 2;         ///< per dimension of a code, 1, 2 or 4; 0: no codes
   CodePlace codes = CodePlace::kNode;
@@ -33,14 +33,16 @@ struct BuildOptions {
   std::string labels;        ///< optional file of n u64, or .ivecs/.ibin with dim 1
   std::string from_hnswlib;  ///< finished graph to promote instead of inserting
   std::string from_faiss;
-  /// Instead of base: a finished index of our own, whose L0 gets upper layers (with its own m, ef_construction, alpha and seed) and codes
-  /// anew; may be `out`.
+  /// Instead of base: a finished index of our own, whose L0 gets upper layers (with its
+  /// own m, ef_construction, alpha and seed) and codes anew; may be `out`.
   std::string from_index;
-  const std::atomic<bool>* cancelled = nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
+  const std::atomic<bool>* cancelled =
+      nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
 
   absl::Status Validate() const;
-  /// That the index can be written where it shall be: better known before the work than after it. Errors: INVALID_ARGUMENT for an input or
-  /// a folder; those of AtomicFile::Create.
+  /// That the index can be written where it shall be: better known before the work than
+  /// after it. Errors: INVALID_ARGUMENT for an input or a folder; those of
+  /// AtomicFile::Create.
   absl::Status CheckOut() const;
 };
 
@@ -48,10 +50,12 @@ struct BuildReport {
   std::vector<std::pair<std::string, double>> seconds;  ///< per phase in order, "total" last
   std::uint64_t peak_rss_bytes = 0;
   int threads = 0;
-  double reachable_share = 0;  ///< nodes of L0 reachable from the entry point; 1 unless something is wrong
+  double reachable_share =
+      0;  ///< nodes of L0 reachable from the entry point; 1 unless something is wrong
   std::uint64_t repaired_nodes = 0;
   std::uint64_t duplicates = 0;  ///< vectors equal to an earlier one
-  double self_recall_at_1 = 0;   ///< share of a sample of its own vectors that find themselves (ties count)
+  double self_recall_at_1 =
+      0;  ///< share of a sample of its own vectors that find themselves (ties count)
   std::uint64_t self_recall_sample = 0;
   double degree_mean = 0;  ///< D(v) over L0
   std::uint64_t degree_p99 = 0;

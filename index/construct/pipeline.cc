@@ -29,12 +29,15 @@ namespace {
 
 constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 96 GB
 
-/// The state of one build, handed from phase to phase. Nodes are named by *node* (place in the order of insertion), *row* (place in the
-/// base file) or *id* (place in the finished index).
+/// The state of one build, handed from phase to phase. Nodes are named by *node* (place
+/// in the order of insertion), *row* (place in the base file) or *id* (place in the
+/// finished index).
 class Pipeline {
  public:
   Pipeline(const BuildOptions& options, Progress& progress)
-      : options_(options), pool_(options.threads > 0 ? options.threads : UsableCores()), job_{pool_, progress, options.cancelled} {
+      : options_(options),
+        pool_(options.threads > 0 ? options.threads : UsableCores()),
+        job_{pool_, progress, options.cancelled} {
     report_.threads = pool_.threads();
   }
 
@@ -48,19 +51,24 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(EncodeCodes());
     SearchItself();
     HMANN_RETURN_IF_ERROR(Write());
-    report_.seconds.emplace_back("total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    report_.seconds.emplace_back(
+        "total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     report_.peak_rss_bytes = PeakRssBytes();
     return std::move(report_);
   }
 
  private:
-  void Begin(const char* phase, std::uint64_t total, const char* unit) { job_.progress.Start(phase, total, unit); }
+  void Begin(const char* phase, std::uint64_t total, const char* unit) {
+    job_.progress.Start(phase, total, unit);
+  }
   void End(const char* phase) { report_.seconds.emplace_back(phase, job_.progress.Finish()); }
 
-  /// Opens and checks every input, then encodes the vectors (or takes them from a finished index).
+  /// Opens and checks every input, then encodes the vectors (or takes them from a
+  /// finished index).
   absl::Status Load();
   absl::Status CheckMemory(const BuildInputs& inputs) const;
-  /// Finds copies, and puts vectors that are to be inserted into that order; returns how many are.
+  /// Finds copies, and puts vectors that are to be inserted into that order; returns how
+  /// many are.
   absl::StatusOr<NodeId> Order();
   /// Phase 1: L0 by insertion or import, copies hung below their firsts.
   absl::Status BuildBottom();
@@ -93,10 +101,11 @@ class Pipeline {
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<ImportedGraph> imported_;
 
-  std::vector<std::uint32_t> row_of_;       ///< [node]
-  std::vector<NodeId> node_of_id_;          ///< [id]
-  StoredVectors rows_;                      ///< by node
-  std::vector<std::vector<NodeId>> equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
+  std::vector<std::uint32_t> row_of_;  ///< [node]
+  std::vector<NodeId> node_of_id_;     ///< [id]
+  StoredVectors rows_;                 ///< by node
+  std::vector<std::vector<NodeId>>
+      equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
   std::unique_ptr<InsertionGraph> bottom_;
   std::unique_ptr<UpperLayers> upper_;  ///< none where nothing is promoted
   CellAssignment centroids_;
@@ -114,7 +123,8 @@ absl::Status Pipeline::Load() {
   ef_construction_ = inputs.ef_construction();
   alpha_ = inputs.alpha();
   seed_ = inputs.seed();
-  const auto n1 = static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
+  const auto n1 =
+      static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   Begin("load", n_, "vectors");
@@ -129,15 +139,18 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) const {
   const std::uint64_t need = BuildBytes(inputs.Shape(layers_.n1()));
   const std::uint64_t have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
-                                                   " are available to this process: take fewer rows (--rows) or a smaller --m"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
+                   " are available to this process: take fewer rows (--rows) or a smaller --m"));
 }
 
 absl::StatusOr<NodeId> Pipeline::Order() {
   Begin("order", n_, "vectors");
-  DuplicateGroups duplicates = FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
+  DuplicateGroups duplicates =
+      FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
-  InsertionOrder order = imported_ == nullptr ? RandomOrder(std::move(duplicates), n_, seed_) : OrderOfRows(std::move(duplicates), n_);
+  InsertionOrder order = imported_ == nullptr ? RandomOrder(std::move(duplicates), n_, seed_)
+                                              : OrderOfRows(std::move(duplicates), n_);
   const NodeId inserted = order.inserted;
   row_of_ = std::move(order.row_of);
   equal_ = std::move(order.equal);
@@ -152,9 +165,11 @@ absl::StatusOr<NodeId> Pipeline::Order() {
 absl::Status Pipeline::BuildBottom() {
   HMANN_ASSIGN_OR_RETURN(const NodeId inserted, Order());
   if (imported_ == nullptr) return InsertBottom(inserted);
-  // In the memory that the links came in: a second copy would be the largest thing that a promotion holds beside the vectors.
+  // In the memory that the links came in: a second copy would be the largest thing that a
+  // promotion holds beside the vectors.
   bottom_ = std::make_unique<InsertionGraph>(
-      InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree, rows_.rows.data(), rows_.stride, kernels_));
+      InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree,
+                           rows_.rows.data(), rows_.stride, kernels_));
   imported_.reset();
   return absl::OkStatus();
 }
@@ -166,7 +181,9 @@ absl::Status Pipeline::InsertBottom(NodeId inserted) {
     nodes.push_back(next);
     max_degree.push_back(m_);
   }
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
+  HMANN_ASSIGN_OR_RETURN(
+      InsertionGraph graph,
+      InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
   Begin("insert", inserted, "vectors");
   const InsertOptions insert{ef_construction_, m_, m_, alpha_};
@@ -187,21 +204,25 @@ absl::Status Pipeline::Rank() {
   std::vector<NodeId> ranked;
   // A repair adds links and so may change who is first; it settles at once in practice.
   for (int round = 0; round < 8; ++round) {
-    std::vector<std::uint32_t> degrees = ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
+    std::vector<std::uint32_t> degrees =
+        ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
     ranked = RankNodes(degrees, row_of_);
     const ConnectReport connected = ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
     std::sort(degrees.begin(), degrees.end());
-    report_.degree_mean = static_cast<double>(std::accumulate(degrees.begin(), degrees.end(), std::uint64_t{0})) / n_;
+    report_.degree_mean =
+        static_cast<double>(std::accumulate(degrees.begin(), degrees.end(), std::uint64_t{0})) / n_;
     report_.degree_p99 = degrees[static_cast<std::size_t>(n_ - 1) * 99 / 100];
     report_.degree_max = degrees.back();
     report_.reachable_share = 1;
     break;
   }
-  if (report_.reachable_share != 1) return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
+  if (report_.reachable_share != 1)
+    return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
   // Promoted nodes by rank, the others by row.
-  std::sort(ranked.begin() + layers_.n1(), ranked.end(), [&](NodeId a, NodeId b) { return row_of_[a] < row_of_[b]; });
+  std::sort(ranked.begin() + layers_.n1(), ranked.end(),
+            [&](NodeId a, NodeId b) { return row_of_[a] < row_of_[b]; });
   node_of_id_ = std::move(ranked);
   End("rank");
   return absl::OkStatus();
@@ -210,8 +231,10 @@ absl::Status Pipeline::Rank() {
 absl::Status Pipeline::Promote() {
   Begin("promote", layers_.n1(), "nodes");
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(UpperLayers made, UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, m_, ef_construction_, alpha_},
-                                                               std::move(equal_), job_));
+    HMANN_ASSIGN_OR_RETURN(
+        UpperLayers made,
+        UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, m_, ef_construction_, alpha_},
+                          std::move(equal_), job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }
@@ -223,7 +246,8 @@ absl::Status Pipeline::MakeCells() {
   Begin("cells", n_ - layers_.n1(), "nodes");
   // Without codes, too: neighbours share blocks then.
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(centroids_, upper_->MakeCells(*bottom_, std::min(options_.replicas, layers_.n1()), job_));
+    HMANN_ASSIGN_OR_RETURN(
+        centroids_, upper_->MakeCells(*bottom_, std::min(options_.replicas, layers_.n1()), job_));
     const auto others = node_of_id_.begin() + layers_.n1();
     std::vector<NodeId> ordered(n_ - layers_.n1());
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[centroids_.order[j]];
@@ -235,11 +259,13 @@ absl::Status Pipeline::MakeCells() {
 }
 
 absl::Status Pipeline::EncodeCodes() {
-  if (options_.bits == 0 || options_.codes == CodePlace::kLink || layers_.n1() < options_.replicas) return absl::OkStatus();
+  if (options_.bits == 0 || options_.codes == CodePlace::kLink || layers_.n1() < options_.replicas)
+    return absl::OkStatus();
   Begin("codes", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.replicas, CodeBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
-  HMANN_ASSIGN_OR_RETURN(codes_, MakeCodes(kernels_, codes, seed_, {n_, layers_.n1(), centroids_.cells, row}, job_));
+  HMANN_ASSIGN_OR_RETURN(
+      codes_, MakeCodes(kernels_, codes, seed_, {n_, layers_.n1(), centroids_.cells, row}, job_));
   End("codes");
   return absl::OkStatus();
 }
@@ -264,9 +290,11 @@ void Pipeline::AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const {
 absl::Status Pipeline::AddCodes(IndexContents& contents) {
   if (options_.bits > 0 && options_.codes == CodePlace::kLink && layers_.n1() > 0) {
     contents.codes = {options_.bits, 0, CodeBytes(kernels_.dim, options_.bits), CodePlace::kLink};
-    LinkCodes::Source source{n_, layers_.MaxDegree(0), contents.row,
-                             [this](NodeId id, std::vector<NodeId>& links) { AppendBottomLinks(id, links); }};
-    HMANN_ASSIGN_OR_RETURN(LinkCodes made, LinkCodes::Make(kernels_, contents.codes, seed_, std::move(source), pool_));
+    LinkCodes::Source source{
+        n_, layers_.MaxDegree(0), contents.row,
+        [this](NodeId id, std::vector<NodeId>& links) { AppendBottomLinks(id, links); }};
+    HMANN_ASSIGN_OR_RETURN(
+        LinkCodes made, LinkCodes::Make(kernels_, contents.codes, seed_, std::move(source), pool_));
     LinkCodes& links = link_codes_.emplace(std::move(made));
     contents.code_mean = links.mean();
     contents.link_codes = [&links](NodeId id) { return links.Of(id); };
@@ -277,7 +305,10 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
   contents.cells = std::move(centroids_.cells);
   contents.second_centroids = std::move(centroids_.second_centroids);
   contents.code_mean = codes_.mean;
-  contents.code = [this](NodeId id) { return codes_.bytes.data() + static_cast<std::size_t>(id - layers_.n1()) * codes_.info.code_bytes; };
+  contents.code = [this](NodeId id) {
+    return codes_.bytes.data() +
+           static_cast<std::size_t>(id - layers_.n1()) * codes_.info.code_bytes;
+  };
   return absl::OkStatus();
 }
 
@@ -311,7 +342,8 @@ absl::Status Pipeline::Write() {
     return user_labels_.empty() ? row : user_labels_[row];
   };
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
-  HMANN_ASSIGN_OR_RETURN(report_.info, WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
+  HMANN_ASSIGN_OR_RETURN(report_.info,
+                         WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
   End("write");
   return absl::OkStatus();
 }

@@ -74,13 +74,20 @@ TEST_P(IntegerBytes, AreTheSameAtEverySimdLevel) {
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<DType, Metric>>& info) {
-  return std::string(Name(std::get<0>(info.param))) + "_" + std::string(Name(std::get<1>(info.param)));
+  return std::string(Name(std::get<0>(info.param))) + "_" +
+         std::string(Name(std::get<1>(info.param)));
 }
 const auto kAnyMetric = testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine);
-INSTANTIATE_TEST_SUITE_P(All, Bytes, testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8), kAnyMetric), NameOf);
-INSTANTIATE_TEST_SUITE_P(All, IntegerBytes, testing::Combine(testing::Values(DType::kU8, DType::kI8), kAnyMetric), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, Bytes,
+                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
+                                          kAnyMetric),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(All, IntegerBytes,
+                         testing::Combine(testing::Values(DType::kU8, DType::kI8), kAnyMetric),
+                         NameOf);
 
-/// What section 13 of doc/paper.md asks of any index: nested layers, sound lists, all reachable.
+/// What section 13 of doc/paper.md asks of any index: nested layers, sound lists, all
+/// reachable.
 void ExpectStructure(const std::string& path) {
   Progress quiet(Progress::Show::kNever);
   EXPECT_TRUE(VerifyIndex(path, quiet).ok()) << VerifyIndex(path, quiet);
@@ -98,7 +105,8 @@ void ExpectStructure(const std::string& path) {
     for (NodeId id = 0; id < layers.nodes[layer]; ++id) {
       const std::vector<NodeId>& list = links[layer][id];
       ASSERT_LE(list.size(), layers.MaxDegree(layer));
-      ASSERT_EQ(std::set<NodeId>(list.begin(), list.end()).size(), list.size()) << "layer " << layer << ", node " << id << ": a link twice";
+      ASSERT_EQ(std::set<NodeId>(list.begin(), list.end()).size(), list.size())
+          << "layer " << layer << ", node " << id << ": a link twice";
       for (const NodeId link : list) {
         ASSERT_NE(link, id) << "layer " << layer << ": a self-link";
         ASSERT_LT(link, layers.nodes[layer]) << "layer " << layer << ", node " << id;
@@ -118,7 +126,8 @@ TEST(Build, HasTheStructureOfSection13) {
   const SampleFolder folder;
   for (const DType dtype : {DType::kU8, DType::kF32}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
-      SCOPED_TRACE(absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ", static_cast<int>(metric)));
+      SCOPED_TRACE(
+          absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ", static_cast<int>(metric)));
       const BuildOptions options = SmallBuild(folder, dtype, metric, 2000);
       const BuildReport report = MustBuild(options);
       ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
@@ -129,8 +138,9 @@ TEST(Build, HasTheStructureOfSection13) {
   }
 }
 
-/// D of every id and its row, measured on the links of L0 as written: the repair of unreachable nodes is over before ranks are fixed, and
-/// renumbering keeps degrees, so that these are the degrees that decided.
+/// D of every id and its row, measured on the links of L0 as written: the repair of
+/// unreachable nodes is over before ranks are fixed, and renumbering keeps degrees, so
+/// that these are the degrees that decided.
 struct Promoted {
   Layers layers;
   std::vector<std::uint32_t> degree;
@@ -210,7 +220,8 @@ TEST(Build, PayloadIsTheFormulaOfSection7) {
     EXPECT_EQ(bytes["l0_links"], 4u * layers.n() * layers.MaxDegree(0));
     EXPECT_EQ(bytes["slow_vectors"], 12u * (layers.n() - layers.n1()));
     EXPECT_EQ(bytes["labels"], 4000u);
-    EXPECT_EQ(total, std::filesystem::file_size(options.out)) << "every byte of the file has a name";
+    EXPECT_EQ(total, std::filesystem::file_size(options.out))
+        << "every byte of the file has a name";
     EXPECT_EQ(report.info.file_bytes, std::filesystem::file_size(options.out));
   }
 }
@@ -226,7 +237,8 @@ TEST(Build, TinySetsWork) {
         options.m = 2;
         const BuildReport report = MustBuild(options);
         EXPECT_EQ(report.info.n, n);
-        EXPECT_EQ(report.info.layers.size() > 1 ? report.info.layers[1].nodes : 0, static_cast<std::uint64_t>(n * promote));
+        EXPECT_EQ(report.info.layers.size() > 1 ? report.info.layers[1].nodes : 0,
+                  static_cast<std::uint64_t>(n * promote));
         ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
         EXPECT_EQ(report.self_recall_at_1, 1.0);
       }
@@ -248,7 +260,8 @@ TEST(Build, UsersLabelsHave64Bits) {
   std::vector<std::uint64_t> labels;
   for (std::uint64_t row = 0; row < 300; ++row) labels.push_back(~std::uint64_t{0} - row * row);
   options.labels = folder / "labels.u64";
-  std::ofstream(options.labels, std::ios::binary).write(reinterpret_cast<const char*>(labels.data()), 300 * 8);
+  std::ofstream(options.labels, std::ios::binary)
+      .write(reinterpret_cast<const char*>(labels.data()), 300 * 8);
   EXPECT_TRUE(MustBuild(options).info.user_labels);
   const IndexFile with_labels = *IndexFile::Open(options.out);
   BuildOptions plain = options;
@@ -256,11 +269,14 @@ TEST(Build, UsersLabelsHave64Bits) {
   plain.out = folder / "plain.hmann";
   EXPECT_FALSE(MustBuild(plain).info.user_labels);
   const IndexFile with_rows = *IndexFile::Open(plain.out);
-  for (NodeId id = 0; id < 300; ++id) ASSERT_EQ(with_labels.Label(id), labels[with_rows.Label(id)]) << "node " << id;
+  for (NodeId id = 0; id < 300; ++id)
+    ASSERT_EQ(with_labels.Label(id), labels[with_rows.Label(id)]) << "node " << id;
   ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
 
-  std::ofstream(options.labels, std::ios::binary).write(reinterpret_cast<const char*>(labels.data()), 299 * 8);
-  EXPECT_THAT(std::string(TryBuild(options).status().message()), AllOf(HasSubstr("labels.u64"), HasSubstr("2392")));
+  std::ofstream(options.labels, std::ios::binary)
+      .write(reinterpret_cast<const char*>(labels.data()), 299 * 8);
+  EXPECT_THAT(std::string(TryBuild(options).status().message()),
+              AllOf(HasSubstr("labels.u64"), HasSubstr("2392")));
 }
 
 }  // namespace

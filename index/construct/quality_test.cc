@@ -1,4 +1,5 @@
-// hnswlib's vectorised loops bring functions into the global namespace, and prefetch past a list's end.
+// hnswlib's vectorised loops bring functions into the global namespace, and prefetch past
+// a list's end.
 #define NO_MANUAL_VECTORIZATION
 
 #include <gtest/gtest.h>
@@ -17,20 +18,24 @@ constexpr std::uint32_t kM = 16, kEfConstruction = 100, kK = 10;
 constexpr NodeId kRows = 5000;
 constexpr const char* kSample = "datasets/sample/base.u8bin";
 
-/// The distance of the kK-th nearest of the first kRows rows of the sample to row `query`.
+/// The distance of the kK-th nearest of the first kRows rows of the sample to row
+/// `query`.
 DistanceKey ExactLast(const VectorFile& file, const Kernels& kernels, std::uint64_t query) {
   std::vector<DistanceKey> all;
-  for (NodeId row = 0; row < kRows; ++row) all.push_back(kernels.one(file.Row(query), file.Row(row), kernels.dim));
+  for (NodeId row = 0; row < kRows; ++row)
+    all.push_back(kernels.one(file.Row(query), file.Row(row), kernels.dim));
   std::nth_element(all.begin(), all.begin() + kK - 1, all.end());
   return all[kK - 1];
 }
 
-/// Recall@10 of best-first searches of one ef over L0 alone, all from node 0, and the distances that they took.
+/// Recall@10 of best-first searches of one ef over L0 alone, all from node 0, and the
+/// distances that they took.
 struct Quality {
   double recall = 0, distances = 0;
 };
 
-Quality MeasureL0(const std::string& path, const VectorFile& file, const std::vector<std::uint64_t>& queries, std::uint32_t ef) {
+Quality MeasureL0(const std::string& path, const VectorFile& file,
+                  const std::vector<std::uint64_t>& queries, std::uint32_t ef) {
   const IndexFile index = *IndexFile::Open(path);
   const LayerLinks links = ReadLinks(index);
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
@@ -38,7 +43,8 @@ Quality MeasureL0(const std::string& path, const VectorFile& file, const std::ve
   std::vector<std::byte> rows(std::size_t{kRows} * kernels.row_bytes);
   for (NodeId id = 0; id < kRows; ++id) {
     std::copy(links[0][id].begin(), links[0][id].end(), flat.begin() + std::size_t{id} * 2 * kM);
-    std::memcpy(&rows[std::size_t{id} * kernels.row_bytes], file.Row(index.Label(id)), kernels.row_bytes);
+    std::memcpy(&rows[std::size_t{id} * kernels.row_bytes], file.Row(index.Label(id)),
+                kernels.row_bytes);
   }
   const LayerView view{flat.data(), kRows, 2 * kM, rows.data(), kernels.row_bytes, &kernels};
   struct Count {
@@ -92,9 +98,12 @@ TEST(Quality, L0IsAsGoodAsHnswlibs) {
   for (const std::uint32_t ef : {10u, 24u, 64u}) {
     const Quality ours = MeasureL0(folder / "ours.hmann", file, queries, ef),
                   theirs = MeasureL0(folder / "theirs.hmann", file, queries, ef);
-    RecordProperty(absl::StrCat("ef_", ef, "_ours"), absl::StrCat(ours.recall, " with ", ours.distances, " distances"));
-    RecordProperty(absl::StrCat("ef_", ef, "_hnswlib"), absl::StrCat(theirs.recall, " with ", theirs.distances, " distances"));
-    EXPECT_GE(ours.recall, theirs.recall - 0.006) << "ef " << ef << "; 10,000 answers: a standard error of up to 0.003 each";
+    RecordProperty(absl::StrCat("ef_", ef, "_ours"),
+                   absl::StrCat(ours.recall, " with ", ours.distances, " distances"));
+    RecordProperty(absl::StrCat("ef_", ef, "_hnswlib"),
+                   absl::StrCat(theirs.recall, " with ", theirs.distances, " distances"));
+    EXPECT_GE(ours.recall, theirs.recall - 0.006)
+        << "ef " << ef << "; 10,000 answers: a standard error of up to 0.003 each";
     EXPECT_LE(ours.distances, 1.05 * theirs.distances) << "ef " << ef << ", and not by more work";
     EXPECT_GT(ours.recall, ef == 64 ? 0.99 : 0.85);
   }
@@ -117,7 +126,8 @@ TEST(Quality, RefinedLinksLeadToMoreForLess) {
   for (const auto& [narrow, wide] : {std::pair{24u, 40u}, {40u, 70u}}) {
     const Quality refined = MeasureL0(folder / "refined.hmann", file, queries, narrow),
                   plain = MeasureL0(folder / "plain.hmann", file, queries, wide);
-    EXPECT_GE(refined.recall, plain.recall - 0.006) << "a beam of " << narrow << " beside one of " << wide;
+    EXPECT_GE(refined.recall, plain.recall - 0.006)
+        << "a beam of " << narrow << " beside one of " << wide;
     EXPECT_LE(refined.distances, 0.95 * plain.distances);
   }
 }
@@ -148,7 +158,8 @@ TEST(Quality, CopiesDoNotHurtTheGraphOfTheOthers) {
   options.rows = 3000;
   options.out = folder / "alone.hmann";
   MustBuild(options);
-  const IndexFile alone = *IndexFile::Open(options.out), copies = *IndexFile::Open(folder / "copies.hmann");
+  const IndexFile alone = *IndexFile::Open(options.out),
+                  copies = *IndexFile::Open(folder / "copies.hmann");
   const auto lists = [](const IndexFile& index) {
     const LayerLinks links = ReadLinks(index);
     std::vector<std::set<std::uint64_t>> by_row(3000);
@@ -166,7 +177,8 @@ TEST(Quality, CopiesDoNotHurtTheGraphOfTheOthers) {
     links += expected[row].size();
     for (const std::uint64_t link : expected[row]) kept += found[row].count(link);
   }
-  EXPECT_GT(static_cast<double>(kept) / static_cast<double>(links), 0.95) << "the same graph, but for links given up for children";
+  EXPECT_GT(static_cast<double>(kept) / static_cast<double>(links), 0.95)
+      << "the same graph, but for links given up for children";
 }
 
 }  // namespace

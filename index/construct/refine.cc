@@ -14,7 +14,8 @@ namespace {
 constexpr NodeId kBatch = 8192;
 constexpr std::size_t kMostCandidates = 96;  ///< of a node, the nearest
 constexpr std::uint32_t kMostAsked = 16;     ///< neighbours whose lists are read, the nearest
-constexpr NodeId kAhead = 3;                 ///< nodes between the prefetch of their neighbours' lists and their use
+constexpr NodeId kAhead =
+    3;  ///< nodes between the prefetch of their neighbours' lists and their use
 
 struct RefineScratch {
   VisitedSet met;
@@ -42,7 +43,8 @@ class Refiner {
         Choose(begin + static_cast<NodeId>(i), chosen_.data() + i * most, thread);
       }
     });
-    std::copy_n(chosen_.data(), static_cast<std::size_t>(end - begin) * most, graph_.Links(0, begin));
+    std::copy_n(chosen_.data(), static_cast<std::size_t>(end - begin) * most,
+                graph_.Links(0, begin));
     reverse_.Apply(1);
   }
 
@@ -70,7 +72,8 @@ class Refiner {
     std::sort(candidates.begin(), candidates.end());
     batch.size = 0;
     for (std::uint32_t i = 0; i < candidates.size() && i < kMostAsked; ++i) {
-      batch.size += scratch.met.InsertNew(view.Links(candidates[i].id), most, view.nodes, batch.ids.data() + batch.size);
+      batch.size += scratch.met.InsertNew(view.Links(candidates[i].id), most, view.nodes,
+                                          batch.ids.data() + batch.size);
     }
     Score(view, node, scratch);
     if (candidates.size() > kMostCandidates) {
@@ -79,7 +82,8 @@ class Refiner {
     }
     std::sort(candidates.begin(), candidates.end());
     scratch.selector.Select(candidates, most, alpha_, view, &scratch.selected);
-    std::fill(std::copy(scratch.selected.begin(), scratch.selected.end(), chosen), chosen + most, kNoNode);
+    std::fill(std::copy(scratch.selected.begin(), scratch.selected.end(), chosen), chosen + most,
+              kNoNode);
     for (const NodeId target : scratch.selected) reverse_.Add(0, target, node, thread);
   }
 
@@ -91,7 +95,8 @@ class Refiner {
       PrefetchLines(batch.rows[i], PrefetchBytes(*view.kernels));
     }
     batch.Score(*view.kernels, view.Row(node));
-    for (std::uint32_t i = 0; i < batch.size; ++i) scratch.candidates.push_back({batch.keys[i], batch.ids[i]});
+    for (std::uint32_t i = 0; i < batch.size; ++i)
+      scratch.candidates.push_back({batch.keys[i], batch.ids[i]});
   }
 
   InsertionGraph& graph_;

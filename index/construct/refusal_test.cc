@@ -60,14 +60,16 @@ TEST_F(Refusal, OfABuildCancelledOnTheWay) {
 }
 
 TEST_F(Refusal, OfDataThatIsNotFinite) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> values(5000 * 2, 0.5f);
     values[4444 * 2 + 1] = bad;
     values[4999 * 2] = bad;
     options_.base = folder_ / "base_400_12.fbin";
     WriteRows(options_.base, 2, values);
-    EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument),
-                AllOf(HasSubstr("base_400_12.fbin"), HasSubstr("vector 4444"), HasSubstr("component 1")));
+    EXPECT_THAT(
+        Error(absl::StatusCode::kInvalidArgument),
+        AllOf(HasSubstr("base_400_12.fbin"), HasSubstr("vector 4444"), HasSubstr("component 1")));
   }
 }
 
@@ -76,7 +78,8 @@ TEST_F(Refusal, OfAZeroVectorUnderCosine) {
   values[60] = values[61] = 0;
   WriteRows(options_.base, 2, values);
   options_.metric = Metric::kCosine;
-  EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), AllOf(HasSubstr("vector 30"), HasSubstr("zero vector")));
+  EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("vector 30"), HasSubstr("zero vector")));
 }
 
 TEST_F(Refusal, OfMoreThanMemoryHolds) {
@@ -88,8 +91,10 @@ TEST_F(Refusal, OfMoreThanMemoryHolds) {
   std::filesystem::resize_file(options_.base, 8 + 1'500'000'000ull * 128);
   if (UsableMemoryBytes() > 400_GiB) GTEST_SKIP() << "this machine could build it";
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THAT(Error(absl::StatusCode::kResourceExhausted), AllOf(HasSubstr("needs about"), HasSubstr("GiB"), HasSubstr("are available")));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the vectors were read";
+  EXPECT_THAT(Error(absl::StatusCode::kResourceExhausted),
+              AllOf(HasSubstr("needs about"), HasSubstr("GiB"), HasSubstr("are available")));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20))
+      << "the vectors were read";
 }
 
 TEST_F(Refusal, OfAnOutputThatCannotBe) {
@@ -98,7 +103,9 @@ TEST_F(Refusal, OfAnOutputThatCannotBe) {
   options_.out = folder_ / "";
   EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), HasSubstr("is a folder"));
   const std::string base = FileContent(options_.base);
-  options_.out = folder_ / "../" + std::filesystem::path(folder_ / "").parent_path().filename().string() + "/base_400_12.fbin";
+  options_.out = folder_ / "../" +
+                 std::filesystem::path(folder_ / "").parent_path().filename().string() +
+                 "/base_400_12.fbin";
   EXPECT_THAT(Error(absl::StatusCode::kInvalidArgument), HasSubstr("which it would replace"));
   EXPECT_TRUE(FileContent(options_.base) == base);
 }
@@ -112,11 +119,13 @@ TEST_F(Refusal, OfWrongOptions) {
   };
   EXPECT_THAT(error([](BuildOptions& o) { o.m = 1; }), HasSubstr("m: expected 2 to 512, found 1"));
   EXPECT_THAT(error([](BuildOptions& o) { o.m = 513; }), HasSubstr("m: "));
-  EXPECT_THAT(error([](BuildOptions& o) { o.ef_construction = 0; }), HasSubstr("ef_construction: "));
+  EXPECT_THAT(error([](BuildOptions& o) { o.ef_construction = 0; }),
+              HasSubstr("ef_construction: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = 0; }), HasSubstr("promote: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = 1; }), HasSubstr("promote: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.promote = std::nan(""); }), HasSubstr("promote: "));
-  EXPECT_THAT(error([](BuildOptions& o) { o.from_faiss = o.from_hnswlib = "x"; }), HasSubstr("give one"));
+  EXPECT_THAT(error([](BuildOptions& o) { o.from_faiss = o.from_hnswlib = "x"; }),
+              HasSubstr("give one"));
   EXPECT_THAT(error([](BuildOptions& o) { o.threads = -1; }), HasSubstr("threads: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.base.clear(); }), HasSubstr("base: "));
   EXPECT_THAT(error([](BuildOptions& o) { o.out.clear(); }), HasSubstr("out: "));

@@ -5,13 +5,17 @@
 namespace hmann {
 
 ReverseLinks::ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool)
-    : graph_(graph), alpha_(alpha), pool_(pool), scratch_(static_cast<std::size_t>(pool.threads())) {
+    : graph_(graph),
+      alpha_(alpha),
+      pool_(pool),
+      scratch_(static_cast<std::size_t>(pool.threads())) {
   for (Scratch& scratch : scratch_) scratch.links.resize(graph.layers() * kShards);
 }
 
 void ReverseLinks::Apply(std::uint32_t layers) {
   pool_.ParallelFor(layers * kShards, 1, [&](std::size_t first, std::size_t last, int thread) {
-    for (std::size_t i = first; i < last; ++i) ApplyShard(i, scratch_[static_cast<std::size_t>(thread)]);
+    for (std::size_t i = first; i < last; ++i)
+      ApplyShard(i, scratch_[static_cast<std::size_t>(thread)]);
   });
 }
 
@@ -33,7 +37,8 @@ void ReverseLinks::ApplyShard(std::size_t slot, Scratch& scratch) {
   all.clear();
 }
 
-void ReverseLinks::AddTo(std::uint32_t layer, NodeId target, std::span<const Link> sources, Scratch& scratch) {
+void ReverseLinks::AddTo(std::uint32_t layer, NodeId target, std::span<const Link> sources,
+                         Scratch& scratch) {
   NodeId* const links = graph_.Links(layer, target);
   const std::uint32_t most = graph_.max_degree(layer);
   const std::uint32_t count = CountLinks(links, most);
@@ -59,11 +64,14 @@ void ReverseLinks::AddTo(std::uint32_t layer, NodeId target, std::span<const Lin
   for (const NodeId id : sought) add(id);
   batch.Score(*view.kernels, view.Row(target));
   scratch.candidates.clear();
-  for (std::uint32_t i = 0; i < batch.size; ++i) scratch.candidates.push_back({batch.keys[i], batch.ids[i]});
+  for (std::uint32_t i = 0; i < batch.size; ++i)
+    scratch.candidates.push_back({batch.keys[i], batch.ids[i]});
   std::sort(scratch.candidates.begin(), scratch.candidates.end());
-  // The strict rule leaves room by itself; the relaxed one fills a list, and a full one would be chosen anew for every link to come.
+  // The strict rule leaves room by itself; the relaxed one fills a list, and a full one
+  // would be chosen anew for every link to come.
   const float alpha = layer == 0 ? alpha_ : 1;
-  scratch.selector.Select(scratch.candidates, alpha > 1 ? most - most / 12 : most, alpha, view, &scratch.selected);
+  scratch.selector.Select(scratch.candidates, alpha > 1 ? most - most / 12 : most, alpha, view,
+                          &scratch.selected);
   std::fill(links, links + most, kNoNode);
   std::copy(scratch.selected.begin(), scratch.selected.end(), links);
 }

@@ -10,8 +10,9 @@
 
 namespace hmann {
 
-/// The way back of links that were chosen: target -> source for every source -> target. Threads collect them, and Apply puts them into the
-/// targets' lists in an order that no thread has a part in.
+/// The way back of links that were chosen: target -> source for every source -> target.
+/// Threads collect them, and Apply puts them into the targets' lists in an order that no
+/// thread has a part in.
 class ReverseLinks {
  public:
   /// alpha: for lists of the bottom layer that overflow; see NeighbourSelector.
@@ -19,11 +20,13 @@ class ReverseLinks {
 
   /// `thread` is that of the loop of `pool` which runs.
   void Add(std::uint32_t layer, NodeId target, NodeId source, int thread) {
-    scratch_[static_cast<std::size_t>(thread)].links[layer * kShards + target % kShards].push_back(Pack(target, source));
+    scratch_[static_cast<std::size_t>(thread)].links[layer * kShards + target % kShards].push_back(
+        Pack(target, source));
   }
 
-  /// Appends what was collected to the lists of the lowest `layers` layers, target by target, sources in order of id. A list that would
-  /// overflow is chosen anew. Nothing was collected for the layers above.
+  /// Appends what was collected to the lists of the lowest `layers` layers, target by
+  /// target, sources in order of id. A list that would overflow is chosen anew. Nothing
+  /// was collected for the layers above.
   void Apply(std::uint32_t layers);
 
  private:
@@ -31,7 +34,9 @@ class ReverseLinks {
 
   /// Ordered by (target, source).
   using Link = std::uint64_t;
-  static Link Pack(NodeId target, NodeId source) { return (static_cast<Link>(target) << 32) | source; }
+  static Link Pack(NodeId target, NodeId source) {
+    return (static_cast<Link>(target) << 32) | source;
+  }
 
   struct Scratch {
     std::vector<std::vector<Link>> links;  ///< [layer * kShards + shard of the target]

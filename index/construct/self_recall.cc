@@ -14,8 +14,10 @@ constexpr std::uint32_t kWidth = 64;
 
 }  // namespace
 
-SelfRecall CheckSelfRecall(const LayerView& bottom, const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
-                           std::uint64_t seed, const Job& job) {
+SelfRecall CheckSelfRecall(
+    const LayerView& bottom,
+    const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
+    std::uint64_t seed, const Job& job) {
   const Kernels& kernels = *bottom.kernels;
   SelfRecall recall;
   recall.sample = std::min<std::uint64_t>(kSelfRecallSample, bottom.nodes);

@@ -27,9 +27,12 @@ void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& e
 
 }  // namespace
 
-absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source, std::vector<std::vector<NodeId>> equal, const Job& job) {
+absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
+                                              std::vector<std::vector<NodeId>> equal,
+                                              const Job& job) {
   const NodeId n1 = source.layers.n1();
-  const std::vector<std::uint32_t> promoted(source.node_of_id.begin(), source.node_of_id.begin() + n1);
+  const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
+                                            source.node_of_id.begin() + n1);
   HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherVectors(source.rows, promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
@@ -38,12 +41,16 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source, std::ve
   return upper;
 }
 
-absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float alpha, const Job& job) const {
+absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float alpha,
+                                                   const Job& job) const {
   const Layers& layers = source_.layers;
   const std::vector<NodeId> nodes(layers.nodes.begin() + 1, layers.nodes.end());
   std::vector<std::uint32_t> max_degree;
-  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) max_degree.push_back(layers.MaxDegree(layer));
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels));
+  for (std::uint32_t layer = 1; layer <= layers.top(); ++layer)
+    max_degree.push_back(layers.MaxDegree(layer));
+  HMANN_ASSIGN_OR_RETURN(
+      InsertionGraph graph,
+      InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels));
   std::vector<bool> copies(layers.n1());
   for (const std::vector<NodeId>& group : copies_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
@@ -54,7 +61,9 @@ absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float
   return graph;
 }
 
-absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom, std::uint32_t replicas, const Job& job) const {
+absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
+                                                      std::uint32_t replicas,
+                                                      const Job& job) const {
   const NodeId n = source_.layers.n(), n1 = source_.layers.n1();
   std::vector<NodeId> id_of_node(n, kNoNode);
   for (NodeId id = 0; id < n1; ++id) id_of_node[source_.node_of_id[id]] = id;
@@ -68,8 +77,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom, st
       if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
     }
   };
-  // Links made for inner products do not lead to the nearest: a graph over the promoted nodes for this alone. Of one alpha: which the build
-  // was told, such an index does not record.
+  // Links made for inner products do not lead to the nearest: a graph over the promoted
+  // nodes for this alone. Of one alpha: which the build was told, such an index does not
+  // record.
   const InsertionGraph* graph = &graph_;
   std::optional<InsertionGraph> by_l2;
   const Kernels& kernels = source_.kernels;
@@ -80,7 +90,8 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom, st
     sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
   }
   std::vector<LayerView> upper;
-  for (std::uint32_t layer = 0; layer < graph->layers(); ++layer) upper.push_back(graph->View(layer));
+  for (std::uint32_t layer = 0; layer < graph->layers(); ++layer)
+    upper.push_back(graph->View(layer));
   return AssignCells(sources, upper, replicas, job);
 }
 

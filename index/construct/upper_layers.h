@@ -13,8 +13,9 @@
 
 namespace hmann {
 
-/// What the upper layers are made of. Nodes are named by *node* (place in `rows`) or *id* (place in the index); the first layers.n1() ids
-/// are promoted. Referenced as long as the layers live.
+/// What the upper layers are made of. Nodes are named by *node* (place in `rows`) or *id*
+/// (place in the index); the first layers.n1() ids are promoted. Referenced as long as
+/// the layers live.
 struct UpperSource {
   const Layers& layers;
   const Kernels& kernels;
@@ -24,24 +25,29 @@ struct UpperSource {
   float alpha;
 };
 
-/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, inserted in order of rank, all reachable from id 0.
+/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, inserted in order of rank, all
+/// reachable from id 0.
 class UpperLayers {
  public:
-  /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest rank is inserted; the others are hung below it in
-  /// L1, and linked nowhere above. At least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
-  static absl::StatusOr<UpperLayers> Make(const UpperSource& source, std::vector<std::vector<NodeId>> equal, const Job& job);
+  /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest
+  /// rank is inserted; the others are hung below it in L1, and linked nowhere above. At
+  /// least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+  static absl::StatusOr<UpperLayers> Make(const UpperSource& source,
+                                          std::vector<std::vector<NodeId>> equal, const Job& job);
 
   /// Its layer 0 is L1.
   InsertionGraph& graph() { return graph_; }
   /// Links that were needed to make all nodes reachable.
   std::uint64_t added_links() const { return added_links_; }
 
-  /// The cells of the nodes that are not promoted; place i is id n1 + i. `bottom`: L0, by node. Errors: those of AssignCells, and
-  /// RESOURCE_EXHAUSTED.
-  absl::StatusOr<CellAssignment> MakeCells(InsertionGraph& bottom, std::uint32_t replicas, const Job& job) const;
+  /// The cells of the nodes that are not promoted; place i is id n1 + i. `bottom`: L0, by
+  /// node. Errors: those of AssignCells, and RESOURCE_EXHAUSTED.
+  absl::StatusOr<CellAssignment> MakeCells(InsertionGraph& bottom, std::uint32_t replicas,
+                                           const Job& job) const;
 
  private:
-  UpperLayers(const UpperSource& source, StoredVectors rows, std::vector<std::vector<NodeId>> copies)
+  UpperLayers(const UpperSource& source, StoredVectors rows,
+              std::vector<std::vector<NodeId>> copies)
       : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
 
   /// The layers under `kernels`, which must outlive them.

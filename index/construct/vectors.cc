@@ -9,7 +9,8 @@
 
 namespace hmann {
 
-absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels, const Job& job) {
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          const Job& job) {
   StoredVectors vectors;
   vectors.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(file.n() * vectors.stride));
@@ -20,7 +21,8 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
   job.pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
     if (begin > error_row || job.Cancelled()) return;
     for (std::size_t i = begin; i < end; ++i) {
-      const absl::Status status = EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
+      const absl::Status status =
+          EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
       std::lock_guard lock(mutex);
       if (i < error_row) {
@@ -31,17 +33,22 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
     }
     job.progress.Advance(end - begin);
   });
-  if (!error.ok()) return absl::Status(error.code(), absl::StrCat(file.path(), ": vector ", error_row.load(), ": ", error.message()));
+  if (!error.ok())
+    return absl::Status(error.code(), absl::StrCat(file.path(), ": vector ", error_row.load(), ": ",
+                                                   error.message()));
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   return vectors;
 }
 
-absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from, const std::vector<std::uint32_t>& order, ThreadPool& pool) {
+absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
+                                            const std::vector<std::uint32_t>& order,
+                                            ThreadPool& pool) {
   StoredVectors vectors;
   vectors.stride = from.stride;
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(order.size() * from.stride));
   pool.ParallelFor(order.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) std::memcpy(vectors.rows.data() + i * vectors.stride, from.Row(order[i]), from.stride);
+    for (std::size_t i = begin; i < end; ++i)
+      std::memcpy(vectors.rows.data() + i * vectors.stride, from.Row(order[i]), from.stride);
   });
   return vectors;
 }

@@ -21,13 +21,18 @@ struct StoredVectors {
 };
 
 /// Cache-line stride of stored vectors in memory.
-inline std::size_t RowStride(const Kernels& kernels) { return RoundUp(kernels.row_bytes, kCacheLineBytes); }
+inline std::size_t RowStride(const Kernels& kernels) {
+  return RoundUp(kernels.row_bytes, kCacheLineBytes);
+}
 
-/// Encodes every vector of the file in parallel. Errors: INVALID_ARGUMENT naming file and row (NaN, Inf, zero vector under cosine),
-/// RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels, const Job& job);
+/// Encodes every vector of the file in parallel. Errors: INVALID_ARGUMENT naming file and
+/// row (NaN, Inf, zero vector under cosine), RESOURCE_EXHAUSTED, CANCELLED.
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          const Job& job);
 
 /// A copy with row i = from's row order[i]. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from, const std::vector<std::uint32_t>& order, ThreadPool& pool);
+absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
+                                            const std::vector<std::uint32_t>& order,
+                                            ThreadPool& pool);
 
 }  // namespace hmann

@@ -15,7 +15,8 @@ struct Neighbour {
 /// What a query found.
 struct Answer {
   std::vector<Neighbour> nearest;  ///< k of them, nearest first, ties by internal id
-  /// The query's budget ran out before its search was over: `nearest` is the best so far, with exact distances still, perhaps fewer than k.
+  /// The query's budget ran out before its search was over: `nearest` is the best so far,
+  /// with exact distances still, perhaps fewer than k.
   bool cut_short = false;
 };
 
@@ -23,7 +24,8 @@ struct Answer {
 struct SearchLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
-  std::chrono::nanoseconds budget{0};            ///< of each query, from its start (SearchOptions::budget); 0: as long as it takes
+  std::chrono::nanoseconds budget{
+      0};  ///< of each query, from its start (SearchOptions::budget); 0: as long as it takes
 };
 
 }  // namespace hmann

@@ -48,7 +48,8 @@ TEST(DialTable, RangesAreInclusiveAndNothingElseIsTaken) {
     EXPECT_EQ(dial.Check(dial.least + 0.5).ok(), !dial.whole);
     for (const double wrong : {-2.0, dial.most + 1, std::nan(""), -std::nan("")}) {
       EXPECT_FALSE(dial.Check(wrong).ok()) << wrong;
-      EXPECT_THAT(std::string(dial.Check(wrong).message()), StartsWith(std::string(dial.name) + ": expected "));
+      EXPECT_THAT(std::string(dial.Check(wrong).message()),
+                  StartsWith(std::string(dial.name) + ": expected "));
     }
     EXPECT_FALSE(dial.Parse("").ok());
     EXPECT_FALSE(dial.Parse("five").ok());
@@ -57,7 +58,8 @@ TEST(DialTable, RangesAreInclusiveAndNothingElseIsTaken) {
   EXPECT_FALSE(FindDial("epsilon")->Check(-0.5).ok()) << "between off and on";
   EXPECT_EQ(FindDial("beam_width")->Check(65).message(), "beam_width: expected 1 to 64, found 65");
   EXPECT_EQ(FindDial("ef_l0")->Check(-1).message(), "ef_l0: expected 0 to 1048576, found -1");
-  EXPECT_EQ(FindDial("walk")->Parse("gate").status().message(), "walk: expected multi-start, best-first, quantised, upper, found 'gate'");
+  EXPECT_EQ(FindDial("walk")->Parse("gate").status().message(),
+            "walk: expected multi-start, best-first, quantised, upper, found 'gate'");
 }
 
 TEST(DialTable, WhatIsWrittenIsRead) {
@@ -87,11 +89,15 @@ TEST(DialTable, WhatIsWrittenIsRead) {
 
 TEST(DialTable, JsonOfAnotherTypeIsNamed) {
   SearchOptions options;
-  const auto error = [&](const nlohmann::json& json) { return std::string(AskFromJson(json, &options).message()); };
+  const auto error = [&](const nlohmann::json& json) {
+    return std::string(AskFromJson(json, &options).message());
+  };
   EXPECT_THAT(error({{"walk", 1}}), HasSubstr("walk: expected a text, found 1"));
-  EXPECT_THAT(error({{"beam_width", "8"}}), HasSubstr("beam_width: expected a number, found \"8\""));
+  EXPECT_THAT(error({{"beam_width", "8"}}),
+              HasSubstr("beam_width: expected a number, found \"8\""));
   EXPECT_THAT(error({{"beam_width", 8.5}}), HasSubstr("beam_width: expected 1 to 64, found 8.5"));
-  EXPECT_THAT(error({{"error_bound", -1}}), HasSubstr("error_bound: expected 0 to 1000000, found -1"));
+  EXPECT_THAT(error({{"error_bound", -1}}),
+              HasSubstr("error_bound: expected 0 to 1000000, found -1"));
   EXPECT_EQ(error({{"error_bound", 1.5}, {"something", "else"}}), "");
   EXPECT_EQ(options.error_bound, 1.5f);
 }

@@ -1,4 +1,5 @@
-/// Dials and counters as the keys of a JSON object: of a report, a tuned table, a setting of a sweep.
+/// Dials and counters as the keys of a JSON object: of a report, a tuned table, a setting
+/// of a sweep.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ nlohmann::ordered_json ToJson(const Dials& dials);
 /// A key for each counter, divided by `queries`.
 nlohmann::ordered_json ToJson(const Counters& counters, double queries);
 
-/// The value of `dial` under its key. Errors: INVALID_ARGUMENT for another type, and those of Dial::Check.
+/// The value of `dial` under its key. Errors: INVALID_ARGUMENT for another type, and
+/// those of Dial::Check.
 template <typename Json>
 absl::StatusOr<double> DialFromJson(const Dial& dial, const Json& value) {
   if (dial.words.empty() ? value.is_number() : value.is_string()) {
@@ -27,11 +29,13 @@ absl::StatusOr<double> DialFromJson(const Dial& dial, const Json& value) {
     if (absl::Status status = dial.Check(number); !status.ok()) return status;
     return number;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(std::string(dial.name), ": expected a ", dial.words.empty() ? "number" : "text", ", found ", value.dump()));
+  return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a ",
+                                                 dial.words.empty() ? "number" : "text", ", found ",
+                                                 value.dump()));
 }
 
-/// Asks for every dial that `object` has a key for; other keys are the caller's. Errors: those of DialFromJson.
+/// Asks for every dial that `object` has a key for; other keys are the caller's. Errors:
+/// those of DialFromJson.
 template <typename Json>
 absl::Status AskFromJson(const Json& object, SearchOptions* options) {
   for (const Dial& dial : DialTable()) {

@@ -27,8 +27,10 @@ std::string Error(const SearchOptions& options, const SearchContext& context = k
 }
 
 TEST(SearchOptions, DefaultsAreFilledIn) {
-  for (const std::optional<WalkKind> walk :
-       {std::optional<WalkKind>(), std::optional(WalkKind::kMultiStart), std::optional(WalkKind::kBestFirst), {WalkKind::kQuantised}}) {
+  for (const std::optional<WalkKind> walk : {std::optional<WalkKind>(),
+                                             std::optional(WalkKind::kMultiStart),
+                                             std::optional(WalkKind::kBestFirst),
+                                             {WalkKind::kQuantised}}) {
     for (const std::uint32_t k : {1u, 10u, 1000u, 100000u}) {
       const absl::StatusOr<Dials> dials = SearchOptions{.k = k, .walk = walk}.Resolve(kByNode);
       ASSERT_TRUE(dials.ok()) << dials.status();
@@ -66,7 +68,8 @@ TEST(SearchOptions, WidthsAreRaisedToHoldK) {
   };
   EXPECT_EQ(dials(50, 8, 20, WalkKind::kBestFirst).ef_l0, 50u);
   EXPECT_EQ(dials(50, 8, 60, WalkKind::kBestFirst).ef_l0, 60u);
-  EXPECT_EQ(dials(50, 8, 2, WalkKind::kMultiStart).ef_l0, 2u) << "a beam of its own each: their results together hold k";
+  EXPECT_EQ(dials(50, 8, 2, WalkKind::kMultiStart).ef_l0, 2u)
+      << "a beam of its own each: their results together hold k";
   EXPECT_EQ(Small({.k = 50, .ef_l1 = 8, .walk = WalkKind::kUpper}).ef_l1, 50u);
   EXPECT_EQ(Small({.k = 100, .ef_l1 = 8, .walk = WalkKind::kUpper}).walk, WalkKind::kUpper);
   EXPECT_EQ(Small({.k = 101, .ef_l1 = 8, .walk = WalkKind::kUpper}).walk, WalkKind::kBestFirst)
@@ -98,60 +101,78 @@ TEST(SearchOptions, EpsilonEndsAWalkWhereNothingElseIsSaid) {
   const std::uint32_t without = SearchOptions{.epsilon = -1}.Resolve(kByNode)->ef_l0;
   EXPECT_GT(SearchOptions{}.Resolve(kByNode)->ef_l0, without) << "room for the hardest";
   EXPECT_GT(SearchOptions{.epsilon = 0.3f}.Resolve(kByNode)->ef_l0, without);
-  EXPECT_EQ(SearchOptions{.epsilon = 1}.Resolve(ip).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(SearchOptions{.epsilon = 1}.Resolve(ip).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(SearchOptions, LimitsAreInclusive) {
   EXPECT_TRUE((SearchOptions{.k = 7}.Validate(7).ok()));
   EXPECT_FALSE((SearchOptions{.k = 8}.Validate(7).ok()));
   EXPECT_FALSE((SearchOptions{.k = 0}.Validate(7).ok()));
-  EXPECT_TRUE((SearchOptions{.k = 1, .ef_l1 = kMaxEf, .ef_l0 = kMaxEf, .query_threads = 64}.Validate(7).ok()));
+  EXPECT_TRUE((SearchOptions{.k = 1, .ef_l1 = kMaxEf, .ef_l0 = kMaxEf, .query_threads = 64}
+                   .Validate(7)
+                   .ok()));
   EXPECT_FALSE((SearchOptions{.k = kMaxEf + 1}.Validate(1u << 30).ok()));
 }
 
 TEST(SearchOptions, NothingIsDroppedSilently) {
-  EXPECT_THAT(Error({.walk = WalkKind::kMultiStart, .epsilon = 1}),
-              HasSubstr("epsilon: the walk multi-start has no such dial, only best-first and quantised"));
+  EXPECT_THAT(
+      Error({.walk = WalkKind::kMultiStart, .epsilon = 1}),
+      HasSubstr("epsilon: the walk multi-start has no such dial, only best-first and quantised"));
   EXPECT_THAT(Error({.walk = WalkKind::kBestFirst, .nprobe = 5}),
               HasSubstr("nprobe: the walk best-first has no such dial, only quantised"));
   EXPECT_THAT(Error({.nprobe = 5}), HasSubstr("only quantised: name a walk"));
   EXPECT_THAT(Error({.walk = WalkKind::kBestFirst, .query_threads = 2}),
               HasSubstr("query_threads: the walk best-first has no such dial, only multi-start"));
-  EXPECT_THAT(Error({.beam_width = 9}), HasSubstr("beam_width: expected 1 to 8 for the best-first walk, found 9"));
-  EXPECT_EQ(Error({.walk = WalkKind::kBestFirst, .nprobe = 0, .query_threads = 1}), "") << "what it does anyhow";
+  EXPECT_THAT(Error({.beam_width = 9}),
+              HasSubstr("beam_width: expected 1 to 8 for the best-first walk, found 9"));
+  EXPECT_EQ(Error({.walk = WalkKind::kBestFirst, .nprobe = 0, .query_threads = 1}), "")
+      << "what it does anyhow";
   EXPECT_EQ(Error({.walk = WalkKind::kMultiStart, .beam_width = 1, .epsilon = -1}), "");
 }
 
 TEST(SearchOptions, ATargetStandsForAllDialsButThoseThatMayStandBesideIt) {
   EXPECT_EQ((SearchOptions{.recall = 0.9}.Validate(100)), absl::OkStatus());
-  EXPECT_EQ((SearchOptions{.prefetch = Prefetch::kOff, .latency = std::chrono::microseconds(9)}.Validate(100)), absl::OkStatus());
+  EXPECT_EQ(
+      (SearchOptions{.prefetch = Prefetch::kOff, .latency = std::chrono::microseconds(9)}.Validate(
+          100)),
+      absl::OkStatus());
   for (const Dial& dial : DialTable()) {
     SearchOptions options{.recall = 0.9};
     dial.ask(options, dial.least);
     EXPECT_EQ(options.Validate(100).ok(), dial.with_target) << dial.name;
     if (dial.with_target) continue;
-    EXPECT_EQ(options.Validate(100).message(), "recall: expected a target or dials, found both: " + std::string(dial.name));
+    EXPECT_EQ(options.Validate(100).message(),
+              "recall: expected a target or dials, found both: " + std::string(dial.name));
   }
   EXPECT_THAT(Error({.recall = 1.5}), HasSubstr("recall: expected a target in (0, 1]"));
   EXPECT_THAT(Error({.recall = std::nan("")}), HasSubstr("recall: expected a target in (0, 1]"));
-  EXPECT_THAT(Error({.latency = std::chrono::nanoseconds(0)}), HasSubstr("latency_us: expected at least 1"));
-  EXPECT_THAT(Error({.budget = std::chrono::nanoseconds(-1)}), HasSubstr("budget_us: expected at least 1"));
+  EXPECT_THAT(Error({.latency = std::chrono::nanoseconds(0)}),
+              HasSubstr("latency_us: expected at least 1"));
+  EXPECT_THAT(Error({.budget = std::chrono::nanoseconds(-1)}),
+              HasSubstr("budget_us: expected at least 1"));
 }
 
 TEST(SearchOptions, WhatTheIndexCannotDoIsAPrecondition) {
   SearchContext plain{.n = 1000, .n1 = 100}, by_link = plain, unhelped = plain;
   by_link.has_codes = true;
   unhelped.has_helpers = false;
-  const auto code = [](const SearchOptions& options, const SearchContext& context) { return options.Resolve(context).status().code(); };
+  const auto code = [](const SearchOptions& options, const SearchContext& context) {
+    return options.Resolve(context).status().code();
+  };
   EXPECT_EQ(code({.walk = WalkKind::kQuantised}, plain), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code({.walk = WalkKind::kQuantised}, by_link), absl::StatusCode::kOk);
-  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .nprobe = 1}, by_link), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .error_bound = 1}, by_link), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.ef_l0 = 0, .walk = WalkKind::kQuantised}, by_link), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .nprobe = 1}, by_link),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .error_bound = 1}, by_link),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.ef_l0 = 0, .walk = WalkKind::kQuantised}, by_link),
+            absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, plain), absl::StatusCode::kOk);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kFailedPrecondition);
   unhelped.block_tier = true;
-  EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kOk) << "a device copies by itself";
+  EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kOk)
+      << "a device copies by itself";
 }
 
 }  // namespace

@@ -22,20 +22,23 @@ absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
     // What a walk does anyhow may be said.
     if (asked == dial.running(Dials()) || asked == dial.off) continue;
     std::vector<std::string> takers;
-    for (const WalkKind other : {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
+    for (const WalkKind other :
+         {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
       if (dial.walks.Contains(other)) takers.emplace_back(Name(other));
     }
-    return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": the walk ", std::string(Name(walk)),
-                                                   " has no such dial, only ", absl::StrJoin(takers, " and "),
-                                                   options.walk.has_value() ? "" : ": name a walk"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        std::string(dial.name), ": the walk ", std::string(Name(walk)), " has no such dial, only ",
+        absl::StrJoin(takers, " and "), options.walk.has_value() ? "" : ": name a walk"));
   }
   if (walk != WalkKind::kQuantised && options.ef_l0 == 0u) {
-    return absl::InvalidArgumentError(absl::StrCat("ef_l0: expected 1 to ", kMaxEf, " for the walk ", std::string(Name(walk)),
+    return absl::InvalidArgumentError(absl::StrCat("ef_l0: expected 1 to ", kMaxEf,
+                                                   " for the walk ", std::string(Name(walk)),
                                                    ", found 0: the walk upper answers from L1"));
   }
   if (walk == WalkKind::kBestFirst && options.beam_width.value_or(1) > kMaxBestFirstWidth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("beam_width: expected 1 to ", kMaxBestFirstWidth, " for the best-first walk, found ", *options.beam_width));
+    return absl::InvalidArgumentError(absl::StrCat("beam_width: expected 1 to ", kMaxBestFirstWidth,
+                                                   " for the best-first walk, found ",
+                                                   *options.beam_width));
   }
   return absl::OkStatus();
 }
@@ -44,10 +47,12 @@ absl::Status CheckTarget(const SearchOptions& options) {
   const std::string name = options.recall.has_value() ? "recall" : "latency_us";
   for (const Dial& dial : DialTable()) {
     if (!dial.asked(options).has_value() || dial.with_target) continue;
-    return absl::InvalidArgumentError(absl::StrCat(name, ": expected a target or dials, found both: ", std::string(dial.name)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": expected a target or dials, found both: ", std::string(dial.name)));
   }
   if (options.recall.has_value() && !(*options.recall > 0 && *options.recall <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("recall: expected a target in (0, 1], found ", *options.recall));
+    return absl::InvalidArgumentError(
+        absl::StrCat("recall: expected a target in (0, 1], found ", *options.recall));
   }
   if (options.latency.has_value() && options.latency->count() <= 0) {
     return absl::InvalidArgumentError("latency_us: expected at least 1, found 0");
@@ -58,7 +63,8 @@ absl::Status CheckTarget(const SearchOptions& options) {
 /// Fills in what the user left open.
 class Resolution {
  public:
-  Resolution(const SearchOptions& options, const SearchContext& context) : options_(options), context_(context) {
+  Resolution(const SearchOptions& options, const SearchContext& context)
+      : options_(options), context_(context) {
     dials_.k = options.k;
     dials_.walk = options.walk.value_or(DefaultWalk());
     dials_.error_bound = options.error_bound;
@@ -82,22 +88,26 @@ class Resolution {
         ResolveUpper();
     }
     dials_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l0, context_.n));
-    if (context_.n1 > 0) dials_.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l1, context_.n1));
+    if (context_.n1 > 0)
+      dials_.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l1, context_.n1));
     return dials_;
   }
 
   WalkKind walk() const { return dials_.walk; }
 
  private:
-  /// Codes of the nodes pay where a record is far; those of the links everywhere: a third more QPS than the pool on 96-d f32 in DRAM.
+  /// Codes of the nodes pay where a record is far; those of the links everywhere: a third
+  /// more QPS than the pool on 96-d f32 in DRAM.
   WalkKind DefaultWalk() const {
     const bool codes_pay = context_.block_tier || context_.far || !context_.has_cells;
     return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
   }
 
-  /// Where the user leaves open how long a walk goes on, and nothing else ends it. The more neighbours are asked for, the less far beyond
-  /// the last of them lies what leads to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of about 0.97 for k = 1, 10 and 100.
-  /// `width_without`: the width in L0 where `epsilon` does not end the walk.
+  /// Where the user leaves open how long a walk goes on, and nothing else ends it. The
+  /// more neighbours are asked for, the less far beyond the last of them lies what leads
+  /// to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of about 0.97 for k =
+  /// 1, 10 and 100. `width_without`: the width in L0 where `epsilon` does not end the
+  /// walk.
   void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
     const bool is_open = !options_.ef_l0.has_value();
     if (options_.epsilon.has_value()) {
@@ -105,26 +115,32 @@ class Resolution {
     } else if (is_open && !has_other_end && context_.has_ratios) {
       dials_.epsilon = 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f);
     }
-    dials_.ef_l0 = options_.ef_l0.value_or(dials_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * dials_.k) : width_without);
+    dials_.ef_l0 = options_.ef_l0.value_or(
+        dials_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * dials_.k) : width_without);
   }
 
   void ResolveQuantised() {
     const std::uint32_t k = dials_.k;
-    // A device answers a round as late as an instruction a thousand cells: there cells take the place of the way through the graph.
-    const std::uint32_t cells = options_.nprobe.value_or(context_.block_tier && context_.has_cells ? std::max(128u, 4 * k) : 0);
+    // A device answers a round as late as an instruction a thousand cells: there cells
+    // take the place of the way through the graph.
+    const std::uint32_t cells = options_.nprobe.value_or(
+        context_.block_tier && context_.has_cells ? std::max(128u, 4 * k) : 0);
     dials_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
     dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.nprobe / 2}));
     ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
     if (dials_.ef_l0 > 0) dials_.ef_l0 = std::max(dials_.ef_l0, k);
     dials_.beam_width = options_.beam_width.value_or(context_.block_tier ? 16 : 8);
-    // With cells the pool is full of estimates from the start; and without a walk along links something must say when to stop reading.
-    if (!dials_.error_bound.has_value() && (dials_.nprobe > 0 || dials_.ef_l0 == 0)) dials_.error_bound = 1.5f;
+    // With cells the pool is full of estimates from the start; and without a walk along
+    // links something must say when to stop reading.
+    if (!dials_.error_bound.has_value() && (dials_.nprobe > 0 || dials_.ef_l0 == 0))
+      dials_.error_bound = 1.5f;
   }
 
   void ResolveBestFirst() {
     const std::uint32_t k = dials_.k;
     ResolveEnd(false, std::max(64u, 2 * k));
-    // Ended by `epsilon`, a pool is searched for speed; by its width alone, as Algorithm 3 says. One candidate of a beam leads to the next.
+    // Ended by `epsilon`, a pool is searched for speed; by its width alone, as Algorithm
+    // 3 says. One candidate of a beam leads to the next.
     dials_.beam_width = options_.beam_width.value_or(dials_.epsilon.has_value() ? 2 : 1);
     dials_.ef_l1 = options_.ef_l1.value_or(4);
     dials_.ef_l0 = std::max(dials_.ef_l0, k);
@@ -132,7 +148,9 @@ class Resolution {
 
   /// Where L1 has fewer than k nodes, L0 is searched after all.
   void ResolveUpper() {
-    dials_.ef_l1 = std::max(options_.ef_l1.value_or(4), static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1)));
+    dials_.ef_l1 =
+        std::max(options_.ef_l1.value_or(4),
+                 static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1)));
     if (dials_.k <= context_.n1) return;
     dials_.walk = WalkKind::kBestFirst;
     dials_.ef_l0 = dials_.k;
@@ -160,7 +178,8 @@ absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
         "walk: quantised needs an index with codes, and this one has none: build it with --codes "
         "node or --codes link");
   }
-  if (context.has_cells || (dials.nprobe == 0 && !dials.error_bound.has_value() && dials.ef_l0 > 0)) return absl::OkStatus();
+  if (context.has_cells || (dials.nprobe == 0 && !dials.error_bound.has_value() && dials.ef_l0 > 0))
+    return absl::OkStatus();
   return absl::FailedPreconditionError(
       "walk: nprobe, error_bound and ef_l0 = 0 need codes of nodes, and this index has those of "
       "links: build it with --codes node");
@@ -170,12 +189,17 @@ absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
 
 absl::Status SearchOptions::Validate(std::uint64_t n) const {
   if (k == 0) return absl::InvalidArgumentError("k: expected at least 1, found 0");
-  if (k > n) return absl::InvalidArgumentError(absl::StrCat("k: expected at most the ", n, " vectors of the index, found ", k));
-  if (k > kMaxEf) return absl::InvalidArgumentError(absl::StrCat("k: expected at most ", kMaxEf, ", found ", k));
+  if (k > n)
+    return absl::InvalidArgumentError(
+        absl::StrCat("k: expected at most the ", n, " vectors of the index, found ", k));
+  if (k > kMaxEf)
+    return absl::InvalidArgumentError(absl::StrCat("k: expected at most ", kMaxEf, ", found ", k));
   for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = dial.asked(*this); value.has_value()) HMANN_RETURN_IF_ERROR(dial.Check(*value));
+    if (const std::optional<double> value = dial.asked(*this); value.has_value())
+      HMANN_RETURN_IF_ERROR(dial.Check(*value));
   }
-  if (budget.has_value() && budget->count() <= 0) return absl::InvalidArgumentError("budget_us: expected at least 1, found 0");
+  if (budget.has_value() && budget->count() <= 0)
+    return absl::InvalidArgumentError("budget_us: expected at least 1, found 0");
   if (has_target()) return CheckTarget(*this);
   return walk.has_value() ? CheckTaken(*this, *walk) : absl::OkStatus();
 }
@@ -193,7 +217,8 @@ SearchOptions OptionsOf(const Dials& dials) {
   SearchOptions options;
   options.k = dials.k;
   for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = Running(dial, dials); value.has_value()) dial.ask(options, *value);
+    if (const std::optional<double> value = Running(dial, dials); value.has_value())
+      dial.ask(options, *value);
   }
   return options;
 }

@@ -21,8 +21,9 @@ struct SearchContext {
   bool has_helpers = true;  ///< the index was opened with helper threads, for Prefetch::kHelper
 };
 
-/// What a user says of a search: how many neighbours, and either dials, of which those left out get a default that suits the index and the
-/// tier, or a target, for which the tuned table of the index has dials. What each dial does is said in DialTable().
+/// What a user says of a search: how many neighbours, and either dials, of which those
+/// left out get a default that suits the index and the tier, or a target, for which the
+/// tuned table of the index has dials. What each dial does is said in DialTable().
 struct SearchOptions {
   std::uint32_t k = 10;
   std::optional<std::uint32_t> ef_l1 = {}, ef_l0 = {};
@@ -31,23 +32,28 @@ struct SearchOptions {
   std::optional<float> error_bound = {}, epsilon = {};
   std::optional<Prefetch> prefetch = {};
   std::optional<std::uint32_t> query_threads = {};
-  /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a query to keep, with the best recall that it
-  /// allows.
+  /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a
+  /// query to keep, with the best recall that it allows.
   std::optional<double> recall = {};
   std::optional<std::chrono::nanoseconds> latency = {};
-  /// Of each query, from its start: then the best so far is its answer (Answer::cut_short).
+  /// Of each query, from its start: then the best so far is its answer
+  /// (Answer::cut_short).
   std::optional<std::chrono::nanoseconds> budget = {};
 
   bool has_target() const { return recall.has_value() || latency.has_value(); }
 
-  /// What is wrong whatever the index: ranges, a target beside dials that exclude it, a dial that the walk named does not take. `n`:
-  /// vectors of the index. Errors: INVALID_ARGUMENT with the name of the field in front: "beam_width: expected 1 to 64, found 65".
+  /// What is wrong whatever the index: ranges, a target beside dials that exclude it, a
+  /// dial that the walk named does not take. `n`: vectors of the index. Errors:
+  /// INVALID_ARGUMENT with the name of the field in front: "beam_width: expected 1 to 64,
+  /// found 65".
   absl::Status Validate(std::uint64_t n) const;
 
-  /// The dials that will run, defaults filled in and widths raised to hold k (section 11.f of doc/paper.md). A target is not looked at: see
-  /// Index::Resolve. Errors: those of Validate; INVALID_ARGUMENT for a dial that the default walk does not take; FAILED_PRECONDITION for
-  /// what the index cannot do: the quantised walk without codes, cells without codes of nodes, `epsilon` over inner products, helpers that
-  /// it was opened without.
+  /// The dials that will run, defaults filled in and widths raised to hold k (section
+  /// 11.f of doc/paper.md). A target is not looked at: see Index::Resolve. Errors: those
+  /// of Validate; INVALID_ARGUMENT for a dial that the default walk does not take;
+  /// FAILED_PRECONDITION for what the index cannot do: the quantised walk without codes,
+  /// cells without codes of nodes, `epsilon` over inner products, helpers that it was
+  /// opened without.
   absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
 };
 

@@ -12,7 +12,8 @@ namespace {
 std::string BuiltNames() {
   std::string names;
   for (const SimdLevel& level : BuiltSimdLevels()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", level.name, level.supported() ? "" : " (not on this CPU)");
+    absl::StrAppend(&names, names.empty() ? "" : ", ", level.name,
+                    level.supported() ? "" : " (not on this CPU)");
   }
   return names;
 }
@@ -21,9 +22,11 @@ absl::StatusOr<const SimdLevel*> ChooseLevel() {
   const char* forced = std::getenv("HMANN_SIMD");
   const bool is_forced = forced != nullptr && *forced != '\0';
   for (const SimdLevel& level : BuiltSimdLevels()) {
-    if (is_forced ? std::string_view(forced) == level.name && level.supported() : level.supported()) return &level;
+    if (is_forced ? std::string_view(forced) == level.name && level.supported() : level.supported())
+      return &level;
   }
-  return absl::InvalidArgumentError(absl::StrCat("HMANN_SIMD: expected one of ", BuiltNames(), "; found '", forced, "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("HMANN_SIMD: expected one of ", BuiltNames(), "; found '", forced, "'"));
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ absl::StatusOr<std::string_view> ChosenSimd() {
 
 absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t dim) {
   if (dim == 0 || dim > kMaxDim) {
-    return absl::InvalidArgumentError(absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", dim));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", dim));
   }
   HMANN_ASSIGN_OR_RETURN(const SimdLevel* level, ChooseLevel());
   const KernelRow* row = FindKernel(level->table(), dtype, metric, dim);

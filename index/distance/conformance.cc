@@ -25,7 +25,9 @@ std::size_t RowBytes(DType dtype, Metric metric, std::size_t dim) {
   return metric == Metric::kCosine ? (dim + 3) / 4 * 4 + 4 : dim;
 }
 
-bool IsExact(DType dtype, Metric metric) { return dtype != DType::kF32 && metric != Metric::kCosine; }
+bool IsExact(DType dtype, Metric metric) {
+  return dtype != DType::kF32 && metric != Metric::kCosine;
+}
 
 double ToDouble(DType dtype, Metric metric, DistanceKey key) {
   if (IsExact(dtype, metric)) return static_cast<std::int32_t>(key ^ 0x80000000u);
@@ -35,16 +37,18 @@ double ToDouble(DType dtype, Metric metric, DistanceKey key) {
   return distance;
 }
 
-void Complain(const char* level, DType dtype, Metric metric, std::size_t dim, const char* what, double expected, double found) {
+void Complain(const char* level, DType dtype, Metric metric, std::size_t dim, const char* what,
+              double expected, double found) {
   static int complaints = 0;
   if (++complaints > 20) return;
-  std::fprintf(stderr, "%s dtype %d metric %d dim %zu: %s: expected %.9g, found %.9g\n", level, static_cast<int>(dtype),
-               static_cast<int>(metric), dim, what, expected, found);
+  std::fprintf(stderr, "%s dtype %d metric %d dim %zu: %s: expected %.9g, found %.9g\n", level,
+               static_cast<int>(dtype), static_cast<int>(metric), dim, what, expected, found);
 }
 
 /// The extremes first, so that their pairs give the largest sums; then random ones.
 template <class Component>
-Component Value(std::size_t pattern, std::size_t i, Component low, Component high, std::mt19937& random) {
+Component Value(std::size_t pattern, std::size_t i, Component low, Component high,
+                std::mt19937& random) {
   switch (pattern) {
     case 0:
       return high;
@@ -55,20 +59,26 @@ Component Value(std::size_t pattern, std::size_t i, Component low, Component hig
     case 3:
       return i == 0 ? 1 : 0;
     default:
-      return static_cast<Component>(low + (static_cast<double>(high) - low) * (random() % 256) / 255);
+      return static_cast<Component>(low +
+                                    (static_cast<double>(high) - low) * (random() % 256) / 255);
   }
 }
 
 /// Stored rows for one (dtype, metric, dim), each ending right before an unreadable page.
 class Rows {
  public:
-  Rows(DType dtype, Metric metric, std::size_t dim) : bytes_(RowBytes(dtype, metric, dim)), page_(static_cast<std::size_t>(getpagesize())) {
+  Rows(DType dtype, Metric metric, std::size_t dim)
+      : bytes_(RowBytes(dtype, metric, dim)), page_(static_cast<std::size_t>(getpagesize())) {
     slot_ = (bytes_ + page_ - 1) / page_ * page_ + page_;
-    memory_ = mmap(nullptr, slot_ * kPatterns, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory_ = mmap(nullptr, slot_ * kPatterns, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
     if (memory_ == MAP_FAILED) std::abort();
     for (std::size_t pattern = 0; pattern < kPatterns; ++pattern) {
-      Write(dtype, metric, dim, pattern, static_cast<std::byte*>(memory_) + (pattern + 1) * slot_ - page_ - bytes_);
-      if (mprotect(static_cast<std::byte*>(memory_) + (pattern + 1) * slot_ - page_, page_, PROT_NONE) != 0) std::abort();
+      Write(dtype, metric, dim, pattern,
+            static_cast<std::byte*>(memory_) + (pattern + 1) * slot_ - page_ - bytes_);
+      if (mprotect(static_cast<std::byte*>(memory_) + (pattern + 1) * slot_ - page_, page_,
+                   PROT_NONE) != 0)
+        std::abort();
     }
   }
   ~Rows() { munmap(memory_, slot_ * kPatterns); }
@@ -80,13 +90,16 @@ class Rows {
   }
 
  private:
-  static void Write(DType dtype, Metric metric, std::size_t dim, std::size_t pattern, std::byte* row) {
+  static void Write(DType dtype, Metric metric, std::size_t dim, std::size_t pattern,
+                    std::byte* row) {
     std::mt19937 random(static_cast<unsigned>(dim * 31 + pattern));
     double squared_norm = 0;
     std::vector<float> floats(dim);
     for (std::size_t i = 0; i < dim; ++i) {
-      if (dtype == DType::kU8) row[i] = static_cast<std::byte>(Value<std::uint8_t>(pattern, i, 0, 255, random));
-      if (dtype == DType::kI8) row[i] = static_cast<std::byte>(Value<std::int8_t>(pattern, i, -128, 127, random));
+      if (dtype == DType::kU8)
+        row[i] = static_cast<std::byte>(Value<std::uint8_t>(pattern, i, 0, 255, random));
+      if (dtype == DType::kI8)
+        row[i] = static_cast<std::byte>(Value<std::int8_t>(pattern, i, -128, 127, random));
       if (dtype == DType::kF32) {
         floats[i] = Value<float>(pattern, i, -1.0f, 1.0f, random) * 1.1f;
         std::memcpy(row + i * 4, &floats[i], 4);
@@ -95,7 +108,8 @@ class Rows {
       squared_norm += component * component;
     }
     if (metric != Metric::kCosine) return;
-    const float inverse_norm = static_cast<float>(squared_norm == 0 ? 0 : 1 / std::sqrt(squared_norm));
+    const float inverse_norm =
+        static_cast<float>(squared_norm == 0 ? 0 : 1 / std::sqrt(squared_norm));
     if (dtype != DType::kF32) std::memcpy(row + (dim + 3) / 4 * 4, &inverse_norm, 4);
     for (std::size_t i = 0; i < dim && dtype == DType::kF32; ++i) {
       floats[i] *= inverse_norm;
@@ -109,11 +123,13 @@ class Rows {
   void* memory_ = nullptr;
 };
 
-std::size_t CompareWithReference(const SimdLevel& level, const KernelRow& kernel, std::size_t dim, const Rows& rows) {
+std::size_t CompareWithReference(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
+                                 const Rows& rows) {
   std::size_t mismatches = 0;
   for (std::size_t a = 0; a < kPatterns; ++a) {
     for (std::size_t b = 0; b < kPatterns; ++b) {
-      const ReferenceDistance expected = MeasureReference(kernel.dtype, kernel.metric, rows[a], rows[b], dim);
+      const ReferenceDistance expected =
+          MeasureReference(kernel.dtype, kernel.metric, rows[a], rows[b], dim);
       const double found = ToDouble(kernel.dtype, kernel.metric, kernel.one(rows[a], rows[b], dim));
       if (std::abs(found - expected.distance) <= expected.bound) continue;  // false for NaN, too
       ++mismatches;
@@ -123,7 +139,8 @@ std::size_t CompareWithReference(const SimdLevel& level, const KernelRow& kernel
   return mismatches;
 }
 
-std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, std::size_t dim, const Rows& rows) {
+std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
+                               const Rows& rows) {
   constexpr DistanceKey kUntouched = 0x5eed5eed;
   std::size_t mismatches = 0;
   for (std::size_t a = 0; a < kPatterns; ++a) {
@@ -137,8 +154,8 @@ std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, 
         const DistanceKey expected = i < n ? kernel.one(rows[a], pointers[i], dim) : kUntouched;
         if (keys[i] == expected) continue;
         ++mismatches;
-        Complain(level.name, kernel.dtype, kernel.metric, dim, i < n ? "many differs from one" : "many writes behind out", expected,
-                 keys[i]);
+        Complain(level.name, kernel.dtype, kernel.metric, dim,
+                 i < n ? "many differs from one" : "many writes behind out", expected, keys[i]);
       }
     }
   }
@@ -146,18 +163,21 @@ std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, 
 }
 
 /// The same rows at every offset from a multiple of 64 bytes.
-std::size_t CompareOffsets(const SimdLevel& level, const KernelRow& kernel, std::size_t dim, const Rows& rows) {
+std::size_t CompareOffsets(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
+                           const Rows& rows) {
   const std::size_t bytes = RowBytes(kernel.dtype, kernel.metric, dim);
   std::size_t mismatches = 0;
   std::vector<std::byte> room(bytes + 128);
   const DistanceKey expected = kernel.one(rows[4], rows[5], dim);
   for (std::size_t offset = 0; offset < 64; ++offset) {
-    std::byte* copy = room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) + offset;
+    std::byte* copy =
+        room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) + offset;
     std::memcpy(copy, rows[5], bytes);
     const DistanceKey found = kernel.one(rows[4], copy, dim);
     if (found == expected) continue;
     ++mismatches;
-    Complain(level.name, kernel.dtype, kernel.metric, dim, "row at another address", expected, found);
+    Complain(level.name, kernel.dtype, kernel.metric, dim, "row at another address", expected,
+             found);
   }
   return mismatches;
 }
@@ -167,7 +187,8 @@ std::size_t CompareOffsets(const SimdLevel& level, const KernelRow& kernel, std:
 std::vector<std::size_t> Dims() {
   std::vector<std::size_t> dims;
   for (std::size_t dim = 1; dim <= 72; ++dim) dims.push_back(dim);
-  for (const std::size_t dim : {96, 100, 127, 128, 129, 200, 784, 960, 1536, 32768}) dims.push_back(dim);
+  for (const std::size_t dim : {96, 100, 127, 128, 129, 200, 784, 960, 1536, 32768})
+    dims.push_back(dim);
   return dims;
 }
 

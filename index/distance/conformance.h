@@ -5,16 +5,18 @@
 
 #include "index/distance/simd_level.h"
 
-/// Checks of the kernel tables that need neither gtest nor absl, so that a cross build can run them under an emulator. Each returns the
-/// number of mismatches and prints the first few to stderr.
+/// Checks of the kernel tables that need neither gtest nor absl, so that a cross build
+/// can run them under an emulator. Each returns the number of mismatches and prints the
+/// first few to stderr.
 namespace hmann::conformance {
 
 /// 1 to 72, and the dims that data sets have.
 std::vector<std::size_t> Dims();
 
-/// Every dtype and metric of one level at `dim`: against the reference in double precision (exactly, or within its stated bound); `many`
-/// against `one` bit for bit for 0 to 9 and 33 rows; `out` not written behind its end. Rows hold random and extreme values, start at any
-/// address and end where an unreadable page begins.
+/// Every dtype and metric of one level at `dim`: against the reference in double
+/// precision (exactly, or within its stated bound); `many` against `one` bit for bit for
+/// 0 to 9 and 33 rows; `out` not written behind its end. Rows hold random and extreme
+/// values, start at any address and end where an unreadable page begins.
 std::size_t CountMismatches(const SimdLevel& level, std::size_t dim);
 
 /// Keys of u8 and i8 that differ between any two supported levels, at `dim`.

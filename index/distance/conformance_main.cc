@@ -3,12 +3,14 @@
 
 #include "index/distance/conformance.h"
 
-/// Usage: conformance <level>... Fails when a level named is not supported here, or when any supported level is wrong.
+/// Usage: conformance <level>... Fails when a level named is not supported here, or when
+/// any supported level is wrong.
 int main(int argc, char** argv) {
   std::size_t mismatches = 0;
   for (int i = 1; i < argc; ++i) {
     bool found = false;
-    for (const hmann::SimdLevel& level : hmann::BuiltSimdLevels()) found |= std::strcmp(level.name, argv[i]) == 0 && level.supported();
+    for (const hmann::SimdLevel& level : hmann::BuiltSimdLevels())
+      found |= std::strcmp(level.name, argv[i]) == 0 && level.supported();
     if (!found) std::fprintf(stderr, "level '%s' is not supported here\n", argv[i]);
     mismatches += !found;
   }

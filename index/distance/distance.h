@@ -21,14 +21,17 @@ constexpr std::uint32_t kMaxDim = 32768;
 
 /// The distance functions of one (dtype, metric, dim) at one instruction-set level.
 ///
-/// A *row* is a vector in stored form (see EncodeRow): dim components, and for u8/i8 under cosine 1/|v| as f32 at the next multiple of 4
-/// bytes. Queries are rows too. Rows need no alignment; 64 bytes is fastest. `many`: out[i] = one(query, rows[i]) for i < n, each bit-equal
-/// to `one`. `many` issues no prefetch: the caller, who knows the rows of a batch first, prefetches PrefetchBytes of each and then calls.
-/// Integers are summed as integers; f32 sums differ between levels within the bound stated in reference.h. Thread safety: everything is
-/// const and pure.
+/// A *row* is a vector in stored form (see EncodeRow): dim components, and for u8/i8
+/// under cosine 1/|v| as f32 at the next multiple of 4 bytes. Queries are rows too. Rows
+/// need no alignment; 64 bytes is fastest. `many`: out[i] = one(query, rows[i]) for i <
+/// n, each bit-equal to `one`. `many` issues no prefetch: the caller, who knows the rows
+/// of a batch first, prefetches PrefetchBytes of each and then calls. Integers are summed
+/// as integers; f32 sums differ between levels within the bound stated in reference.h.
+/// Thread safety: everything is const and pure.
 struct Kernels {
   DistanceKey (*one)(const std::byte* query, const std::byte* row, std::size_t dim) = nullptr;
-  void (*many)(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim, DistanceKey* out) = nullptr;
+  void (*many)(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim,
+               DistanceKey* out) = nullptr;
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
   std::uint32_t dim = 0;
@@ -41,24 +44,30 @@ struct Kernels {
   DistanceKey ToKey(float distance) const;
 };
 
-/// How much of a row is worth a prefetch: all of it, up to a page, since lines go to the second-level cache (see prefetch.h) and do not
-/// keep each other waiting there. Pool walk in DRAM on Zen 4, 60,000 x 784 u8, us of CPU a query with 128, 256, 512 bytes and whole rows:
-/// 27, 26, 26, 17; with four queries in flight 27, 25, 24, 16. Prefetches inside `many`, 8 rows ahead, gained nothing and cost up to 8 % in
-/// L1.
-constexpr std::size_t PrefetchBytes(const Kernels& kernels) { return kernels.row_bytes < 4096 ? kernels.row_bytes : 4096; }
+/// How much of a row is worth a prefetch: all of it, up to a page, since lines go to the
+/// second-level cache (see prefetch.h) and do not keep each other waiting there. Pool
+/// walk in DRAM on Zen 4, 60,000 x 784 u8, us of CPU a query with 128, 256, 512 bytes and
+/// whole rows: 27, 26, 26, 17; with four queries in flight 27, 25, 24, 16. Prefetches
+/// inside `many`, 8 rows ahead, gained nothing and cost up to 8 % in L1.
+constexpr std::size_t PrefetchBytes(const Kernels& kernels) {
+  return kernels.row_bytes < 4096 ? kernels.row_bytes : 4096;
+}
 
-/// Chooses the best level that this CPU and its operating system support, or the one that HMANN_SIMD names. Errors: INVALID_ARGUMENT for
-/// dim 0 or above kMaxDim, or an unknown or unsupported HMANN_SIMD.
+/// Chooses the best level that this CPU and its operating system support, or the one that
+/// HMANN_SIMD names. Errors: INVALID_ARGUMENT for dim 0 or above kMaxDim, or an unknown
+/// or unsupported HMANN_SIMD.
 absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t dim);
 
-/// The level that ChooseKernels takes: "avx512", "avx2", "neon" or "scalar"; the same errors. `HMANN_SIMD` is read at each call of either,
-/// so that tests may set it.
+/// The level that ChooseKernels takes: "avx512", "avx2", "neon" or "scalar"; the same
+/// errors. `HMANN_SIMD` is read at each call of either, so that tests may set it.
 absl::StatusOr<std::string_view> ChosenSimd();
 
-/// Writes the stored form of `vector` (dim components of kernels.dtype, unaligned) to `row` (kernels.row_bytes): copied; f32 under cosine
-/// is normalised; u8/i8 under cosine get 1/|v| appended. Errors: INVALID_ARGUMENT naming the component for NaN or Inf, for an f32 vector
-/// under L2 or inner product whose squared norm is above FLT_MAX / 4, since its distances could overflow, and for a zero vector under
-/// cosine. `row` is then unspecified.
+/// Writes the stored form of `vector` (dim components of kernels.dtype, unaligned) to
+/// `row` (kernels.row_bytes): copied; f32 under cosine is normalised; u8/i8 under cosine
+/// get 1/|v| appended. Errors: INVALID_ARGUMENT naming the component for NaN or Inf, for
+/// an f32 vector under L2 or inner product whose squared norm is above FLT_MAX / 4, since
+/// its distances could overflow, and for a zero vector under cosine. `row` is then
+/// unspecified.
 absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row);
 
 }  // namespace hmann

@@ -34,7 +34,9 @@ class ForcedSimd {
   ~ForcedSimd() { Set(old_ ? old_->c_str() : nullptr); }
 
  private:
-  static void Set(const char* value) { value ? setenv("HMANN_SIMD", value, 1) : unsetenv("HMANN_SIMD"); }
+  static void Set(const char* value) {
+    value ? setenv("HMANN_SIMD", value, 1) : unsetenv("HMANN_SIMD");
+  }
   std::optional<std::string> old_;
 };
 
@@ -53,12 +55,15 @@ std::vector<std::byte> MustEncode(const Kernels& kernels, const std::vector<Comp
 }
 
 template <class Component>
-float Measure(const Kernels& kernels, const std::vector<Component>& a, const std::vector<Component>& b) {
-  return kernels.ToDistance(kernels.one(MustEncode(kernels, a).data(), MustEncode(kernels, b).data(), kernels.dim));
+float Measure(const Kernels& kernels, const std::vector<Component>& a,
+              const std::vector<Component>& b) {
+  return kernels.ToDistance(
+      kernels.one(MustEncode(kernels, a).data(), MustEncode(kernels, b).data(), kernels.dim));
 }
 
 absl::Status EncodeF32(Metric metric, std::vector<float> vector) {
-  const Kernels kernels = MustChoose(DType::kF32, metric, static_cast<std::uint32_t>(vector.size()));
+  const Kernels kernels =
+      MustChoose(DType::kF32, metric, static_cast<std::uint32_t>(vector.size()));
   std::vector<std::byte> row(kernels.row_bytes);
   return EncodeRow(kernels, vector.data(), row.data());
 }
@@ -67,7 +72,8 @@ class LevelTest : public testing::TestWithParam<const SimdLevel*> {};
 
 TEST_P(LevelTest, EqualsTheReferenceAndManyEqualsOne) {
   if (!GetParam()->supported()) GTEST_SKIP() << GetParam()->name << " is not supported here";
-  for (const std::size_t dim : conformance::Dims()) EXPECT_EQ(conformance::CountMismatches(*GetParam(), dim), 0u) << "dim " << dim;
+  for (const std::size_t dim : conformance::Dims())
+    EXPECT_EQ(conformance::CountMismatches(*GetParam(), dim), 0u) << "dim " << dim;
 }
 
 TEST_P(LevelTest, ForcedLevelIsTheOneThatRuns) {
@@ -106,10 +112,12 @@ std::vector<const SimdLevel*> AllLevels() {
   for (const SimdLevel& level : BuiltSimdLevels()) levels.push_back(&level);
   return levels;
 }
-INSTANTIATE_TEST_SUITE_P(All, LevelTest, testing::ValuesIn(AllLevels()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(All, LevelTest, testing::ValuesIn(AllLevels()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 TEST(Levels, AgreeOnIntegers) {
-  for (const std::size_t dim : conformance::Dims()) EXPECT_EQ(conformance::CountDisagreements(dim), 0u) << "dim " << dim;
+  for (const std::size_t dim : conformance::Dims())
+    EXPECT_EQ(conformance::CountDisagreements(dim), 0u) << "dim " << dim;
 }
 
 TEST(Levels, BestSupportedIsTheDefault) {
@@ -124,15 +132,19 @@ TEST(Levels, BestSupportedIsTheDefault) {
 
 TEST(Levels, UnknownNameIsAnErrorThatListsTheLevels) {
   const ForcedSimd forced("sse9");
-  for (const absl::Status& status : {ChosenSimd().status(), ChooseKernels(DType::kF32, Metric::kL2, 8).status()}) {
+  for (const absl::Status& status :
+       {ChosenSimd().status(), ChooseKernels(DType::kF32, Metric::kL2, 8).status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr("'sse9'"), HasSubstr("scalar")));
+    EXPECT_THAT(std::string(status.message()),
+                testing::AllOf(HasSubstr("'sse9'"), HasSubstr("scalar")));
   }
 }
 
 TEST(ChooseKernels, RefusesDimsOutOfRange) {
   for (const std::uint32_t dim : {0u, kMaxDim + 1, ~0u}) {
-    EXPECT_EQ(ChooseKernels(DType::kU8, Metric::kL2, dim).status().code(), absl::StatusCode::kInvalidArgument) << dim;
+    EXPECT_EQ(ChooseKernels(DType::kU8, Metric::kL2, dim).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << dim;
   }
   EXPECT_TRUE(ChooseKernels(DType::kU8, Metric::kL2, kMaxDim).ok());
 }
@@ -147,15 +159,19 @@ TEST(ChooseKernels, RowBytes) {
 TEST(Names, RoundTripAndErrors) {
   for (const DType dtype : kDTypes) EXPECT_EQ(*ParseDType(Name(dtype)), dtype);
   for (const Metric metric : kMetrics) EXPECT_EQ(*ParseMetric(Name(metric)), metric);
-  EXPECT_THAT(std::string(ParseDType("f16").status().message()), HasSubstr("expected f32, u8 or i8; found 'f16'"));
-  EXPECT_THAT(std::string(ParseMetric("l1").status().message()), HasSubstr("expected l2, ip or cosine; found 'l1'"));
+  EXPECT_THAT(std::string(ParseDType("f16").status().message()),
+              HasSubstr("expected f32, u8 or i8; found 'f16'"));
+  EXPECT_THAT(std::string(ParseMetric("l1").status().message()),
+              HasSubstr("expected l2, ip or cosine; found 'l1'"));
 }
 
 TEST(Keys, OrderDistancesAndComeBack) {
   const Kernels kernels = MustChoose(DType::kF32, Metric::kInnerProduct, 1);
   std::vector<DistanceKey> keys;
-  for (const float x : {1e18f, 2.0f, 1e-40f, 0.0f, -1e-40f, -2.0f, -1e18f}) {  // larger dot product: nearer
-    keys.push_back(kernels.one(MustEncode<float>(kernels, {x}).data(), MustEncode<float>(kernels, {1.0f}).data(), 1));
+  for (const float x :
+       {1e18f, 2.0f, 1e-40f, 0.0f, -1e-40f, -2.0f, -1e18f}) {  // larger dot product: nearer
+    keys.push_back(kernels.one(MustEncode<float>(kernels, {x}).data(),
+                               MustEncode<float>(kernels, {1.0f}).data(), 1));
     EXPECT_EQ(kernels.ToDistance(keys.back()), -x);
   }
   EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end(), std::less_equal<>())) << "strictly rising";
@@ -167,7 +183,8 @@ TEST(Keys, OrderDistancesAndComeBack) {
 TEST(Keys, ZeroHasOneKey) {
   const Kernels kernels = MustChoose(DType::kF32, Metric::kInnerProduct, 1);
   const auto key = [&](float a, float b) {
-    return kernels.one(MustEncode<float>(kernels, {a}).data(), MustEncode<float>(kernels, {b}).data(), 1);
+    return kernels.one(MustEncode<float>(kernels, {a}).data(),
+                       MustEncode<float>(kernels, {b}).data(), 1);
   };
   EXPECT_EQ(key(0.0f, 1.0f), key(-0.0f, 1.0f));
   EXPECT_EQ(key(0.0f, 1.0f), key(0.0f, -1.0f));
@@ -191,7 +208,8 @@ TEST(Cosine, StaysWithinZeroAndTwo) {
   std::vector<float> v(128), opposite(128);
   for (int trial = 0; trial < 200; ++trial) {
     for (std::size_t i = 0; i < v.size(); ++i)
-      v[i] = static_cast<float>(std::sin(trial * 128.0 + static_cast<double>(i))), opposite[i] = -v[i];
+      v[i] = static_cast<float>(std::sin(trial * 128.0 + static_cast<double>(i))),
+      opposite[i] = -v[i];
     EXPECT_GE(Measure(kernels, v, v), 0.0f);
     EXPECT_LE(Measure(kernels, v, opposite), 2.0f);
   }
@@ -199,11 +217,14 @@ TEST(Cosine, StaysWithinZeroAndTwo) {
 
 TEST(EncodeRow, NamesTheComponentThatIsNotFinite) {
   for (const Metric metric : kMetrics) {
-    const absl::Status nan = EncodeF32(metric, {1, std::nanf(""), 3}), inf = EncodeF32(metric, {1, 2, -kInf});
+    const absl::Status nan = EncodeF32(metric, {1, std::nanf(""), 3}),
+                       inf = EncodeF32(metric, {1, 2, -kInf});
     EXPECT_EQ(nan.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(nan.message()), testing::AllOf(HasSubstr("component 1"), HasSubstr("NaN")));
+    EXPECT_THAT(std::string(nan.message()),
+                testing::AllOf(HasSubstr("component 1"), HasSubstr("NaN")));
     EXPECT_EQ(inf.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(inf.message()), testing::AllOf(HasSubstr("component 2"), HasSubstr("-Inf")));
+    EXPECT_THAT(std::string(inf.message()),
+                testing::AllOf(HasSubstr("component 2"), HasSubstr("-Inf")));
   }
 }
 
@@ -214,7 +235,8 @@ TEST(EncodeRow, RefusesNormsWhoseDistancesOverflow) {
     const Kernels kernels = MustChoose(DType::kF32, metric, 1);
     EXPECT_TRUE(std::isfinite(Measure<float>(kernels, {9.2e18f}, {-9.2e18f})));
   }
-  EXPECT_TRUE(EncodeF32(Metric::kCosine, {3e38f, 3e38f}).ok()) << "normalised, so it cannot overflow";
+  EXPECT_TRUE(EncodeF32(Metric::kCosine, {3e38f, 3e38f}).ok())
+      << "normalised, so it cannot overflow";
 }
 
 TEST(EncodeRow, ZeroVectorIsAnErrorUnderCosineOnly) {
@@ -226,7 +248,8 @@ TEST(EncodeRow, ZeroVectorIsAnErrorUnderCosineOnly) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("zero vector"));
     EXPECT_TRUE(EncodeRow(MustChoose(dtype, Metric::kL2, 4), zeros, row).ok());
   }
-  EXPECT_THAT(std::string(EncodeF32(Metric::kCosine, {0, -0.0f}).message()), HasSubstr("zero vector"));
+  EXPECT_THAT(std::string(EncodeF32(Metric::kCosine, {0, -0.0f}).message()),
+              HasSubstr("zero vector"));
   EXPECT_TRUE(EncodeF32(Metric::kCosine, {0, std::numeric_limits<float>::denorm_min()}).ok());
   EXPECT_TRUE(EncodeF32(Metric::kInnerProduct, {0, 0}).ok());
 }
@@ -238,7 +261,8 @@ TEST(EncodeRow, WritesRowBytesAndReadsUnaligned) {
   std::memset(row, 0xee, sizeof(row));
   ASSERT_TRUE(EncodeRow(kernels, vector + 1, row + 1).ok());
   EXPECT_EQ(std::memcmp(row + 1, vector + 1, 5), 0);
-  EXPECT_EQ(std::memcmp(row + 6, "\0\0\0", 3), 0) << "padding is zeros, so that equal vectors are equal bytes";
+  EXPECT_EQ(std::memcmp(row + 6, "\0\0\0", 3), 0)
+      << "padding is zeros, so that equal vectors are equal bytes";
   float inverse_norm;
   std::memcpy(&inverse_norm, row + 9, 4);
   EXPECT_FLOAT_EQ(inverse_norm, static_cast<float>(1 / std::sqrt(55.0)));

@@ -19,7 +19,8 @@ absl::Status EncodeF32(const Kernels& kernels, const void* vector, std::byte* ro
     float x;
     std::memcpy(&x, row + i * sizeof(float), sizeof(float));
     if (!std::isfinite(x)) {
-      return absl::InvalidArgumentError(absl::StrCat("component ", i, ": expected a finite number; found ",
+      return absl::InvalidArgumentError(absl::StrCat("component ", i,
+                                                     ": expected a finite number; found ",
                                                      std::isnan(x) ? "NaN"
                                                      : x > 0       ? "Inf"
                                                                    : "-Inf"));
@@ -29,9 +30,11 @@ absl::Status EncodeF32(const Kernels& kernels, const void* vector, std::byte* ro
   if (kernels.metric != Metric::kCosine) {
     if (squared_norm <= kMaxSquaredNorm) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("squared norm: expected at most ", kMaxSquaredNorm, ", so that f32 distances do not overflow; found ", squared_norm));
+        absl::StrCat("squared norm: expected at most ", kMaxSquaredNorm,
+                     ", so that f32 distances do not overflow; found ", squared_norm));
   }
-  if (squared_norm == 0) return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
+  if (squared_norm == 0)
+    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
   const double inverse_norm = 1.0 / std::sqrt(squared_norm);
   for (std::uint32_t i = 0; i < kernels.dim; ++i) {
     float x;
@@ -48,8 +51,10 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
   if (kernels.metric != Metric::kCosine) return absl::OkStatus();
   const auto* components = static_cast<const Component*>(vector);
   std::int64_t squared_norm = 0;
-  for (std::uint32_t i = 0; i < kernels.dim; ++i) squared_norm += std::int32_t{components[i]} * components[i];
-  if (squared_norm == 0) return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
+  for (std::uint32_t i = 0; i < kernels.dim; ++i)
+    squared_norm += std::int32_t{components[i]} * components[i];
+  if (squared_norm == 0)
+    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
   const float inverse_norm = static_cast<float>(1.0 / std::sqrt(static_cast<double>(squared_norm)));
   const std::size_t at = kernels.row_bytes - sizeof(float);
   std::memset(row + kernels.dim, 0, at - kernels.dim);
@@ -72,7 +77,8 @@ float Kernels::ToDistance(DistanceKey key) const {
 DistanceKey Kernels::ToKey(float distance) const {
   if (dtype != DType::kF32 && metric != Metric::kCosine) {
     constexpr float kLeast = -2147483648.0f, kMost = 2147483520.0f;  // the float below 2^31
-    const auto whole = static_cast<std::int32_t>(std::nearbyint(std::clamp(distance, kLeast, kMost)));
+    const auto whole =
+        static_cast<std::int32_t>(std::nearbyint(std::clamp(distance, kLeast, kMost)));
     return static_cast<std::uint32_t>(whole) ^ 0x80000000u;
   }
   std::uint32_t bits;

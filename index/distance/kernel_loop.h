@@ -5,8 +5,8 @@
 
 #include "index/distance/kernel_table.h"
 
-/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included by kernels_<isa>.cc after them, and by nothing else;
-/// all of it is local to that file.
+/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included by
+/// kernels_<isa>.cc after them, and by nothing else; all of it is local to that file.
 ///
 /// An operation (F32L2, F32Dot, U8L2, U8Dot, I8L2, I8Dot) has
 ///   Value                          float or std::int32_t
@@ -25,7 +25,8 @@ namespace {
 
 #define HMANN_INLINE __attribute__((always_inline)) inline
 
-constexpr std::size_t kGroup = 4;  // rows in flight: enough to hide the latency of an accumulator and of a reduction
+constexpr std::size_t kGroup =
+    4;  // rows in flight: enough to hide the latency of an accumulator and of a reduction
 
 /// Query blocks: in registers for a fixed dim, read again from L1 for any dim.
 template <class Op, std::size_t kDim>
@@ -58,7 +59,9 @@ struct QueryBlocks<Op, 0> {
   typename Op::Sum start;
 
   HMANN_INLINE QueryBlocks(const std::byte* query, std::size_t dim)
-      : q(reinterpret_cast<const typename Op::Component*>(query)), full(dim / Op::kStep), tail(dim % Op::kStep) {
+      : q(reinterpret_cast<const typename Op::Component*>(query)),
+        full(dim / Op::kStep),
+        tail(dim % Op::kStep) {
     Op::Start(start);
     if constexpr (Op::kQueryStarts) {
       for (std::size_t b = 0; b < full; ++b) Op::Query(start, Get(b));
@@ -68,11 +71,14 @@ struct QueryBlocks<Op, 0> {
   HMANN_INLINE std::size_t Full() const { return full; }
   HMANN_INLINE std::size_t Tail() const { return tail; }
   HMANN_INLINE typename Op::Block Get(std::size_t b) const { return Op::Load(q + b * Op::kStep); }
-  HMANN_INLINE typename Op::Block GetTail() const { return Op::LoadTail(q + full * Op::kStep, tail); }
+  HMANN_INLINE typename Op::Block GetTail() const {
+    return Op::LoadTail(q + full * Op::kStep, tail);
+  }
 };
 
 template <std::size_t kRows, class Op, std::size_t kDim>
-HMANN_INLINE void Accumulate(const QueryBlocks<Op, kDim>& query, const std::byte* const* rows, typename Op::Value* values) {
+HMANN_INLINE void Accumulate(const QueryBlocks<Op, kDim>& query, const std::byte* const* rows,
+                             typename Op::Value* values) {
   using Component = typename Op::Component;
   typename Op::Sum sums[kGroup];
   const Component* r[kRows];
@@ -105,7 +111,9 @@ HMANN_INLINE DistanceKey Key(float distance) {
   __builtin_memcpy(&bits, &distance, 4);
   return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
 }
-HMANN_INLINE DistanceKey Key(std::int32_t distance) { return static_cast<std::uint32_t>(distance) ^ 0x80000000u; }
+HMANN_INLINE DistanceKey Key(std::int32_t distance) {
+  return static_cast<std::uint32_t>(distance) ^ 0x80000000u;
+}
 
 HMANN_INLINE float InverseNorm(const std::byte* row, std::size_t dim) {
   float norm;
@@ -115,23 +123,28 @@ HMANN_INLINE float InverseNorm(const std::byte* row, std::size_t dim) {
 
 struct L2 {
   template <class Value>
-  static HMANN_INLINE DistanceKey Finish(Value sum, const std::byte*, const std::byte*, std::size_t) {
+  static HMANN_INLINE DistanceKey Finish(Value sum, const std::byte*, const std::byte*,
+                                         std::size_t) {
     return Key(sum);
   }
 };
 struct InnerProduct {
   template <class Value>
-  static HMANN_INLINE DistanceKey Finish(Value dot, const std::byte*, const std::byte*, std::size_t) {
+  static HMANN_INLINE DistanceKey Finish(Value dot, const std::byte*, const std::byte*,
+                                         std::size_t) {
     return Key(Value{0} - dot);  // 0 - x rather than -x: no negative zero
   }
 };
 struct Cosine {
-  static HMANN_INLINE DistanceKey Finish(float dot, const std::byte*, const std::byte*, std::size_t) {
+  static HMANN_INLINE DistanceKey Finish(float dot, const std::byte*, const std::byte*,
+                                         std::size_t) {
     const float d = 1.0f - dot;
     return Key(d < 0.0f ? 0.0f : d > 2.0f ? 2.0f : d);
   }
-  static HMANN_INLINE DistanceKey Finish(std::int32_t dot, const std::byte* query, const std::byte* row, std::size_t dim) {
-    const double d = 1.0 - static_cast<double>(dot) * InverseNorm(query, dim) * InverseNorm(row, dim);
+  static HMANN_INLINE DistanceKey Finish(std::int32_t dot, const std::byte* query,
+                                         const std::byte* row, std::size_t dim) {
+    const double d =
+        1.0 - static_cast<double>(dot) * InverseNorm(query, dim) * InverseNorm(row, dim);
     return Key(static_cast<float>(d < 0.0 ? 0.0 : d > 2.0 ? 2.0 : d));
   }
 };
@@ -145,7 +158,8 @@ DistanceKey One(const std::byte* query, const std::byte* row, std::size_t dim) {
 }
 
 template <class Op, class Metric, std::size_t kDim>
-void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim, DistanceKey* out) {
+void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim,
+          DistanceKey* out) {
   if (kDim != 0) dim = kDim;
   const QueryBlocks<Op, kDim> blocks(query, dim);
   typename Op::Value values[kGroup];
@@ -153,7 +167,8 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
   for (; i + kGroup <= n; i += kGroup) {
     Accumulate<kGroup>(blocks, rows + i, values);
 #pragma GCC unroll 4
-    for (std::size_t j = 0; j < kGroup; ++j) out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
+    for (std::size_t j = 0; j < kGroup; ++j)
+      out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
   }
   // What is left in one group, too: rows one by one would each wait for their own sums.
   const std::size_t left = n - i;
@@ -161,7 +176,8 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
   if (left == 1) Accumulate<1>(blocks, rows + i, values);
   if (left == 2) Accumulate<2>(blocks, rows + i, values);
   if (left == 3) Accumulate<3>(blocks, rows + i, values);
-  for (std::size_t j = 0; j < left; ++j) out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
+  for (std::size_t j = 0; j < left; ++j)
+    out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
 }
 
 template <DType kType, class Metric>
@@ -194,14 +210,16 @@ struct OpOf<DType::kI8, L2> {
 template <DType kType, class Metric>
 using OpFor = typename OpOf<kType, Metric>::Op;
 
-/// The dim that a kernel is compiled for: any, where the query would not fit the registers.
+/// The dim that a kernel is compiled for: any, where the query would not fit the
+/// registers.
 template <class Op>
 constexpr std::size_t FixedDim(std::size_t dim) {
   return (dim + Op::kStep - 1) / Op::kStep <= Op::kQueryRegisters ? dim : 0;
 }
 
-#define HMANN_KERNEL(type, metric, dim)                                                                                              \
-  {DType::k##type, Metric::k##metric, dim, One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>, \
+#define HMANN_KERNEL(type, metric, dim)                                                      \
+  {DType::k##type, Metric::k##metric, dim,                                                   \
+   One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>, \
    Many<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>},
 constexpr KernelRow kRows[] = {
 #include "index/distance/kernel_list.def"

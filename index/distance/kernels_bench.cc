@@ -12,8 +12,9 @@
 #include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
-/// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long ones), again and again. Rows in memory: batches of
-/// 24 random rows of 128 MiB, as a graph search meets them; the caller prefetches a whole batch before it calls.
+/// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long
+/// ones), again and again. Rows in memory: batches of 24 random rows of 128 MiB, as a
+/// graph search meets them; the caller prefetches a whole batch before it calls.
 namespace hmann {
 namespace {
 
@@ -37,7 +38,8 @@ Kernels MustChoose(const char* level, const Shape& shape) {
   return *kernels;
 }
 
-/// `n` rows of small components, `stride` bytes apart: copies of a few encoded ones, so that filling 128 MiB is quick.
+/// `n` rows of small components, `stride` bytes apart: copies of a few encoded ones, so
+/// that filling 128 MiB is quick.
 Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
   constexpr std::size_t kDistinct = 64;
   std::mt19937 random(1);
@@ -53,13 +55,15 @@ Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
     if (!EncodeRow(kernels, vector.data(), distinct.data() + i * stride).ok()) std::exit(1);
   }
   Buffer rows = *Buffer::Allocate(n * stride);
-  for (std::size_t i = 0; i < n; ++i) std::copy_n(distinct.data() + i % kDistinct * stride, stride, rows.data() + i * stride);
+  for (std::size_t i = 0; i < n; ++i)
+    std::copy_n(distinct.data() + i % kDistinct * stride, stride, rows.data() + i * stride);
   return rows;
 }
 
 void Report(benchmark::State& state, std::size_t per_iteration) {
-  state.counters["distance"] =
-      benchmark::Counter(static_cast<double>(per_iteration), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["distance"] = benchmark::Counter(
+      static_cast<double>(per_iteration),
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void RunL1(benchmark::State& state, const char* level, Shape shape, bool many) {
@@ -101,7 +105,8 @@ void RunMemory(benchmark::State& state, const char* level, Shape shape, bool man
     if (many)
       kernels.many(query.data(), pointers, kBatch, shape.dim, keys.data());
     else
-      for (std::size_t i = 0; i < kBatch; ++i) keys[i] = kernels.one(query.data(), pointers[i], shape.dim);
+      for (std::size_t i = 0; i < kBatch; ++i)
+        keys[i] = kernels.one(query.data(), pointers[i], shape.dim);
     benchmark::DoNotOptimize(keys.data());
     benchmark::ClobberMemory();
   }
@@ -109,21 +114,26 @@ void RunMemory(benchmark::State& state, const char* level, Shape shape, bool man
 }
 
 void RegisterAll() {
-  const Shape shapes[] = {{DType::kU8, Metric::kL2, 128},  {DType::kF32, Metric::kL2, 96},           {DType::kU8, Metric::kL2, 784},
-                          {DType::kI8, Metric::kL2, 100},  {DType::kI8, Metric::kInnerProduct, 100}, {DType::kU8, Metric::kCosine, 128},
-                          {DType::kF32, Metric::kL2, 128}, {DType::kF32, Metric::kInnerProduct, 96}};
+  const Shape shapes[] = {
+      {DType::kU8, Metric::kL2, 128},           {DType::kF32, Metric::kL2, 96},
+      {DType::kU8, Metric::kL2, 784},           {DType::kI8, Metric::kL2, 100},
+      {DType::kI8, Metric::kInnerProduct, 100}, {DType::kU8, Metric::kCosine, 128},
+      {DType::kF32, Metric::kL2, 128},          {DType::kF32, Metric::kInnerProduct, 96}};
   for (const Shape& shape : shapes) {
     for (const SimdLevel& level : BuiltSimdLevels()) {
       if (!level.supported()) continue;
       const char* simd = level.name;
-      const std::string name =
-          std::string(Name(shape.dtype)) + "/" + std::string(Name(shape.metric)) + "/" + std::to_string(shape.dim) + "/" + simd + "/";
+      const std::string name = std::string(Name(shape.dtype)) + "/" +
+                               std::string(Name(shape.metric)) + "/" + std::to_string(shape.dim) +
+                               "/" + simd + "/";
       for (const bool many : {false, true}) {
         const std::string call = many ? "many" : "one";
         benchmark::RegisterBenchmark((name + "L1/" + call).c_str(), RunL1, simd, shape, many);
-        benchmark::RegisterBenchmark((name + "memory/" + call).c_str(), RunMemory, simd, shape, many, true);
+        benchmark::RegisterBenchmark((name + "memory/" + call).c_str(), RunMemory, simd, shape,
+                                     many, true);
       }
-      benchmark::RegisterBenchmark((name + "memory_unprefetched/many").c_str(), RunMemory, simd, shape, true, false);
+      benchmark::RegisterBenchmark((name + "memory_unprefetched/many").c_str(), RunMemory, simd,
+                                   shape, true, false);
     }
   }
 }

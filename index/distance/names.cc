@@ -10,19 +10,25 @@ constexpr std::array<std::string_view, 3> kDTypes = {"f32", "u8", "i8"};
 constexpr std::array<std::string_view, 3> kMetrics = {"l2", "ip", "cosine"};
 
 template <class Enum>
-absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, 3>& names, std::string_view name) {
+absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, 3>& names,
+                           std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
   }
-  return absl::InvalidArgumentError(absl::StrCat(what, ": expected ", std::string(names[0]), ", ", std::string(names[1]), " or ",
-                                                 std::string(names[2]), "; found '", std::string(name), "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": expected ", std::string(names[0]), ", ", std::string(names[1]), " or ",
+                   std::string(names[2]), "; found '", std::string(name), "'"));
 }
 
 }  // namespace
 
 std::string_view Name(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
 std::string_view Name(Metric metric) { return kMetrics[static_cast<std::size_t>(metric)]; }
-absl::StatusOr<DType> ParseDType(std::string_view name) { return Parse<DType>("dtype", kDTypes, name); }
-absl::StatusOr<Metric> ParseMetric(std::string_view name) { return Parse<Metric>("metric", kMetrics, name); }
+absl::StatusOr<DType> ParseDType(std::string_view name) {
+  return Parse<DType>("dtype", kDTypes, name);
+}
+absl::StatusOr<Metric> ParseMetric(std::string_view name) {
+  return Parse<Metric>("metric", kMetrics, name);
+}
 
 }  // namespace hmann

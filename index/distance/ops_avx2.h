@@ -13,18 +13,22 @@ namespace {
 
 #define HMANN_OP __attribute__((always_inline)) static inline
 
-/// Four vectors of 8 lanes to four sums. For each row the order of additions is the same whatever the other rows are.
+/// Four vectors of 8 lanes to four sums. For each row the order of additions is the same
+/// whatever the other rows are.
 HMANN_OP __m128i ReduceLanes(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
   const __m256i cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
-  const __m256i abcd = _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+  const __m256i abcd =
+      _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
   return _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
 }
 HMANN_OP __m128 ReduceLanes(__m256 a, __m256 b, __m256 c, __m256 d) {
   const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
   const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-  const __m256 low = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd)));
-  const __m256 high = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd)));
+  const __m256 low =
+      _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd)));
+  const __m256 high =
+      _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd)));
   const __m256 abcd = _mm256_add_ps(low, high);
   return _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1));
 }
@@ -38,13 +42,16 @@ struct F32Op {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 8;
   HMANN_OP __m256i Mask(std::size_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
   HMANN_OP Block Load(const float* q) { return _mm256_loadu_ps(q); }
   HMANN_OP Block LoadTail(const float* q, std::size_t n) { return _mm256_maskload_ps(q, Mask(n)); }
   HMANN_OP void Start(Sum& sum) { sum = _mm256_setzero_ps(); }
   HMANN_OP void Query(Sum&, Block) {}
-  HMANN_OP void Reduce(const Sum (&s)[4], float* values) { _mm_storeu_ps(values, ReduceLanes(s[0], s[1], s[2], s[3])); }
+  HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
+    _mm_storeu_ps(values, ReduceLanes(s[0], s[1], s[2], s[3]));
+  }
 };
 
 struct F32L2 : F32Op {
@@ -53,15 +60,22 @@ struct F32L2 : F32Op {
     sum = _mm256_fmadd_ps(difference, difference, sum);
   }
   HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 
 struct F32Dot : F32Op {
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { sum = _mm256_fmadd_ps(q, Load(row), sum); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { sum = _mm256_fmadd_ps(q, LoadTail(row, n), sum); }
+  HMANN_OP void Add(Sum& sum, Block q, const float* row) {
+    sum = _mm256_fmadd_ps(q, Load(row), sum);
+  }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    sum = _mm256_fmadd_ps(q, LoadTail(row, n), sum);
+  }
 };
 
-/// Components widened to 16 bits, products added in pairs by vpmaddwd: it cannot overflow, vpmaddubsw can.
+/// Components widened to 16 bits, products added in pairs by vpmaddwd: it cannot
+/// overflow, vpmaddubsw can.
 template <class C>
 struct WideOp {
   using Component = C;
@@ -75,10 +89,13 @@ struct WideOp {
     if constexpr (static_cast<C>(-1) < 0) return _mm256_cvtepi8_epi16(v);
     return _mm256_cvtepu8_epi16(v);
   }
-  HMANN_OP Block Load(const C* q) { return Widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q))); }
+  HMANN_OP Block Load(const C* q) {
+    return Widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q)));
+  }
   HMANN_OP Block LoadTail(const C* q, std::size_t n) {
     const Bytes16 bytes = LoadBelow16(q, n);
-    return Widen(_mm_set_epi64x(static_cast<long long>(bytes.high), static_cast<long long>(bytes.low)));
+    return Widen(
+        _mm_set_epi64x(static_cast<long long>(bytes.high), static_cast<long long>(bytes.low)));
   }
   HMANN_OP void Start(Sum& sum) { sum = _mm256_setzero_si256(); }
   HMANN_OP void Query(Sum&, Block) {}
@@ -95,15 +112,21 @@ struct WideL2 : WideOp<C> {
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(difference, difference));
   }
   HMANN_OP void Add(__m256i& sum, __m256i q, const C* row) { Accumulate(sum, q, Base::Load(row)); }
-  HMANN_OP void AddTail(__m256i& sum, __m256i q, const C* row, std::size_t n) { Accumulate(sum, q, Base::LoadTail(row, n)); }
+  HMANN_OP void AddTail(__m256i& sum, __m256i q, const C* row, std::size_t n) {
+    Accumulate(sum, q, Base::LoadTail(row, n));
+  }
 };
 
 template <class C>
 struct WideDot : WideOp<C> {
   using Base = WideOp<C>;
-  HMANN_OP void Accumulate(__m256i& sum, __m256i q, __m256i row) { sum = _mm256_add_epi32(sum, _mm256_madd_epi16(q, row)); }
+  HMANN_OP void Accumulate(__m256i& sum, __m256i q, __m256i row) {
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(q, row));
+  }
   HMANN_OP void Add(__m256i& sum, __m256i q, const C* row) { Accumulate(sum, q, Base::Load(row)); }
-  HMANN_OP void AddTail(__m256i& sum, __m256i q, const C* row, std::size_t n) { Accumulate(sum, q, Base::LoadTail(row, n)); }
+  HMANN_OP void AddTail(__m256i& sum, __m256i q, const C* row, std::size_t n) {
+    Accumulate(sum, q, Base::LoadTail(row, n));
+  }
 };
 
 using U8L2 = WideL2<std::uint8_t>;

@@ -5,25 +5,31 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The operations of kernel_loop.h for AVX-512 F, BW, VL and VNNI. Tails are masked loads: nothing is read behind a row.
+/// The operations of kernel_loop.h for AVX-512 F, BW, VL and VNNI. Tails are masked
+/// loads: nothing is read behind a row.
 namespace hmann {
 namespace {
 
 #define HMANN_OP __attribute__((always_inline)) static inline
 
-/// Four vectors of 16 lanes to four sums. For each row x the order of additions is the same whatever the other rows are.
+/// Four vectors of 16 lanes to four sums. For each row x the order of additions is the
+/// same whatever the other rows are.
 HMANN_OP __m128i ReduceLanes(__m512i a, __m512i b, __m512i c, __m512i d) {
   const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-  const __m512i abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-  const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(abcd), _mm512_extracti64x4_epi64(abcd, 1));
+  const __m512i abcd =
+      _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half =
+      _mm256_add_epi32(_mm512_castsi512_si256(abcd), _mm512_extracti64x4_epi64(abcd, 1));
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 HMANN_OP __m128 ReduceLanes(__m512 a, __m512 b, __m512 c, __m512 d) {
   const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
   const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-  const __m512 low = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd)));
-  const __m512 high = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd)));
+  const __m512 low =
+      _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd)));
+  const __m512 high =
+      _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd)));
   const __m512 abcd = _mm512_add_ps(low, high);
   const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(abcd), 1));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(abcd), upper);
@@ -40,10 +46,14 @@ struct F32Op {
   static constexpr std::size_t kQueryRegisters = 16;
   HMANN_OP __mmask16 Mask(std::size_t n) { return static_cast<__mmask16>(0xffffu >> (16 - n)); }
   HMANN_OP Block Load(const float* q) { return _mm512_loadu_ps(q); }
-  HMANN_OP Block LoadTail(const float* q, std::size_t n) { return _mm512_maskz_loadu_ps(Mask(n), q); }
+  HMANN_OP Block LoadTail(const float* q, std::size_t n) {
+    return _mm512_maskz_loadu_ps(Mask(n), q);
+  }
   HMANN_OP void Start(Sum& sum) { sum = _mm512_setzero_ps(); }
   HMANN_OP void Query(Sum&, Block) {}
-  HMANN_OP void Reduce(const Sum (&s)[4], float* values) { _mm_storeu_ps(values, ReduceLanes(s[0], s[1], s[2], s[3])); }
+  HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
+    _mm_storeu_ps(values, ReduceLanes(s[0], s[1], s[2], s[3]));
+  }
 };
 
 struct F32L2 : F32Op {
@@ -52,12 +62,18 @@ struct F32L2 : F32Op {
     sum = _mm512_fmadd_ps(difference, difference, sum);
   }
   HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 
 struct F32Dot : F32Op {
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { sum = _mm512_fmadd_ps(q, Load(row), sum); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { sum = _mm512_fmadd_ps(q, LoadTail(row, n), sum); }
+  HMANN_OP void Add(Sum& sum, Block q, const float* row) {
+    sum = _mm512_fmadd_ps(q, Load(row), sum);
+  }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    sum = _mm512_fmadd_ps(q, LoadTail(row, n), sum);
+  }
 };
 
 struct IntOp {
@@ -81,15 +97,21 @@ struct WideL2 : IntOp {
     if constexpr (static_cast<C>(-1) < 0) return _mm512_cvtepi8_epi16(v);
     return _mm512_cvtepu8_epi16(v);
   }
-  HMANN_OP Block Load(const C* q) { return Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q))); }
-  HMANN_OP Block LoadTail(const C* q, std::size_t n) { return Widen(_mm256_maskz_loadu_epi8(0xffffffffu >> (32 - n), q)); }
+  HMANN_OP Block Load(const C* q) {
+    return Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q)));
+  }
+  HMANN_OP Block LoadTail(const C* q, std::size_t n) {
+    return Widen(_mm256_maskz_loadu_epi8(0xffffffffu >> (32 - n), q));
+  }
   HMANN_OP void Query(Sum&, Block) {}
   HMANN_OP void Accumulate(Sum& sum, Block q, __m512i row) {
     const __m512i difference = _mm512_sub_epi16(q, row);
     sum = _mm512_dpwssd_epi32(sum, difference, difference);
   }
   HMANN_OP void Add(Sum& sum, Block q, const C* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const C* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const C* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 using U8L2 = WideL2<std::uint8_t>;
 using I8L2 = WideL2<std::int8_t>;
@@ -99,7 +121,9 @@ struct ByteDot : IntOp {
   static constexpr bool kQueryStarts = true;
   static constexpr std::size_t kQueryRegisters = 16;
   HMANN_OP Block LoadBytes(const void* q) { return _mm512_loadu_si512(q); }
-  HMANN_OP Block LoadBytesTail(const void* q, std::size_t n) { return _mm512_maskz_loadu_epi8(~std::uint64_t{0} >> (64 - n), q); }
+  HMANN_OP Block LoadBytesTail(const void* q, std::size_t n) {
+    return _mm512_maskz_loadu_epi8(~std::uint64_t{0} >> (64 - n), q);
+  }
   HMANN_OP __m512i FlipSign(__m512i v) { return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); }
 };
 
@@ -112,7 +136,9 @@ struct U8Dot : ByteDot {
     const __m512i half = _mm512_set1_epi8(64);
     sum = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum, q, half), q, half);
   }
-  HMANN_OP void Add(Sum& sum, Block q, const Component* row) { sum = _mm512_dpbusd_epi32(sum, q, FlipSign(Load(row))); }
+  HMANN_OP void Add(Sum& sum, Block q, const Component* row) {
+    sum = _mm512_dpbusd_epi32(sum, q, FlipSign(Load(row)));
+  }
   HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
     sum = _mm512_dpbusd_epi32(sum, q, FlipSign(LoadTail(row, n)));
   }
@@ -124,9 +150,12 @@ struct I8Dot : ByteDot {
   HMANN_OP Block Load(const Component* q) { return LoadBytes(q); }
   HMANN_OP Block LoadTail(const Component* q, std::size_t n) { return LoadBytesTail(q, n); }
   HMANN_OP void Query(Sum& sum, Block q) {
-    sum = _mm512_sub_epi32(sum, _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(-128), q));
+    sum = _mm512_sub_epi32(sum,
+                           _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(-128), q));
   }
-  HMANN_OP void Add(Sum& sum, Block q, const Component* row) { sum = _mm512_dpbusd_epi32(sum, FlipSign(Load(row)), q); }
+  HMANN_OP void Add(Sum& sum, Block q, const Component* row) {
+    sum = _mm512_dpbusd_epi32(sum, FlipSign(Load(row)), q);
+  }
   HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
     sum = _mm512_dpbusd_epi32(sum, FlipSign(LoadTail(row, n)), q);
   }

@@ -7,7 +7,8 @@
 
 #include "index/distance/ops_tail.h"
 
-/// The operations of kernel_loop.h for Advanced SIMD as every ARMv8-A has it: no dot-product extension.
+/// The operations of kernel_loop.h for Advanced SIMD as every ARMv8-A has it: no
+/// dot-product extension.
 namespace hmann {
 namespace {
 
@@ -27,10 +28,14 @@ struct F32Op {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
   HMANN_OP Block Load(const float* q) { return vld1q_f32(q); }
-  HMANN_OP Block LoadTail(const float* q, std::size_t n) { return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float))); }
+  HMANN_OP Block LoadTail(const float* q, std::size_t n) {
+    return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float)));
+  }
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_f32(0); }
   HMANN_OP void Query(Sum&, Block) {}
-  HMANN_OP void Reduce(const Sum (&s)[4], float* values) { vst1q_f32(values, vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3]))); }
+  HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
+    vst1q_f32(values, vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])));
+  }
 };
 
 struct F32L2 : F32Op {
@@ -39,12 +44,16 @@ struct F32L2 : F32Op {
     sum = vfmaq_f32(sum, difference, difference);
   }
   HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 
 struct F32Dot : F32Op {
   HMANN_OP void Add(Sum& sum, Block q, const float* row) { sum = vfmaq_f32(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) { sum = vfmaq_f32(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
+    sum = vfmaq_f32(sum, q, LoadTail(row, n));
+  }
 };
 
 struct U8Op {
@@ -64,7 +73,8 @@ struct U8Op {
     sum = vpadalq_u16(sum, vmull_high_u8(a, b));
   }
   HMANN_OP void Reduce(const Sum (&s)[4], Value* values) {
-    vst1q_s32(values, vreinterpretq_s32_u32(vpaddq_u32(vpaddq_u32(s[0], s[1]), vpaddq_u32(s[2], s[3]))));
+    vst1q_s32(values,
+              vreinterpretq_s32_u32(vpaddq_u32(vpaddq_u32(s[0], s[1]), vpaddq_u32(s[2], s[3]))));
   }
 };
 
@@ -74,22 +84,32 @@ struct U8L2 : U8Op {
     AddProducts(sum, difference, difference);
   }
   HMANN_OP void Add(Sum& sum, Block q, const Component* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 
 struct U8Dot : U8Op {
   HMANN_OP void Add(Sum& sum, Block q, const Component* row) { AddProducts(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) { AddProducts(sum, q, LoadTail(row, n)); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
+    AddProducts(sum, q, LoadTail(row, n));
+  }
 };
 
 /// With the sign bits flipped an i8 is a u8 that is 128 more: differences stay.
 struct I8L2 : U8Op {
   using Component = std::int8_t;
   HMANN_OP uint8x16_t Flip(uint8x16_t v) { return veorq_u8(v, vdupq_n_u8(128)); }
-  HMANN_OP Block Load(const Component* q) { return Flip(vld1q_u8(reinterpret_cast<const std::uint8_t*>(q))); }
+  HMANN_OP Block Load(const Component* q) {
+    return Flip(vld1q_u8(reinterpret_cast<const std::uint8_t*>(q)));
+  }
   HMANN_OP Block LoadTail(const Component* q, std::size_t n) { return Flip(LoadTailBytes(q, n)); }
-  HMANN_OP void Add(Sum& sum, Block q, const Component* row) { U8L2::Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) { U8L2::Accumulate(sum, q, LoadTail(row, n)); }
+  HMANN_OP void Add(Sum& sum, Block q, const Component* row) {
+    U8L2::Accumulate(sum, q, Load(row));
+  }
+  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
+    U8L2::Accumulate(sum, q, LoadTail(row, n));
+  }
 };
 
 struct I8Dot {
@@ -101,7 +121,9 @@ struct I8Dot {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
   HMANN_OP Block Load(const Component* q) { return vld1q_s8(q); }
-  HMANN_OP Block LoadTail(const Component* q, std::size_t n) { return vreinterpretq_s8_u8(LoadTailBytes(q, n)); }
+  HMANN_OP Block LoadTail(const Component* q, std::size_t n) {
+    return vreinterpretq_s8_u8(LoadTailBytes(q, n));
+  }
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_s32(0); }
   HMANN_OP void Query(Sum&, Block) {}
   HMANN_OP void Accumulate(Sum& sum, Block q, Block row) {
@@ -109,8 +131,12 @@ struct I8Dot {
     sum = vpadalq_s16(sum, vmull_high_s8(q, row));
   }
   HMANN_OP void Add(Sum& sum, Block q, const Component* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) { Accumulate(sum, q, LoadTail(row, n)); }
-  HMANN_OP void Reduce(const Sum (&s)[4], Value* values) { vst1q_s32(values, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3]))); }
+  HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
+    Accumulate(sum, q, LoadTail(row, n));
+  }
+  HMANN_OP void Reduce(const Sum (&s)[4], Value* values) {
+    vst1q_s32(values, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
+  }
 };
 
 #undef HMANN_OP

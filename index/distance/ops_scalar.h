@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The operations of kernel_loop.h in plain C++, which the compiler may vectorise for the baseline it is given.
+/// The operations of kernel_loop.h in plain C++, which the compiler may vectorise for the
+/// baseline it is given.
 namespace hmann {
 namespace {
 
@@ -25,7 +26,8 @@ struct ScalarOp {
   using Component = C;
   using Value = V;
   using Block = const Component*;
-  static constexpr std::size_t kStep = sizeof(Component) == 4 ? 4 : 8;  // sums of four rows fit 16 SSE registers
+  static constexpr std::size_t kStep =
+      sizeof(Component) == 4 ? 4 : 8;  // sums of four rows fit 16 SSE registers
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 0;
   struct Sum {
@@ -44,10 +46,12 @@ struct ScalarOp {
     return component;
   }
   static void Add(Sum& sum, Block q, const Component* row) {
-    for (std::size_t i = 0; i < kStep; ++i) sum.lanes[i] += Term::template Term<Value>(At(q, i), At(row, i));
+    for (std::size_t i = 0; i < kStep; ++i)
+      sum.lanes[i] += Term::template Term<Value>(At(q, i), At(row, i));
   }
   static void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) sum.lanes[i] += Term::template Term<Value>(At(q, i), At(row, i));
+    for (std::size_t i = 0; i < n; ++i)
+      sum.lanes[i] += Term::template Term<Value>(At(q, i), At(row, i));
   }
   static void Reduce(const Sum (&sums)[4], Value* values) {
     for (std::size_t r = 0; r < 4; ++r) {

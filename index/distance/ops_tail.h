@@ -19,9 +19,13 @@ __attribute__((always_inline)) inline Word LoadWord(const unsigned char* p) {
   return word;
 }
 
-/// The n bytes at `p`, 0 < n < 8, and zeros. Words that overlap agree where they do; nothing outside is read.
-__attribute__((always_inline)) inline std::uint64_t LoadBelow8(const unsigned char* p, std::size_t n) {
-  if (n >= 4) return LoadWord<std::uint32_t>(p) | std::uint64_t{LoadWord<std::uint32_t>(p + n - 4)} << (8 * (n - 4));
+/// The n bytes at `p`, 0 < n < 8, and zeros. Words that overlap agree where they do;
+/// nothing outside is read.
+__attribute__((always_inline)) inline std::uint64_t LoadBelow8(const unsigned char* p,
+                                                               std::size_t n) {
+  if (n >= 4)
+    return LoadWord<std::uint32_t>(p) | std::uint64_t{LoadWord<std::uint32_t>(p + n - 4)}
+                                            << (8 * (n - 4));
   return p[0] | std::uint64_t{p[n / 2]} << (8 * (n / 2)) | std::uint64_t{p[n - 1]} << (8 * (n - 1));
 }
 

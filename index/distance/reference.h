@@ -10,12 +10,14 @@
 
 namespace hmann {
 
-/// What a distance between two stored rows should be, and how far a kernel may be from it.
+/// What a distance between two stored rows should be, and how far a kernel may be from
+/// it.
 struct ReferenceDistance {
   double distance;
-  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32: (dim / 4 + 8) * 2^-24 * (the sum of the terms'
-  /// absolute values). An f32 sum has at least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at most 3 roundings
-  /// of its own. Cosine adds the rounding of 1 - dot.
+  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32:
+  /// (dim / 4 + 8) * 2^-24 * (the sum of the terms' absolute values). An f32 sum has at
+  /// least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at
+  /// most 3 roundings of its own. Cosine adds the rounding of 1 - dot.
   double bound;
 };
 
@@ -44,12 +46,15 @@ inline double InverseNorm(const std::byte* row, std::size_t dim) {
 
 }  // namespace reference_internal
 
-/// Slow, obvious, in double precision, which is exact for u8 and i8. `query`, `row`: stored rows as EncodeRow writes them.
-inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std::byte* query, const std::byte* row, std::size_t dim) {
+/// Slow, obvious, in double precision, which is exact for u8 and i8. `query`, `row`:
+/// stored rows as EncodeRow writes them.
+inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std::byte* query,
+                                          const std::byte* row, std::size_t dim) {
   constexpr double kUnit = 1.0 / (1 << 24);
   double sum = 0, magnitude = 0;
   for (std::size_t i = 0; i < dim; ++i) {
-    const double a = reference_internal::Component(dtype, query, i), b = reference_internal::Component(dtype, row, i);
+    const double a = reference_internal::Component(dtype, query, i),
+                 b = reference_internal::Component(dtype, row, i);
     const double term = metric == Metric::kL2 ? (a - b) * (a - b) : a * b;
     sum += term;
     magnitude += std::abs(term);
@@ -58,7 +63,8 @@ inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std:
   const double bound = is_f32 ? (dim / 4.0 + 8) * kUnit * magnitude + dim * 0x1p-149 : 0;
   if (metric == Metric::kL2) return {sum, bound};
   if (metric == Metric::kInnerProduct) return {-sum, bound};
-  if (!is_f32) sum *= reference_internal::InverseNorm(query, dim) * reference_internal::InverseNorm(row, dim);
+  if (!is_f32)
+    sum *= reference_internal::InverseNorm(query, dim) * reference_internal::InverseNorm(row, dim);
   return {std::clamp(1.0 - sum, 0.0, 2.0), bound + 2 * kUnit};
 }
 

@@ -30,7 +30,8 @@ X86 AskCpu() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return x86;
   x86.avx2 = (xcr0 & kYmm) == kYmm && fma && (b & bit_AVX2);
   constexpr std::uint32_t kNeeded = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;
-  x86.avx512 = x86.avx2 && (xcr0 & kZmm) == kZmm && (b & kNeeded) == kNeeded && (c & bit_AVX512VNNI);
+  x86.avx512 =
+      x86.avx2 && (xcr0 & kZmm) == kZmm && (b & kNeeded) == kNeeded && (c & bit_AVX512VNNI);
   return x86;
 }
 
@@ -47,7 +48,8 @@ constexpr SimdLevel kLevels[] = {
     {"avx512", Avx512Kernels, HasAvx512},
     {"avx2", Avx2Kernels, HasAvx2},
 #elif defined(__aarch64__)
-    {"neon", NeonKernels, Always},  // part of every ARMv8-A with floating point, which Debian's arm64 requires
+    {"neon", NeonKernels,
+     Always},  // part of every ARMv8-A with floating point, which Debian's arm64 requires
 #endif
     {"scalar", ScalarKernels, Always},
 };

@@ -20,7 +20,8 @@ struct SimdLevels {
   const SimdLevel* end() const { return levels + size; }
 };
 
-/// The levels compiled into this build, best first; the last, scalar, is always supported.
+/// The levels compiled into this build, best first; the last, scalar, is always
+/// supported.
 SimdLevels BuiltSimdLevels();
 
 /// The row of `table` for these; never null, since each table has a row for any dim.

@@ -7,8 +7,9 @@ namespace hmann {
 enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kI8 = 2 };
 enum class Metric : std::uint8_t { kL2 = 0, kInnerProduct = 1, kCosine = 2 };
 
-/// An order-preserving code of a distance: nearer is smaller, equal distances have equal keys. For u8 and i8 under L2 and inner product it
-/// holds the exact integer; otherwise the bits of the float. Kernels::ToDistance gives the distance that users see.
+/// An order-preserving code of a distance: nearer is smaller, equal distances have equal
+/// keys. For u8 and i8 under L2 and inner product it holds the exact integer; otherwise
+/// the bits of the float. Kernels::ToDistance gives the distance that users see.
 using DistanceKey = std::uint32_t;
 
 }  // namespace hmann

@@ -12,8 +12,9 @@ namespace hmann {
 
 constexpr std::uint64_t kChecksumChunk = 1_MiB;
 
-/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks, the last of which may be shorter. So it is
-/// computed while streaming, checked on all cores, and a hole costs nothing: every chunk of zeros has the same digest.
+/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks,
+/// the last of which may be shorter. So it is computed while streaming, checked on all
+/// cores, and a hole costs nothing: every chunk of zeros has the same digest.
 class ChunkedChecksum {
  public:
   ChunkedChecksum() {
@@ -37,7 +38,9 @@ class ChunkedChecksum {
   std::uint64_t Digest();
 
   /// The checksum of a section whose chunks have these digests.
-  static std::uint64_t Combine(std::span<const std::uint64_t> digests) { return Checksum(digests.data(), digests.size_bytes()); }
+  static std::uint64_t Combine(std::span<const std::uint64_t> digests) {
+    return Checksum(digests.data(), digests.size_bytes());
+  }
 
  private:
   void CloseChunk(std::uint64_t digest) {

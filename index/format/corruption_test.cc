@@ -1,4 +1,5 @@
-/// Files that are not what the writer wrote: each is refused with a named error, none crashes the reader.
+/// Files that are not what the writer wrote: each is refused with a named error, none
+/// crashes the reader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +68,9 @@ class Corruption : public ::testing::Test {
 };
 
 TEST_F(Corruption, ForeignFilesAreNamedSo) {
-  const auto text = [](std::string_view t) { return std::span(reinterpret_cast<const std::byte*>(t.data()), t.size()); };
+  const auto text = [](std::string_view t) {
+    return std::span(reinterpret_cast<const std::byte*>(t.data()), t.size());
+  };
   for (const std::string_view foreign : {"", "x", "hello, this is no index", "\x89PNG\r\n\x1a\n"}) {
     const absl::Status status = Open(text(foreign));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << foreign;
@@ -75,8 +78,11 @@ TEST_F(Corruption, ForeignFilesAreNamedSo) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(path_.str()));
   }
   EXPECT_EQ(Open(std::vector<std::byte>(100'000)).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(IndexFile::Open(::testing::TempDir()).status().code(), absl::StatusCode::kInvalidArgument) << "a folder";
-  EXPECT_EQ(IndexFile::Open(absl::StrCat(path_.str(), ".not_there")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(IndexFile::Open(::testing::TempDir()).status().code(),
+            absl::StatusCode::kInvalidArgument)
+      << "a folder";
+  EXPECT_EQ(IndexFile::Open(absl::StrCat(path_.str(), ".not_there")).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_F(Corruption, EveryTruncationIsNoticed) {
@@ -84,7 +90,8 @@ TEST_F(Corruption, EveryTruncationIsNoticed) {
   for (std::size_t length = 1; length < 140; ++length) lengths.push_back(length);
   for (std::size_t length = 0; length < good_.size(); length += 512)
     lengths.insert(lengths.end(), {length + 1, length + 511, length + 512});
-  for (const Section& s : sections_) lengths.insert(lengths.end(), {s.offset - 1, s.offset, s.offset + 1, s.offset + s.bytes - 1});
+  for (const Section& s : sections_)
+    lengths.insert(lengths.end(), {s.offset - 1, s.offset, s.offset + 1, s.offset + s.bytes - 1});
   for (const std::size_t length : lengths) {
     if (length >= good_.size()) continue;
     const absl::Status status = Open(std::span(good_).first(length));
@@ -101,14 +108,17 @@ TEST_F(Corruption, EveryHeaderByteIsCheckedAtOpen) {
     std::vector<std::byte> bytes(good_.begin(), good_.begin() + kBlockBytes);
     bytes[offset] ^= static_cast<std::byte>(1u << offset % 8);
     const absl::Status status = DecodeHeader("x", bytes, good_.size()).status();
-    ASSERT_EQ(status.code(), offset < 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDataLoss) << offset << ": " << status;
+    ASSERT_EQ(status.code(),
+              offset < 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDataLoss)
+        << offset << ": " << status;
   }
 }
 
 TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
   ASSERT_EQ(Verify(good_), absl::OkStatus());
   std::vector<std::size_t> offsets;
-  for (std::size_t offset = kBlockBytes; offset < good_.size(); offset += 61) offsets.push_back(offset);
+  for (std::size_t offset = kBlockBytes; offset < good_.size(); offset += 61)
+    offsets.push_back(offset);
   for (const Section& s : sections_) {
     for (const std::size_t offset : {s.offset, s.offset + s.bytes - 1, s.offset + s.bytes}) {
       if (offset < good_.size()) offsets.push_back(offset);
@@ -125,17 +135,21 @@ TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
 }
 
 TEST_F(Corruption, OtherVersionsAreNamed) {
-  for (const auto& [major, minor] : {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 1}, {3, 0}}) {
+  for (const auto& [major, minor] :
+       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 1}, {3, 0}}) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), kMajor, major);
     Poke(std::span(bytes), kMinor, minor);
-    EXPECT_EQ(Open(bytes).code(), absl::StatusCode::kDataLoss) << "with the checksum of another header it is damage";
+    EXPECT_EQ(Open(bytes).code(), absl::StatusCode::kDataLoss)
+        << "with the checksum of another header it is damage";
     ResealHeader(bytes);
     const absl::Status status = Open(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
-    EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor, "; this program reads 2.0: build it again"));
+    EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor,
+                                             "; this program reads 2.0: build it again"));
   }
-  const absl::Status swapped = OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));
+  const absl::Status swapped =
+      OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));
   EXPECT_EQ(swapped.code(), absl::StatusCode::kUnimplemented) << swapped;
   EXPECT_THAT(std::string(swapped.message()), HasSubstr("big-endian"));
 }
@@ -201,9 +215,11 @@ TEST_F(Corruption, HostileSectionsAreRefused) {
       {with(0, [](Section& s) { s.offset += 64; }), "a multiple of 4096"},
       {with(1, [&](Section& s) { s.offset = sections_[0].offset; }), "expected to start at"},
       {with(5, [&](Section& s) { s.offset = good_.size(); }), "within the file"},
-      {with(5, [&](Section& s) { s.offset = huge / kBlockBytes * kBlockBytes; }), "within the file"},
+      {with(5, [&](Section& s) { s.offset = huge / kBlockBytes * kBlockBytes; }),
+       "within the file"},
       {with(5, [&](Section& s) { s.bytes = huge; }), "within the file"},
-      {with(5, [&](Section& s) { s.bytes = huge - s.offset + 1 + kBlockBytes; }), "within the file"},
+      {with(5, [&](Section& s) { s.bytes = huge - s.offset + 1 + kBlockBytes; }),
+       "within the file"},
       {with(0, [](Section& s) { s.bytes -= 4; }), "expected 1024 bytes; found 1020"},
       {with(0, [](Section& s) { s.layer = 2; }), "expected upper_links[1]"},
       {with(3, [](Section& s) { s.kind = SectionKind::kFastLabels; }), "expected fast_rows"},
@@ -226,7 +242,8 @@ TEST_F(Corruption, ASectionTooManyIsRefused) {
   ResealHeader(bytes);
   const absl::Status status = Open(bytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("section of kind 9: expected no more sections"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("section of kind 9: expected no more sections"));
 }
 
 /// A file with codes and two centroids a node.
@@ -256,71 +273,89 @@ TEST_F(CodesCorruption, EveryPartOfTheFileIsCheckedByVerify) {
     EXPECT_EQ(Open(bytes).code(), absl::StatusCode::kDataLoss) << "header byte " << offset;
   }
   EXPECT_EQ(OpenWith(kCodePlace, std::uint8_t{1}).code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(OpenWith(kBits, std::uint8_t{3}).message()), HasSubstr("code_bits: expected 1, 2 or 4; found 3"));
+  EXPECT_THAT(std::string(OpenWith(kBits, std::uint8_t{3}).message()),
+              HasSubstr("code_bits: expected 1, 2 or 4; found 3"));
 }
 
 TEST_F(CodesCorruption, CellsThatBreakTheirRulesAreFound) {
-  const std::uint64_t cells = Place(SectionKind::kCells), seconds = Place(SectionKind::kSecondCentroids),
+  const std::uint64_t cells = Place(SectionKind::kCells),
+                      seconds = Place(SectionKind::kSecondCentroids),
                       mean = Place(SectionKind::kCodeMean);
   EXPECT_THAT(VerifyWith(cells, NodeId{32}), HasSubstr("a centroid below 32"));
   EXPECT_THAT(VerifyWith(cells + 8, NodeId{1}), HasSubstr("cell 1"));
   EXPECT_THAT(VerifyWith(cells + 4, NodeId{31}), HasSubstr("first node that ascends from 32"));
   EXPECT_THAT(VerifyWith(cells + 12, NodeId{32}), HasSubstr("cell 1"));
   EXPECT_THAT(VerifyWith(cells + 12, NodeId{200}), HasSubstr("cell 1"));
-  EXPECT_THAT(VerifyWith(seconds + 40, NodeId{32}), HasSubstr("second centroid: expected less than 32"));
-  EXPECT_THAT(VerifyWith(mean + 4, std::numeric_limits<float>::infinity()), HasSubstr("mean: expected a finite number"));
+  EXPECT_THAT(VerifyWith(seconds + 40, NodeId{32}),
+              HasSubstr("second centroid: expected less than 32"));
+  EXPECT_THAT(VerifyWith(mean + 4, std::numeric_limits<float>::infinity()),
+              HasSubstr("mean: expected a finite number"));
 }
 
 TEST_F(CodesCorruption, CodesOfLinksThatDoNotExistAreFound) {
   // Seven nodes have six links each, and room for ten.
   Make({.n = 7, .n1 = 2, .m = 5, .bits = 2, .place = CodePlace::kLink});
   for (const NodeId id : {NodeId{1}, NodeId{5}}) {
-    const std::uint64_t codes = L0(id) + records_.LinksEnd(id), last = L0(id) + records_.CodesEnd(id) - 1;
-    EXPECT_THAT(VerifyWith(codes + 6 * std::uint64_t{records_.link_code_bytes}, std::byte{1}), HasSubstr("after the codes of a record"));
+    const std::uint64_t codes = L0(id) + records_.LinksEnd(id),
+                        last = L0(id) + records_.CodesEnd(id) - 1;
+    EXPECT_THAT(VerifyWith(codes + 6 * std::uint64_t{records_.link_code_bytes}, std::byte{1}),
+                HasSubstr("after the codes of a record"));
     EXPECT_THAT(VerifyWith(last, std::byte{1}), HasSubstr("after the codes of a record"));
   }
-  EXPECT_THAT(VerifyWith(Place(SectionKind::kCodeMean), std::numeric_limits<float>::infinity()), HasSubstr("mean: expected a finite"));
+  EXPECT_THAT(VerifyWith(Place(SectionKind::kCodeMean), std::numeric_limits<float>::infinity()),
+              HasSubstr("mean: expected a finite"));
   EXPECT_EQ(OpenWith(kCodePlace, std::uint8_t{2}).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(OpenWith(kCodePlace, std::uint8_t{0}).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(Corruption, LinkListsThatBreakTheirRulesAreFound) {
-  const std::uint64_t slow = L0(150) + records_.links_offset, fast = L0(3), upper = sections_[0].offset + 5 * 8 * 4;
-  EXPECT_THAT(VerifyWith(slow, NodeId{200}), HasSubstr("layer 0, node 150, link 0: expected a node of this layer; found 200"));
+  const std::uint64_t slow = L0(150) + records_.links_offset, fast = L0(3),
+                      upper = sections_[0].offset + 5 * 8 * 4;
+  EXPECT_THAT(VerifyWith(slow, NodeId{200}),
+              HasSubstr("layer 0, node 150, link 0: expected a node of this layer; found 200"));
   EXPECT_THAT(VerifyWith(slow, NodeId{150}), HasSubstr("another node than itself; found 150"));
   EXPECT_THAT(VerifyWith(slow + 4, NodeId{151}), HasSubstr("no link twice; found 151"));
-  EXPECT_THAT(VerifyWith(slow + 8, kNoNode), HasSubstr("link 3: expected no link after the end of the list"));
+  EXPECT_THAT(VerifyWith(slow + 8, kNoNode),
+              HasSubstr("link 3: expected no link after the end of the list"));
   EXPECT_THAT(VerifyWith(slow + 28, kNoNode), HasSubstr("mean degree of layer 0"));
   EXPECT_THAT(VerifyWith(fast, NodeId{3}), HasSubstr("layer 0, node 3, link 0"));
-  EXPECT_THAT(VerifyWith(upper, NodeId{32}), HasSubstr("layer 1, node 5, link 0: expected a node of this layer; found 32"));
+  EXPECT_THAT(VerifyWith(upper, NodeId{32}),
+              HasSubstr("layer 1, node 5, link 0: expected a node of this layer; found 32"));
   EXPECT_THAT(VerifyWith(slow, NodeId{200}), HasSubstr(absl::StrCat("offset ", slow)));
 }
 
 TEST_F(Corruption, NodesThatCannotBeReachedAreFound) {
   std::vector<std::byte> bytes = good_;
-  for (NodeId id = 0; id < 200; ++id) {  // whoever is linked to 170 is linked to the node opposite instead
+  for (NodeId id = 0; id < 200;
+       ++id) {  // whoever is linked to 170 is linked to the node opposite instead
     for (std::size_t i = 0; i < 8; ++i) {
       const std::uint64_t place = L0(id) + records_.LinksOffset(id) + 4 * i;
       if (Peek<NodeId>(bytes, place) == 170) Poke(std::span(bytes), place, (id + 100) % 200);
     }
   }
   Reseal(bytes);
-  EXPECT_THAT(std::string(Verify(bytes).message()), HasSubstr("found 1 that are not, the first of them node 170"));
+  EXPECT_THAT(std::string(Verify(bytes).message()),
+              HasSubstr("found 1 that are not, the first of them node 170"));
 }
 
 TEST_F(Corruption, VectorsLabelsAndPaddingAreChecked) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::uint64_t record = L0(150), fast_rows = sections_[3].offset, fast_labels = sections_[4].offset;
-  EXPECT_THAT(VerifyWith(record + 20, nan), HasSubstr("vector of node 150: expected a finite 1/|v|"));
+  const std::uint64_t record = L0(150), fast_rows = sections_[3].offset,
+                      fast_labels = sections_[4].offset;
+  EXPECT_THAT(VerifyWith(record + 20, nan),
+              HasSubstr("vector of node 150: expected a finite 1/|v|"));
   EXPECT_THAT(VerifyWith(record + 20, -1.0f), HasSubstr("vector of node 150"));
   EXPECT_THAT(VerifyWith(fast_rows + 2 * 64 + 20, 0.0f), HasSubstr("vector of node 2"));
-  EXPECT_THAT(VerifyWith(fast_rows + 2 * 64 + 24, std::byte{1}), HasSubstr("padding after a vector"));
+  EXPECT_THAT(VerifyWith(fast_rows + 2 * 64 + 24, std::byte{1}),
+              HasSubstr("padding after a vector"));
   EXPECT_THAT(VerifyWith(record + 60, std::byte{1}), HasSubstr("padding after a record"));
   EXPECT_THAT(VerifyWith(L0(0) + 32, std::byte{1}), HasSubstr("padding after a link record"));
-  EXPECT_THAT(VerifyWith(sections_[1].offset - 1, std::byte{1}), HasSubstr("padding between sections"));
+  EXPECT_THAT(VerifyWith(sections_[1].offset - 1, std::byte{1}),
+              HasSubstr("padding between sections"));
   EXPECT_THAT(VerifyWith(record + records_.label_offset, std::uint32_t{200}),
               HasSubstr("label of node 150: expected a row number below 200"));
-  EXPECT_THAT(VerifyWith(fast_labels, Peek<std::uint32_t>(good_, fast_labels + 4)), HasSubstr("again"));
+  EXPECT_THAT(VerifyWith(fast_labels, Peek<std::uint32_t>(good_, fast_labels + 4)),
+              HasSubstr("again"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-/// An index file from the writer through the reader: what goes in comes out, in these bytes.
+/// An index file from the writer through the reader: what goes in comes out, in these
+/// bytes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,18 +67,22 @@ void ExpectHolds(const IndexFile& file, RingIndex& index) {
     const bool fast = id < layers.n1();
     const auto row = fast ? file.fast_rows().subspan(id * file.fast_row_stride(), records.row_bytes)
                           : record.subspan(records.row_offset, records.row_bytes);
-    const auto label = fast ? file.fast_labels().subspan(std::size_t{id} * records.label_bytes, records.label_bytes)
+    const auto label = fast ? file.fast_labels().subspan(std::size_t{id} * records.label_bytes,
+                                                         records.label_bytes)
                             : record.subspan(records.label_offset, records.label_bytes);
     std::uint64_t number = 0;
     std::memcpy(&number, label.data(), label.size());
     ASSERT_EQ(0, std::memcmp(row.data(), index.Row(id), row.size())) << id;
     ASSERT_EQ(number, index.Label(id)) << id;
-    ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)), Padded(index.Links(0, id), records.max_links));
+    ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)),
+              Padded(index.Links(0, id), records.max_links));
     if (records.link_code_bytes == 0) continue;
     const std::size_t used = index.Links(0, id).size() * records.link_code_bytes;
-    const auto codes = record.subspan(records.LinksEnd(id), records.CodesEnd(id) - records.LinksEnd(id));
+    const auto codes =
+        record.subspan(records.LinksEnd(id), records.CodesEnd(id) - records.LinksEnd(id));
     ASSERT_EQ(0, std::memcmp(codes.data(), index.contents.link_codes(id), used)) << id;
-    ASSERT_TRUE(std::all_of(codes.begin() + static_cast<std::ptrdiff_t>(used), codes.end(), [](std::byte b) { return b == std::byte{0}; }));
+    ASSERT_TRUE(std::all_of(codes.begin() + static_cast<std::ptrdiff_t>(used), codes.end(),
+                            [](std::byte b) { return b == std::byte{0}; }));
   }
 }
 
@@ -91,7 +96,13 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
       {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kLink},
-      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4, .place = CodePlace::kLink},
+      {.n = 90,
+       .n1 = 20,
+       .m = 5,
+       .dim = 1200,
+       .dtype = DType::kF32,
+       .bits = 4,
+       .place = CodePlace::kLink},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);
@@ -150,11 +161,12 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
     EXPECT_EQ(lines[name].bytes, lines[name].formula) << name;
 }
 
-/// The golden file: today's writer makes the same bytes, and today's reader reads them. Until hmann 1.0 a deliberate change of the format
-/// rewrites it: HMANN_GOLDEN=overwrite.
+/// The golden file: today's writer makes the same bytes, and today's reader reads them.
+/// Until hmann 1.0 a deliberate change of the format rewrites it: HMANN_GOLDEN=overwrite.
 TEST(Format, GoldenFile) {
   RingIndex index({.bits = 2, .replicas = 2});
-  if (const char* mode = std::getenv("HMANN_GOLDEN"); mode != nullptr && std::string_view(mode) == "overwrite") {
+  if (const char* mode = std::getenv("HMANN_GOLDEN");
+      mode != nullptr && std::string_view(mode) == "overwrite") {
     ASSERT_TRUE(Write(kGolden, index).ok());
   }
   const auto file = IndexFile::Open(kGolden);
@@ -172,11 +184,14 @@ TEST(Format, GoldenFile) {
     EXPECT_EQ(file->cells()[i].centroid, index.contents.cells[i].centroid);
     EXPECT_EQ(file->cells()[i].first, index.contents.cells[i].first);
   }
-  EXPECT_TRUE(std::equal(file->second_centroids().begin(), file->second_centroids().end(), index.contents.second_centroids.begin()));
-  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(), index.contents.code_mean.begin()));
+  EXPECT_TRUE(std::equal(file->second_centroids().begin(), file->second_centroids().end(),
+                         index.contents.second_centroids.begin()));
+  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(),
+                         index.contents.code_mean.begin()));
   for (NodeId id = 32; id < 200; ++id) {
     const std::byte* expected = index.contents.code(id);
-    EXPECT_TRUE(std::equal(expected, expected + CodeBytes(20, 2), file->codes().data() + (id - 32) * CodeBytes(20, 2)));
+    EXPECT_TRUE(std::equal(expected, expected + CodeBytes(20, 2),
+                           file->codes().data() + (id - 32) * CodeBytes(20, 2)));
   }
   TemporaryPath path(::testing::TempDir(), "golden");
   ASSERT_TRUE(Write(path, index).ok());
@@ -191,9 +206,10 @@ TEST(Format, CodesOfLinksLieInTheRecords) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->info().codes, index.contents.codes);
   EXPECT_TRUE(file->cells().empty() && file->codes().empty() && file->second_centroids().empty());
-  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(), index.contents.code_mean.begin()));
-  const auto line =
-      std::find_if(file->info().bytes.begin(), file->info().bytes.end(), [](const auto& l) { return l.name == "link_codes"; });
+  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(),
+                         index.contents.code_mean.begin()));
+  const auto line = std::find_if(file->info().bytes.begin(), file->info().bytes.end(),
+                                 [](const auto& l) { return l.name == "link_codes"; });
   ASSERT_NE(line, file->info().bytes.end());
   EXPECT_EQ(line->tier, "slow");
   EXPECT_EQ(line->bytes, 100u * 8 * CodeBytes(20, 1));
@@ -221,7 +237,8 @@ TEST(Format, AlphaIsTheOnlyDifferenceItMakes) {
 
 TEST(Format, CodesThatContradictThemselvesAreRefused) {
   TemporaryPath path(::testing::TempDir(), "wrong_codes");
-  const auto refused = [&](const std::function<void(IndexContents&)>& change, CodePlace place = CodePlace::kNode) {
+  const auto refused = [&](const std::function<void(IndexContents&)>& change,
+                           CodePlace place = CodePlace::kNode) {
     RingIndex index({.bits = 2, .replicas = 2, .place = place});
     change(index.contents);
     EXPECT_EQ(Write(path, index).status().code(), absl::StatusCode::kInvalidArgument);
@@ -271,7 +288,8 @@ long PageFaults() {
 }
 
 TEST(Format, OpeningTenGigabytesTouchesTheHeaderOnly) {
-  RingIndex index({.n = 530'000, .n1 = 64, .m = 16, .dim = 4096, .dtype = DType::kF32, .metric = Metric::kL2});
+  RingIndex index(
+      {.n = 530'000, .n1 = 64, .m = 16, .dim = 4096, .dtype = DType::kF32, .metric = Metric::kL2});
   index.contents.row = [&](NodeId id) { return id < 64 ? index.Row(id) : nullptr; };
   TemporaryPath path(::testing::TempDir(), "sparse");
   const auto written = Write(path, index);
@@ -290,11 +308,13 @@ TEST(Format, OpeningTenGigabytesTouchesTheHeaderOnly) {
 }
 
 TEST(Format, HolesAreTheSameBytesAndChecksumAsZeros) {
-  RingIndex index({.n = 5000, .n1 = 10, .m = 2, .dim = 250, .dtype = DType::kF32, .metric = Metric::kL2});
+  RingIndex index(
+      {.n = 5000, .n1 = 10, .m = 2, .dim = 250, .dtype = DType::kF32, .metric = Metric::kL2});
   TemporaryPath path(::testing::TempDir(), "holes");
   index.contents.row = [&](NodeId id) { return id < 20 || id > 4000 ? index.Row(id) : nullptr; };
   ASSERT_TRUE(Write(path, index).ok());
-  EXPECT_THAT(std::string(Verify(path).message()), ::testing::Not(HasSubstr("checksum"))) << "what is wrong is the links, not the checksum";
+  EXPECT_THAT(std::string(Verify(path).message()), ::testing::Not(HasSubstr("checksum")))
+      << "what is wrong is the links, not the checksum";
   EXPECT_THAT(std::string(Verify(path).message()), HasSubstr("no link twice"));
 }
 

@@ -48,20 +48,24 @@ struct HeaderBytes {
   std::byte reserved_2[256];
   Section sections[kMaxSections];
 };
-static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 && sizeof(LayerEntry) == 16);
+static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 &&
+              sizeof(LayerEntry) == 16);
 static_assert(offsetof(HeaderBytes, header_checksum) == 56 && offsetof(HeaderBytes, n) == 64);
-static_assert(offsetof(HeaderBytes, alpha) == 124 && offsetof(HeaderBytes, layers) == 128 && offsetof(HeaderBytes, sections) == 1024);
+static_assert(offsetof(HeaderBytes, alpha) == 124 && offsetof(HeaderBytes, layers) == 128 &&
+              offsetof(HeaderBytes, sections) == 1024);
 
 std::uint64_t HeaderChecksum(HeaderBytes bytes) {
   bytes.header_checksum = 0;
   return Checksum(&bytes, sizeof(bytes));
 }
 
-/// Over what the sections hold, wherever they lie: kind, layer, bytes and checksum of each.
+/// Over what the sections hold, wherever they lie: kind, layer, bytes and checksum of
+/// each.
 std::uint64_t ContentHash(const std::vector<Section>& sections) {
   std::vector<std::uint64_t> words;
   for (const Section& section : sections) {
-    words.insert(words.end(), {static_cast<std::uint64_t>(section.kind), section.layer, section.bytes, section.checksum});
+    words.insert(words.end(), {static_cast<std::uint64_t>(section.kind), section.layer,
+                               section.bytes, section.checksum});
   }
   return Checksum(words.data(), words.size() * sizeof(std::uint64_t));
 }
@@ -75,26 +79,34 @@ absl::Status CheckMagic(const std::string& path, std::span<const std::byte> byte
   const std::size_t shown = std::min(bytes.size(), sizeof(kMagic));
   if (shown > 0 && std::memcmp(bytes.data(), kMagic, shown) == 0) return absl::OkStatus();
   const absl::string_view found(reinterpret_cast<const char*>(bytes.data()), shown);
-  return absl::InvalidArgumentError(absl::StrCat(path, ": not an hmann index: offset 0: expected \"",
-                                                 absl::CHexEscape(absl::string_view(kMagic, sizeof(kMagic))), "\"; found ",
-                                                 shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\"")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": not an hmann index: offset 0: expected \"",
+      absl::CHexEscape(absl::string_view(kMagic, sizeof(kMagic))), "\"; found ",
+      shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\"")));
 }
 
 /// What can be said before the version is known, and the version.
-absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw, std::uint64_t file_bytes) {
-  if (raw.endian_tag == __builtin_bswap32(kEndianTag)) return absl::UnimplementedError(absl::StrCat(path, ": a big-endian hmann index"));
+absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
+                           std::uint64_t file_bytes) {
+  if (raw.endian_tag == __builtin_bswap32(kEndianTag))
+    return absl::UnimplementedError(absl::StrCat(path, ": a big-endian hmann index"));
   if (const std::uint64_t found = HeaderChecksum(raw); found != raw.header_checksum) {
-    return Corrupt(path, "offset 0: expected checksum ", absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
+    return Corrupt(path, "offset 0: expected checksum ",
+                   absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
                    absl::Hex(found, absl::kZeroPad16));
   }
   if (raw.format_major != kFormatMajor || raw.format_minor != kFormatMinor) {
-    return absl::UnimplementedError(absl::StrCat(path, ": is format ", raw.format_major, ".", raw.format_minor, "; this program reads ",
-                                                 kFormatMajor, ".", kFormatMinor, ": build it again"));
+    return absl::UnimplementedError(
+        absl::StrCat(path, ": is format ", raw.format_major, ".", raw.format_minor,
+                     "; this program reads ", kFormatMajor, ".", kFormatMinor, ": build it again"));
   }
-  if (raw.endian_tag != kEndianTag) return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
-  if (raw.header_bytes != kHeaderBytes) return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
+  if (raw.endian_tag != kEndianTag)
+    return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
+  if (raw.header_bytes != kHeaderBytes)
+    return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
   if (raw.file_bytes != file_bytes) {
-    return Corrupt(path, "offset 40: expected a file of ", raw.file_bytes, " bytes; found ", file_bytes,
+    return Corrupt(path, "offset 40: expected a file of ", raw.file_bytes, " bytes; found ",
+                   file_bytes,
                    file_bytes < raw.file_bytes ? " (truncated)" : " (something was appended)");
   }
   return absl::OkStatus();
@@ -109,22 +121,30 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.alpha = raw.alpha;
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
-  header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes, static_cast<CodePlace>(raw.code_place)};
+  header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes,
+                  static_cast<CodePlace>(raw.code_place)};
   header.cell_count = raw.cell_count;
   header.file_bytes = raw.file_bytes;
   header.content_hash = raw.content_hash;
-  if (raw.n == 0 || raw.n > kMaxNodes) return Corrupt(path, "offset 64: n: expected 1 to ", kMaxNodes, "; found ", raw.n);
-  if (raw.n1 >= raw.n) return Corrupt(path, "offset 72: n1: expected less than n = ", raw.n, "; found ", raw.n1);
-  if (raw.m < 2 || raw.m > kMaxM) return Corrupt(path, "offset 88: m: expected 2 to ", kMaxM, "; found ", raw.m);
+  if (raw.n == 0 || raw.n > kMaxNodes)
+    return Corrupt(path, "offset 64: n: expected 1 to ", kMaxNodes, "; found ", raw.n);
+  if (raw.n1 >= raw.n)
+    return Corrupt(path, "offset 72: n1: expected less than n = ", raw.n, "; found ", raw.n1);
+  if (raw.m < 2 || raw.m > kMaxM)
+    return Corrupt(path, "offset 88: m: expected 2 to ", kMaxM, "; found ", raw.m);
   header.layers = Layers::Make(static_cast<NodeId>(raw.n), static_cast<NodeId>(raw.n1), raw.m);
   const std::size_t layers = header.layers.nodes.size();
-  if (raw.layer_count != layers) return Corrupt(path, "offset 100: layers: expected ", layers, "; found ", raw.layer_count);
+  if (raw.layer_count != layers)
+    return Corrupt(path, "offset 100: layers: expected ", layers, "; found ", raw.layer_count);
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     const LayerEntry& entry = raw.layers[layer];
     const std::size_t offset = offsetof(HeaderBytes, layers) + layer * sizeof(LayerEntry);
-    if (entry.nodes != header.layers.nodes[layer] || entry.max_degree != header.layers.MaxDegree(layer)) {
-      return Corrupt(path, "offset ", offset, ": layer ", layer, ": expected ", header.layers.nodes[layer], " nodes of at most ",
-                     header.layers.MaxDegree(layer), " links; found ", entry.nodes, " of ", entry.max_degree);
+    if (entry.nodes != header.layers.nodes[layer] ||
+        entry.max_degree != header.layers.MaxDegree(layer)) {
+      return Corrupt(path, "offset ", offset, ": layer ", layer, ": expected ",
+                     header.layers.nodes[layer], " nodes of at most ",
+                     header.layers.MaxDegree(layer), " links; found ", entry.nodes, " of ",
+                     entry.max_degree);
     }
     header.mean_degree.push_back(entry.mean_degree);
   }
@@ -132,38 +152,48 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   return status.ok() ? status : Corrupt(path, status.message());
 }
 
-/// Sections ascend, lie inside the file on block boundaries, and are those that the metadata asks for.
+/// Sections ascend, lie inside the file on block boundaries, and are those that the
+/// metadata asks for.
 absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Header& header) {
   if (raw.section_count > kMaxSections) {
-    return Corrupt(path, "offset 112: expected at most ", kMaxSections, " sections; found ", raw.section_count);
+    return Corrupt(path, "offset 112: expected at most ", kMaxSections, " sections; found ",
+                   raw.section_count);
   }
   const std::vector<Section> plan = PlanSections(header);
   std::uint64_t end = kHeaderBytes;
   for (std::uint32_t i = 0; i < raw.section_count; ++i) {
     const Section& section = raw.sections[i];
-    const std::string place = absl::StrCat("offset ", offsetof(HeaderBytes, sections) + i * sizeof(Section), ": section ", Name(section));
+    const std::string place =
+        absl::StrCat("offset ", offsetof(HeaderBytes, sections) + i * sizeof(Section), ": section ",
+                     Name(section));
     if (section.offset % kBlockBytes != 0) {
-      return Corrupt(path, place, ": expected an offset that is a multiple of ", kBlockBytes, "; found ", section.offset);
+      return Corrupt(path, place, ": expected an offset that is a multiple of ", kBlockBytes,
+                     "; found ", section.offset);
     }
-    if (section.offset < end) return Corrupt(path, place, ": expected to start at ", end, " or later; found ", section.offset);
+    if (section.offset < end)
+      return Corrupt(path, place, ": expected to start at ", end, " or later; found ",
+                     section.offset);
     if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
-      return Corrupt(path, place, ": expected to end within the file's ", header.file_bytes, " bytes; found offset ", section.offset,
-                     " and ", section.bytes, " bytes");
+      return Corrupt(path, place, ": expected to end within the file's ", header.file_bytes,
+                     " bytes; found offset ", section.offset, " and ", section.bytes, " bytes");
     }
     end = section.offset + section.bytes;
     if (i == plan.size() || section.kind != plan[i].kind || section.layer != plan[i].layer) {
-      return Corrupt(path, place, ": expected ", i == plan.size() ? "no more sections" : Name(plan[i]));
+      return Corrupt(path, place, ": expected ",
+                     i == plan.size() ? "no more sections" : Name(plan[i]));
     }
-    if (section.bytes != plan[i].bytes) return Corrupt(path, place, ": expected ", plan[i].bytes, " bytes; found ", section.bytes);
+    if (section.bytes != plan[i].bytes)
+      return Corrupt(path, place, ": expected ", plan[i].bytes, " bytes; found ", section.bytes);
     header.sections.push_back(section);
   }
   if (header.sections.size() != plan.size()) {
-    return Corrupt(path, "offset 112: expected section ", Name(plan[header.sections.size()]), "; found the end of the table");
+    return Corrupt(path, "offset 112: expected section ", Name(plan[header.sections.size()]),
+                   "; found the end of the table");
   }
   const std::uint64_t hash = ContentHash(header.sections);
   if (hash != header.content_hash) {
-    return Corrupt(path, "offset 48: expected content hash ", absl::Hex(hash, absl::kZeroPad16), "; found ",
-                   absl::Hex(header.content_hash, absl::kZeroPad16));
+    return Corrupt(path, "offset 48: expected content hash ", absl::Hex(hash, absl::kZeroPad16),
+                   "; found ", absl::Hex(header.content_hash, absl::kZeroPad16));
   }
   return absl::OkStatus();
 }
@@ -194,45 +224,58 @@ std::string Name(const Section& section) {
 
 RecordLayout Header::Records() const {
   const std::uint32_t link_code_bytes = codes.place == CodePlace::kLink ? codes.code_bytes : 0;
-  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes, link_code_bytes);
+  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes,
+                            link_code_bytes);
 }
 
 absl::Status CheckMetadata(const Header& header) {
   const auto wrong = [](const char* field, const auto& expected, const auto& found) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, "; found ", found));
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": expected ", expected, "; found ", found));
   };
   if (header.dtype > DType::kI8) return wrong("dtype", "at most 2", static_cast<int>(header.dtype));
-  if (header.metric > Metric::kCosine) return wrong("metric", "at most 2", static_cast<int>(header.metric));
-  if (header.label_bytes != 4 && header.label_bytes != 8) return wrong("label_bytes", "4 or 8", header.label_bytes);
-  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(header.dtype, header.metric, header.dim));
-  if (header.row_bytes != kernels.row_bytes) return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
+  if (header.metric > Metric::kCosine)
+    return wrong("metric", "at most 2", static_cast<int>(header.metric));
+  if (header.label_bytes != 4 && header.label_bytes != 8)
+    return wrong("label_bytes", "4 or 8", header.label_bytes);
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
+                         ChooseKernels(header.dtype, header.metric, header.dim));
+  if (header.row_bytes != kernels.row_bytes)
+    return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
   if (!(header.alpha >= 1 && header.alpha <= 2)) return wrong("alpha", "1 to 2", header.alpha);
   const bool by_node = header.codes.bits > 0 && header.codes.place == CodePlace::kNode;
   if (header.codes != CodeInfo()) {
-    if (header.codes.place > CodePlace::kLink) return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
+    if (header.codes.place > CodePlace::kLink)
+      return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
     if (!IsCodeBits(header.codes.bits)) return wrong("code_bits", "1, 2 or 4", header.codes.bits);
-    if (by_node ? header.codes.replicas < 1 || header.codes.replicas > 2 : header.codes.replicas != 0) {
+    if (by_node ? header.codes.replicas < 1 || header.codes.replicas > 2
+                : header.codes.replicas != 0) {
       return wrong("code_replicas", by_node ? "1 or 2" : "0", header.codes.replicas);
     }
     const std::uint32_t bytes = CodeBytes(header.dim, header.codes.bits);
-    if (header.codes.code_bytes != bytes) return wrong("code_bytes", bytes, header.codes.code_bytes);
+    if (header.codes.code_bytes != bytes)
+      return wrong("code_bytes", bytes, header.codes.code_bytes);
   }
   const Layers& layers = header.layers;
   if (layers.nodes.empty() || layers.n() == 0 || layers.n() > kMaxNodes) {
     return wrong("n", absl::StrCat("1 to ", kMaxNodes), layers.nodes.empty() ? 0 : layers.n());
   }
   if (layers.m < 2 || layers.m > kMaxM) return wrong("m", absl::StrCat("2 to ", kMaxM), layers.m);
-  if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes) return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
+  if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes)
+    return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
   const NodeId n1 = layers.n1();
-  if (by_node && n1 <= header.codes.replicas - 1) return wrong("n1", "a centroid for each assignment", n1);
+  if (by_node && n1 <= header.codes.replicas - 1)
+    return wrong("n1", "a centroid for each assignment", n1);
   if (by_node ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
     return wrong("cell_count", by_node ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
   }
-  if (header.mean_degree.size() != layers.nodes.size()) return wrong("mean_degree", "one per layer", header.mean_degree.size());
+  if (header.mean_degree.size() != layers.nodes.size())
+    return wrong("mean_degree", "one per layer", header.mean_degree.size());
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
     const double mean = header.mean_degree[layer];
     if (!(mean >= 0 && mean <= layers.MaxDegree(layer))) {
-      return wrong("mean_degree", absl::StrCat("0 to ", layers.MaxDegree(layer), " in layer ", layer), mean);
+      return wrong("mean_degree",
+                   absl::StrCat("0 to ", layers.MaxDegree(layer), " in layer ", layer), mean);
     }
   }
   return absl::OkStatus();
@@ -247,11 +290,13 @@ std::vector<Section> PlanSections(const Header& header) {
     offset += RoundUp(bytes, kBlockBytes);
   };
   for (std::uint32_t layer = 1; layer <= layers.top(); ++layer) {
-    add(SectionKind::kUpperLinks, layer, std::uint64_t{layers.nodes[layer]} * layers.MaxDegree(layer) * sizeof(NodeId));
+    add(SectionKind::kUpperLinks, layer,
+        std::uint64_t{layers.nodes[layer]} * layers.MaxDegree(layer) * sizeof(NodeId));
   }
   add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
   add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
-  const bool has_codes = header.codes.bits > 0, by_node = has_codes && header.codes.place == CodePlace::kNode;
+  const bool has_codes = header.codes.bits > 0,
+             by_node = has_codes && header.codes.place == CodePlace::kNode;
   const std::uint64_t others = layers.n() - layers.n1();
   if (by_node) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
   if (header.codes.replicas == 2) add(SectionKind::kSecondCentroids, 0, others * sizeof(NodeId));
@@ -290,7 +335,8 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.cell_count = header.cell_count;
   raw.code_place = static_cast<std::uint8_t>(header.codes.place);
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
-    raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer), header.mean_degree[layer]};
+    raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer),
+                         header.mean_degree[layer]};
   }
   std::copy(header.sections.begin(), header.sections.end(), raw.sections);
   raw.header_checksum = HeaderChecksum(raw);
@@ -299,10 +345,12 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   return bytes;
 }
 
-absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes, std::uint64_t file_bytes) {
+absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes,
+                                    std::uint64_t file_bytes) {
   HMANN_RETURN_IF_ERROR(CheckMagic(path, bytes));
   if (bytes.size() < kHeaderBytes) {
-    return Corrupt(path, "offset 0: expected ", kHeaderBytes, " bytes; found a file of ", file_bytes, " (truncated)");
+    return Corrupt(path, "offset 0: expected ", kHeaderBytes, " bytes; found a file of ",
+                   file_bytes, " (truncated)");
   }
   HeaderBytes raw;
   std::memcpy(&raw, bytes.data(), sizeof(raw));

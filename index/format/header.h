@@ -16,7 +16,8 @@
 
 namespace hmann {
 
-static_assert(std::endian::native == std::endian::little, "index files are little-endian and mapped as they are");
+static_assert(std::endian::native == std::endian::little,
+              "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 2;
 constexpr std::uint16_t kFormatMinor = 0;
@@ -46,11 +47,14 @@ struct Section {
   std::uint64_t checksum = 0;  ///< see ChunkedChecksum
 };
 
-/// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids", "code_mean", "codes", "l0".
+/// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids",
+/// "code_mean", "codes", "l0".
 std::string Name(const Section& section);
 
 /// Promoted vectors start on a cache line each.
-constexpr std::size_t FastRowStride(std::uint32_t row_bytes) { return RoundUp(row_bytes, kCacheLineBytes); }
+constexpr std::size_t FastRowStride(std::uint32_t row_bytes) {
+  return RoundUp(row_bytes, kCacheLineBytes);
+}
 
 /// The header, decoded: everything that an index file says outside its sections.
 struct Header {
@@ -71,21 +75,26 @@ struct Header {
   std::vector<Section> sections;
 
   RecordLayout Records() const;
-  /// What the file shows of itself; formulas of section 7 of doc/paper.md beside the bytes.
+  /// What the file shows of itself; formulas of section 7 of doc/paper.md beside the
+  /// bytes.
   IndexInfo Info() const;
 };
 
-/// The sections that `header` asks for, in file order, with offsets and sizes; checksums are 0.
+/// The sections that `header` asks for, in file order, with offsets and sizes; checksums
+/// are 0.
 std::vector<Section> PlanSections(const Header& header);
 
 /// The 4096 bytes of the header. Computes the content hash and the checksum.
 std::vector<std::byte> EncodeHeader(const Header& header);
 
-/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are `bytes` (at most kHeaderBytes are looked at). `path`
-/// is for messages. Errors: see IndexFile::Open.
-absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes, std::uint64_t file_bytes);
+/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are
+/// `bytes` (at most kHeaderBytes are looked at). `path` is for messages. Errors: see
+/// IndexFile::Open.
+absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes,
+                                    std::uint64_t file_bytes);
 
-/// Errors: INVALID_ARGUMENT naming the field for metadata that no index can have (n, n1, m, dim, row_bytes, layers, enums).
+/// Errors: INVALID_ARGUMENT naming the field for metadata that no index can have (n, n1,
+/// m, dim, row_bytes, layers, enums).
 absl::Status CheckMetadata(const Header& header);
 
 }  // namespace hmann

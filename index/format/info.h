@@ -8,8 +8,11 @@
 
 namespace hmann {
 
-/// Bytes of a node's code: the code, its dimensions rounded up to a multiple of 8, and two factors in 4 bytes.
-constexpr std::uint32_t CodeBytes(std::uint32_t dim, std::uint32_t bits) { return (dim + 7) / 8 * bits + 4; }
+/// Bytes of a node's code: the code, its dimensions rounded up to a multiple of 8, and
+/// two factors in 4 bytes.
+constexpr std::uint32_t CodeBytes(std::uint32_t dim, std::uint32_t bits) {
+  return (dim + 7) / 8 * bits + 4;
+}
 
 /// Where codes lie, and what they are centred on.
 enum class CodePlace : std::uint8_t {
@@ -17,12 +20,14 @@ enum class CodePlace : std::uint8_t {
   kLink = 1,  ///< one of each link of L0, beside the links in the record, centred on the record's
               ///< own vector
 };
-inline std::string_view Name(CodePlace place) { return place == CodePlace::kNode ? "node" : "link"; }
+inline std::string_view Name(CodePlace place) {
+  return place == CodePlace::kNode ? "node" : "link";
+}
 
 /// The codes of an index.
 struct CodeInfo {
-  std::uint32_t bits = 0;        ///< per dimension, 1, 2 or 4; 0: the index has no codes and no cells
-  std::uint32_t replicas = 0;    ///< cells that a node is listed in: 1 or 2; 0 with kLink
+  std::uint32_t bits = 0;      ///< per dimension, 1, 2 or 4; 0: the index has no codes and no cells
+  std::uint32_t replicas = 0;  ///< cells that a node is listed in: 1 or 2; 0 with kLink
   std::uint32_t code_bytes = 0;  ///< code and factors of one node, or of one link
   CodePlace place = CodePlace::kNode;
   friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
@@ -34,7 +39,8 @@ struct LayerInfo {
   double mean_degree = 0;
 };
 
-/// Bytes of one structure of the index, beside what section 7 of the paper's memory formulas gives (0: no formula; a line of its own).
+/// Bytes of one structure of the index, beside what section 7 of the paper's memory
+/// formulas gives (0: no formula; a line of its own).
 struct StructureBytes {
   std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels",
                      ///< "norms", "padding", "header"
@@ -43,7 +49,8 @@ struct StructureBytes {
   std::uint64_t formula = 0;
 };
 
-/// What an index file says of itself. Everything is read from the header; nothing is recomputed.
+/// What an index file says of itself. Everything is read from the header; nothing is
+/// recomputed.
 struct IndexInfo {
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
@@ -51,8 +58,8 @@ struct IndexInfo {
   Metric metric = Metric::kL2;
   std::uint32_t m = 0;
   std::uint32_t ef_construction = 0;
-  float alpha = 1;                ///< that links of L0 and L1 were chosen with, 1 to 2; where another library
-                                  ///< made L0, those of L1
+  float alpha = 1;  ///< that links of L0 and L1 were chosen with, 1 to 2; where another library
+                    ///< made L0, those of L1
   std::vector<LayerInfo> layers;  ///< [0] is L0
   double promote = 0;             ///< N_1 / N
   std::vector<StructureBytes> bytes;
@@ -61,7 +68,8 @@ struct IndexInfo {
   std::string version;  ///< of the file format, "2.0"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
-  bool user_labels = false;  ///< 64-bit labels given by the user; else the row number in the base file
+  bool user_labels =
+      false;  ///< 64-bit labels given by the user; else the row number in the base file
 };
 
 }  // namespace hmann

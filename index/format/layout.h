@@ -9,19 +9,25 @@ namespace hmann {
 /// The unit that block devices read, and the alignment of every section of the file.
 constexpr std::uint64_t kBlockBytes = 4096;
 
-/// Where the record of each node lies in section L0, and what lies where in a record. See FORMAT.md, "Section l0".
+/// Where the record of each node lies in section L0, and what lies where in a record. See
+/// FORMAT.md, "Section l0".
 ///
-/// A promoted node (id < n1) has a *link record*, max_links x u32; every other node a *full record*,
+/// A promoted node (id < n1) has a *link record*, max_links x u32; every other node a
+/// *full record*,
 ///
 ///     [ row: row_bytes | links: max_links x u32 | label: label_bytes ]
 ///
-/// With codes of links both kinds have max_links codes right behind their links. Records start on a cache line. Link records fill region A,
-/// full records region B, which starts on a block. In both, a record that fits a block does not straddle two, so that one node costs one
-/// block read; a longer one starts on a block and takes whole blocks. A value; immutable after Make.
+/// With codes of links both kinds have max_links codes right behind their links. Records
+/// start on a cache line. Link records fill region A, full records region B, which starts
+/// on a block. In both, a record that fits a block does not straddle two, so that one
+/// node costs one block read; a longer one starts on a block and takes whole blocks. A
+/// value; immutable after Make.
 struct RecordLayout {
-  /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below 2^24 and all codes of a record below 2^30 bytes (so
-  /// that nothing overflows). `link_code_bytes`: of the code of one link, 0 without codes of links.
-  static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links, std::uint32_t row_bytes, std::uint32_t label_bytes,
+  /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
+  /// 2^24 and all codes of a record below 2^30 bytes (so that nothing overflows).
+  /// `link_code_bytes`: of the code of one link, 0 without codes of links.
+  static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
+                           std::uint32_t row_bytes, std::uint32_t label_bytes,
                            std::uint32_t link_code_bytes = 0);
 
   /// Byte offset of id's record within section L0.
@@ -29,16 +35,21 @@ struct RecordLayout {
     const bool full = id >= n1;
     const Region& region = regions[full];
     const std::uint64_t rank = id - (full ? n1 : 0);
-    const auto block = static_cast<std::uint64_t>((static_cast<unsigned __int128>(region.blocks_per_record) * rank) >> 64);
+    const auto block = static_cast<std::uint64_t>(
+        (static_cast<unsigned __int128>(region.blocks_per_record) * rank) >> 64);
     return region.begin + rank * region.stride + block * region.block_waste;
   }
   /// Bytes of id's record, a multiple of 64; the gap up to the next block is not counted.
   std::uint32_t RecordBytes(NodeId id) const { return regions[id >= n1].record_bytes; }
   /// Bytes from the start of id's record to its links.
   std::uint32_t LinksOffset(NodeId id) const { return id >= n1 ? links_offset : 0; }
-  /// Bytes from the start of id's record to the end of its links, where the codes of these begin.
-  std::uint32_t LinksEnd(NodeId id) const { return LinksOffset(id) + max_links * static_cast<std::uint32_t>(sizeof(NodeId)); }
-  /// Bytes from the start of id's record to the end of what a walk reads of it: all but its label.
+  /// Bytes from the start of id's record to the end of its links, where the codes of
+  /// these begin.
+  std::uint32_t LinksEnd(NodeId id) const {
+    return LinksOffset(id) + max_links * static_cast<std::uint32_t>(sizeof(NodeId));
+  }
+  /// Bytes from the start of id's record to the end of what a walk reads of it: all but
+  /// its label.
   std::uint32_t CodesEnd(NodeId id) const { return LinksEnd(id) + max_links * link_code_bytes; }
   /// Bytes of the section, a multiple of kBlockBytes.
   std::uint64_t TotalBytes() const { return total_bytes; }
@@ -56,8 +67,9 @@ struct RecordLayout {
     std::uint64_t begin = 0;
     std::uint32_t record_bytes = 0;
     std::uint64_t stride = 0;
-    std::uint64_t blocks_per_record = 0;  ///< as a fraction of 2^64, rounded up; 0 where block_waste is 0
-    std::uint64_t block_waste = 0;        ///< bytes at the end of a block that hold no record
+    std::uint64_t blocks_per_record =
+        0;                          ///< as a fraction of 2^64, rounded up; 0 where block_waste is 0
+    std::uint64_t block_waste = 0;  ///< bytes at the end of a block that hold no record
   };
   Region regions[2];  ///< A: link records, B: full records
   std::uint64_t total_bytes = 0;

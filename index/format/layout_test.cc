@@ -12,7 +12,8 @@ namespace {
 std::uint64_t SlowOffset(const RecordLayout& layout, NodeId id) {
   const bool full = id >= layout.n1;
   const std::uint64_t per_link = 4 + std::uint64_t{layout.link_code_bytes};
-  const std::uint64_t payload = full ? layout.label_offset + layout.label_bytes : per_link * layout.max_links;
+  const std::uint64_t payload =
+      full ? layout.label_offset + layout.label_bytes : per_link * layout.max_links;
   const std::uint64_t record = (payload + 63) / 64 * 64;
   const auto place = [](std::uint64_t rank, std::uint64_t bytes) {
     if (bytes > 4096) return rank * ((bytes + 4095) / 4096 * 4096);
@@ -21,27 +22,34 @@ std::uint64_t SlowOffset(const RecordLayout& layout, NodeId id) {
   };
   if (!full) return place(id, record);
   const std::uint64_t links = (per_link * layout.max_links + 63) / 64 * 64;
-  const std::uint64_t region_b = layout.n1 == 0 ? 0 : (place(layout.n1 - 1, links) + links + 4095) / 4096 * 4096;
+  const std::uint64_t region_b =
+      layout.n1 == 0 ? 0 : (place(layout.n1 - 1, links) + links + 4095) / 4096 * 4096;
   return region_b + place(id - layout.n1, record);
 }
 
 TEST(RecordLayout, OffsetsAreThoseOfPlainDivision) {
   for (std::uint64_t trial = 0; trial < 2000; ++trial) {
-    const auto draw = [&](std::uint64_t i, std::uint64_t below) { return RandomBelow(trial, i, below); };
+    const auto draw = [&](std::uint64_t i, std::uint64_t below) {
+      return RandomBelow(trial, i, below);
+    };
     const std::uint64_t n = 1 + draw(0, trial % 2 == 0 ? 1000 : kMaxNodes);
     const std::uint64_t n1 = draw(1, n);
     const auto row_bytes = static_cast<std::uint32_t>(1 + draw(3, trial % 3 == 0 ? 20000 : 1000));
-    const RecordLayout layout = RecordLayout::Make(n, n1, 2 * static_cast<std::uint32_t>(1 + draw(2, 96)), row_bytes,
-                                                   draw(4, 2) == 0 ? 4 : 8, static_cast<std::uint32_t>(draw(5, 2) * draw(6, 200)));
-    SCOPED_TRACE(absl::StrCat("seed ", trial, ": n ", n, " n1 ", n1, " links ", layout.max_links, " row ", row_bytes));
+    const RecordLayout layout = RecordLayout::Make(
+        n, n1, 2 * static_cast<std::uint32_t>(1 + draw(2, 96)), row_bytes, draw(4, 2) == 0 ? 4 : 8,
+        static_cast<std::uint32_t>(draw(5, 2) * draw(6, 200)));
+    SCOPED_TRACE(absl::StrCat("seed ", trial, ": n ", n, " n1 ", n1, " links ", layout.max_links,
+                              " row ", row_bytes));
     for (std::uint64_t i = 0; i < 50; ++i) {
-      const std::uint64_t picks[] = {0, n1 - (n1 > 0), n1, n - 1, draw(10 + i, n), draw(100 + i, n)};
+      const std::uint64_t picks[] = {0,     n1 - (n1 > 0),   n1,
+                                     n - 1, draw(10 + i, n), draw(100 + i, n)};
       const auto id = static_cast<NodeId>(picks[i % 6]);
       ASSERT_EQ(layout.Offset(id), SlowOffset(layout, id)) << id;
       ASSERT_LE(layout.Offset(id) + layout.RecordBytes(id), layout.TotalBytes());
     }
     ASSERT_EQ(layout.TotalBytes() % kBlockBytes, 0u);
-    ASSERT_LT(layout.TotalBytes() - (layout.Offset(static_cast<NodeId>(n - 1)) + layout.RecordBytes(static_cast<NodeId>(n - 1))),
+    ASSERT_LT(layout.TotalBytes() - (layout.Offset(static_cast<NodeId>(n - 1)) +
+                                     layout.RecordBytes(static_cast<NodeId>(n - 1))),
               kBlockBytes);
   }
 }
@@ -55,7 +63,10 @@ TEST(RecordLayout, RecordsFollowOneAnotherAndDoNotStraddleBlocks) {
       if (id > 0) {
         ASSERT_GE(begin, layout.Offset(id - 1) + layout.RecordBytes(id - 1));
       }
-      ASSERT_TRUE(layout.RecordBytes(id) > kBlockBytes ? begin % kBlockBytes == 0 : begin / kBlockBytes == (end - 1) / kBlockBytes) << id;
+      ASSERT_TRUE(layout.RecordBytes(id) > kBlockBytes
+                      ? begin % kBlockBytes == 0
+                      : begin / kBlockBytes == (end - 1) / kBlockBytes)
+          << id;
     }
     EXPECT_EQ(layout.Offset(131) % kBlockBytes, 0u) << "region B starts on a block";
   }
@@ -71,7 +82,8 @@ TEST(RecordLayout, RowAndLinksStartCacheLinesWhenTheRowIsWholeLines) {
   EXPECT_EQ(sift.RecordBytes(160'000), 320u);
   EXPECT_EQ(sift.LinksOffset(160'000), 128u);
   EXPECT_EQ(sift.Offset(160'000), 160'000u / 32 * 4096);
-  EXPECT_EQ(sift.Offset(160'012), 160'000u / 32 * 4096 + 4096) << "12 records of 320 bytes fill a block";
+  EXPECT_EQ(sift.Offset(160'012), 160'000u / 32 * 4096 + 4096)
+      << "12 records of 320 bytes fill a block";
   const RecordLayout edges = RecordLayout::Make(1'000'000, 160'000, 32, 128, 4, 36);
   EXPECT_EQ(edges.LinksEnd(0), 128u);
   EXPECT_EQ(edges.CodesEnd(0), 128u + 32 * 36);

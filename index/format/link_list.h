@@ -17,9 +17,11 @@ struct LinkFault {
   bool ok() const { return expected == nullptr; }
 };
 
-/// Checks `self`'s list in a layer of `nodes` nodes: links in range, none to itself, none twice, kNoNode at the end only. `sorted` is
-/// scratch; the number of links is added to `links`.
-inline LinkFault CheckLinkList(std::span<const NodeId> list, NodeId self, NodeId nodes, std::vector<NodeId>& sorted, std::uint64_t& links) {
+/// Checks `self`'s list in a layer of `nodes` nodes: links in range, none to itself, none
+/// twice, kNoNode at the end only. `sorted` is scratch; the number of links is added to
+/// `links`.
+inline LinkFault CheckLinkList(std::span<const NodeId> list, NodeId self, NodeId nodes,
+                               std::vector<NodeId>& sorted, std::uint64_t& links) {
   const auto end = std::find(list.begin(), list.end(), kNoNode);
   const auto degree = static_cast<std::size_t>(end - list.begin());
   for (std::size_t i = 0; i < degree; ++i) {
@@ -34,7 +36,8 @@ inline LinkFault CheckLinkList(std::span<const NodeId> list, NodeId self, NodeId
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
     const auto first = std::find(list.begin(), end, *twice);
-    return {static_cast<std::size_t>(std::find(first + 1, end, *twice) - list.begin()), "no link twice"};
+    return {static_cast<std::size_t>(std::find(first + 1, end, *twice) - list.begin()),
+            "no link twice"};
   }
   links += degree;
   return {};

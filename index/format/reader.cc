@@ -12,7 +12,10 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
   IndexFile index;
   HMANN_ASSIGN_OR_RETURN(index.file_, MappedFile::Open(path));
   const std::span<const std::byte> bytes = index.file_.bytes();
-  HMANN_ASSIGN_OR_RETURN(Header header, DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)), bytes.size()));
+  HMANN_ASSIGN_OR_RETURN(
+      Header header,
+      DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)),
+                   bytes.size()));
   index.info_ = header.Info();
   index.records_ = header.Records();
   index.layers_ = std::move(header.layers);
@@ -22,19 +25,30 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
 
 template <typename T>
 std::span<const T> IndexFile::Optional(SectionKind kind) const {
-  const auto found = std::find_if(sections_.begin(), sections_.end(), [kind](const Section& s) { return s.kind == kind; });
+  const auto found = std::find_if(sections_.begin(), sections_.end(),
+                                  [kind](const Section& s) { return s.kind == kind; });
   if (found == sections_.end()) return {};
   const std::span<const std::byte> bytes = Bytes(*found);
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-std::span<const CellEntry> IndexFile::cells() const { return Optional<CellEntry>(SectionKind::kCells); }
-std::span<const NodeId> IndexFile::second_centroids() const { return Optional<NodeId>(SectionKind::kSecondCentroids); }
-std::span<const float> IndexFile::code_mean() const { return Optional<float>(SectionKind::kCodeMean); }
-std::span<const std::byte> IndexFile::codes() const { return Optional<std::byte>(SectionKind::kCodes); }
+std::span<const CellEntry> IndexFile::cells() const {
+  return Optional<CellEntry>(SectionKind::kCells);
+}
+std::span<const NodeId> IndexFile::second_centroids() const {
+  return Optional<NodeId>(SectionKind::kSecondCentroids);
+}
+std::span<const float> IndexFile::code_mean() const {
+  return Optional<float>(SectionKind::kCodeMean);
+}
+std::span<const std::byte> IndexFile::codes() const {
+  return Optional<std::byte>(SectionKind::kCodes);
+}
 
 const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
-  const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.kind == kind && s.layer == layer; });
+  const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) {
+    return s.kind == kind && s.layer == layer;
+  });
   HMANN_CHECK(found != sections_.end());
   return *found;
 }
@@ -45,8 +59,9 @@ const std::byte* IndexFile::Row(NodeId id) const {
 }
 
 std::uint64_t IndexFile::Label(NodeId id) const {
-  const std::byte* place = id < records_.n1 ? fast_labels().data() + std::size_t{id} * records_.label_bytes
-                                            : l0().data() + records_.Offset(id) + records_.label_offset;
+  const std::byte* place = id < records_.n1
+                               ? fast_labels().data() + std::size_t{id} * records_.label_bytes
+                               : l0().data() + records_.Offset(id) + records_.label_offset;
   std::uint64_t label = 0;
   std::memcpy(&label, place, records_.label_bytes);
   return label;

@@ -16,24 +16,30 @@
 
 namespace hmann {
 
-/// An index file, mapped. Opening reads the header alone: afterwards every section is known to lie inside the file and to have exactly the
-/// size that the layers and the record layout ask for. What the sections hold is checked by VerifyIndex, not here. Move-only; spans point
-/// into the mapping and stay valid while the object (or the one it was moved into) lives. Thread-safe once open.
+/// An index file, mapped. Opening reads the header alone: afterwards every section is
+/// known to lie inside the file and to have exactly the size that the layers and the
+/// record layout ask for. What the sections hold is checked by VerifyIndex, not here.
+/// Move-only; spans point into the mapping and stay valid while the object (or the one it
+/// was moved into) lives. Thread-safe once open.
 class IndexFile {
  public:
-  /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file; UNIMPLEMENTED for another version of the format;
-  /// DATA_LOSS naming offset, expected and found for a truncated or corrupt one.
+  /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file;
+  /// UNIMPLEMENTED for another version of the format; DATA_LOSS naming offset, expected
+  /// and found for a truncated or corrupt one.
   static absl::StatusOr<IndexFile> Open(const std::string& path);
 
   const IndexInfo& info() const { return info_; }
   const Layers& layers() const { return layers_; }
   const RecordLayout& records() const { return records_; }
 
-  /// The vectors of the n1 promoted nodes in stored form, node i at i * fast_row_stride().
+  /// The vectors of the n1 promoted nodes in stored form, node i at i *
+  /// fast_row_stride().
   std::span<const std::byte> fast_rows() const { return Bytes(SectionKind::kFastRows, 0); }
   std::size_t fast_row_stride() const { return FastRowStride(records_.row_bytes); }
   /// N_layer x M_layer u32, unused = kNoNode; layer in 1..top.
-  std::span<const std::byte> upper_links(std::uint32_t layer) const { return Bytes(SectionKind::kUpperLinks, layer); }
+  std::span<const std::byte> upper_links(std::uint32_t layer) const {
+    return Bytes(SectionKind::kUpperLinks, layer);
+  }
   /// n1 x label_bytes.
   std::span<const std::byte> fast_labels() const { return Bytes(SectionKind::kFastLabels, 0); }
   /// cells x {centroid, first}, 0 without codes.
@@ -53,14 +59,18 @@ class IndexFile {
 
   /// In file order.
   const std::vector<Section>& sections() const { return sections_; }
-  std::span<const std::byte> Bytes(const Section& section) const { return file_.bytes().subspan(section.offset, section.bytes); }
+  std::span<const std::byte> Bytes(const Section& section) const {
+    return file_.bytes().subspan(section.offset, section.bytes);
+  }
   const MappedFile& file() const { return file_; }
 
  private:
   const Section& Find(SectionKind kind, std::uint32_t layer) const;
   template <typename T>
   std::span<const T> Optional(SectionKind kind) const;
-  std::span<const std::byte> Bytes(SectionKind kind, std::uint32_t layer) const { return Bytes(Find(kind, layer)); }
+  std::span<const std::byte> Bytes(SectionKind kind, std::uint32_t layer) const {
+    return Bytes(Find(kind, layer));
+  }
 
   MappedFile file_;
   IndexInfo info_;

@@ -1,9 +1,10 @@
-/// libFuzzer over everything that reads an index file: opening, verifying, and a walk over what both let through. Seeded with the golden
-/// file.
+/// libFuzzer over everything that reads an index file: opening, verifying, and a walk
+/// over what both let through. Seeded with the golden file.
 ///
-/// Each input is read as it is, then with its checksums set right (Reseal), so that the checks behind the checksums are reached too.
-/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as such a file fails for a link to a node that is not there. A fuzzer that
-/// does not find that within seconds is not fuzzing.
+/// Each input is read as it is, then with its checksums set right (Reseal), so that the
+/// checks behind the checksums are reached too. Canary: with HMANN_FUZZ_CANARY=1 the
+/// target aborts as soon as such a file fails for a link to a node that is not there. A
+/// fuzzer that does not find that within seconds is not fuzzing.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ namespace {
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::byte> bytes) : fd_(::memfd_create("reader_fuzz", 0)) {
-    HMANN_CHECK(fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    HMANN_CHECK(fd_ >= 0 &&
+                ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   }
   ~MemoryFile() { ::close(fd_); }
   MemoryFile(const MemoryFile&) = delete;
@@ -42,11 +44,14 @@ std::uint64_t WalkAll(const IndexFile& file) {
   for (NodeId id = 0; id < file.layers().n(); ++id) {
     const std::byte* record = file.l0().data() + records.Offset(id);
     for (std::uint32_t i = 0; i < records.max_links; ++i) {
-      const auto link = Peek<NodeId>({record, records.RecordBytes(id)}, records.LinksOffset(id) + i * sizeof(NodeId));
+      const auto link = Peek<NodeId>({record, records.RecordBytes(id)},
+                                     records.LinksOffset(id) + i * sizeof(NodeId));
       if (link == kNoNode) break;
-      const std::byte* row = link < file.layers().n1() ? file.fast_rows().data() + link * file.fast_row_stride()
-                                                       : file.l0().data() + records.Offset(link) + records.row_offset;
-      sum += std::to_integer<std::uint64_t>(row[0]) + std::to_integer<std::uint64_t>(row[records.row_bytes - 1]);
+      const std::byte* row = link < file.layers().n1()
+                                 ? file.fast_rows().data() + link * file.fast_row_stride()
+                                 : file.l0().data() + records.Offset(link) + records.row_offset;
+      sum += std::to_integer<std::uint64_t>(row[0]) +
+             std::to_integer<std::uint64_t>(row[records.row_bytes - 1]);
     }
   }
   return sum;

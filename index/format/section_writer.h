@@ -9,7 +9,8 @@
 
 namespace hmann {
 
-/// Appends one section to a file and computes its checksum on the way. Runs of zeros are left as holes where they are long enough.
+/// Appends one section to a file and computes its checksum on the way. Runs of zeros are
+/// left as holes where they are long enough.
 class SectionWriter {
  public:
   /// `file` is not owned and is appended to by nobody else until Finish.
@@ -22,7 +23,8 @@ class SectionWriter {
   }
   std::uint64_t bytes() const { return file_.size() + pending_zeros_ - begin_; }
 
-  /// Writes what is pending and pads the file to `granule`. Nothing may be appended afterwards.
+  /// Writes what is pending and pads the file to `granule`. Nothing may be appended
+  /// afterwards.
   absl::Status Finish(std::uint64_t granule);
   std::uint64_t checksum() { return checksum_.Digest(); }
 

@@ -7,14 +7,16 @@
 namespace hmann {
 
 Target TargetOf(const SearchOptions& options) {
-  const std::chrono::duration<double, std::micro> latency = options.latency.value_or(std::chrono::nanoseconds(0));
+  const std::chrono::duration<double, std::micro> latency =
+      options.latency.value_or(std::chrono::nanoseconds(0));
   return {options.recall.value_or(0), latency.count()};
 }
 
 BestOffer ChooseOffer(std::span<const Offer> offers, const Target& target) {
   BestOffer best;
   const auto meets = [&](const Offer& offer) {
-    return (target.recall <= 0 || (offer.recall >= target.recall && offer.recall_low >= target.recall - kRecallSlack)) &&
+    return (target.recall <= 0 ||
+            (offer.recall >= target.recall && offer.recall_low >= target.recall - kRecallSlack)) &&
            (target.latency_us <= 0 || offer.mean_us * (1 + kLatencyMargin) <= target.latency_us);
   };
   // A target of both: the recall decides what is offered where they exclude each other.
@@ -24,7 +26,9 @@ BestOffer ChooseOffer(std::span<const Offer> offers, const Target& target) {
   };
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const bool met = meets(offers[i]);
-    if (i == 0 || (met && !best.met) || (met == best.met && better(offers[i], offers[best.place], met))) best = {i, met};
+    if (i == 0 || (met && !best.met) ||
+        (met == best.met && better(offers[i], offers[best.place], met)))
+      best = {i, met};
   }
   return best;
 }
@@ -33,7 +37,8 @@ std::vector<std::size_t> OfferFront(std::span<const Offer> offers) {
   std::vector<std::size_t> order(offers.size()), front;
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return offers[a].mean_us != offers[b].mean_us ? offers[a].mean_us < offers[b].mean_us : offers[a].recall > offers[b].recall;
+    return offers[a].mean_us != offers[b].mean_us ? offers[a].mean_us < offers[b].mean_us
+                                                  : offers[a].recall > offers[b].recall;
   });
   for (const std::size_t i : order) {
     if (front.empty() || offers[i].recall > offers[front.back()].recall) front.push_back(i);

@@ -8,8 +8,8 @@
 
 namespace hmann {
 
-/// What is wanted of a search instead of dials: a recall to reach, as fast as may be; or a mean time to keep, with the best recall that it
-/// allows; or both.
+/// What is wanted of a search instead of dials: a recall to reach, as fast as may be; or
+/// a mean time to keep, with the best recall that it allows; or both.
 struct Target {
   double recall = 0;      ///< mean over queries, in (0, 1]; 0: none
   double latency_us = 0;  ///< mean of a query; 0: none
@@ -18,12 +18,13 @@ struct Target {
 /// Of what a user says.
 Target TargetOf(const SearchOptions& options);
 
-/// So far may the lower bound of a mean recall lie below a target that the mean itself reaches. With a thousand learning queries or more it
-/// is the mean that decides; with a few, the bound. Half of what other queries of the same kind may miss the target by.
+/// So far may the lower bound of a mean recall lie below a target that the mean itself
+/// reaches. With a thousand learning queries or more it is the mean that decides; with a
+/// few, the bound. Half of what other queries of the same kind may miss the target by.
 constexpr double kRecallSlack = 0.0025;
 
-/// So far must a measured mean time lie below a latency target. Of many settings within a time the one of highest recall is likely one that
-/// was measured a little too fast.
+/// So far must a measured mean time lie below a latency target. Of many settings within a
+/// time the one of highest recall is likely one that was measured a little too fast.
 constexpr double kLatencyMargin = 0.03;
 
 /// A setting as a target sees it.
@@ -33,8 +34,9 @@ struct Offer {
   double recall_low = 0;  ///< its lower confidence bound
 };
 
-/// The best offer for a target, and whether it meets it. Recall: the fastest that reaches it, or else the one of highest recall. Latency
-/// alone: the highest recall within it, or else the fastest. Requires an offer.
+/// The best offer for a target, and whether it meets it. Recall: the fastest that reaches
+/// it, or else the one of highest recall. Latency alone: the highest recall within it, or
+/// else the fastest. Requires an offer.
 struct BestOffer {
   std::size_t place = 0;
   bool met = false;

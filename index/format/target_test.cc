@@ -7,7 +7,8 @@ namespace hmann {
 namespace {
 
 TEST(ChooseOffer, TakesTheFastestThatMeetsAndElseTheBest) {
-  const std::vector<Offer> offers = {{10, 0.8, 0.79}, {20, 0.9, 0.899}, {30, 0.95, 0.93}, {40, 0.96, 0.9585}, {90, 0.99, 0.989}};
+  const std::vector<Offer> offers = {
+      {10, 0.8, 0.79}, {20, 0.9, 0.899}, {30, 0.95, 0.93}, {40, 0.96, 0.9585}, {90, 0.99, 0.989}};
   const auto choose = [&](const Target& target) { return ChooseOffer(offers, target); };
   EXPECT_EQ(choose({.recall = 0.9}).place, 1u);
   EXPECT_EQ(choose({.recall = 0.95}).place, 3u) << "the bound of the third is too low";
@@ -22,7 +23,8 @@ TEST(ChooseOffer, TakesTheFastestThatMeetsAndElseTheBest) {
 }
 
 TEST(OfferFront, DropsWhatIsBeaten) {
-  const std::vector<Offer> offers = {{30, 0.9, 0}, {10, 0.8, 0}, {20, 0.7, 0}, {10, 0.85, 0}, {40, 0.9, 0}, {50, 0.99, 0}};
+  const std::vector<Offer> offers = {{30, 0.9, 0},  {10, 0.8, 0}, {20, 0.7, 0},
+                                     {10, 0.85, 0}, {40, 0.9, 0}, {50, 0.99, 0}};
   EXPECT_THAT(OfferFront(offers), ::testing::ElementsAre(3, 0, 5));
 }
 

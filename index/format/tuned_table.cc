@@ -62,7 +62,8 @@ Json ToJson(const TunedEntry& entry) {
 }
 
 void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& setting) {
-  for (const Figure& figure : kFigures) in.Number(figure.name, 0, figure.most, &(setting.*figure.value));
+  for (const Figure& figure : kFigures)
+    in.Number(figure.name, 0, figure.most, &(setting.*figure.value));
   if (!in.ok()) return;
   SearchOptions options{.k = k};
   absl::Status valid = AskFromJson(in.object(), &options);
@@ -73,9 +74,11 @@ void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& set
     const std::optional<double> value = dial.asked(options);
     if (value.has_value()) dial.set(setting.dials, *value);
     // Those that are in force only now and then may be absent; the others may not.
-    const bool needed = dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
+    const bool needed =
+        dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
     if (needed && !value.has_value()) {
-      valid.Update(absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
+      valid.Update(absl::InvalidArgumentError(
+          absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
     }
   }
   if (!valid.ok()) in.Reject(valid.message());
@@ -90,11 +93,14 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   in.Text("origin", &entry.origin);
   in.Text("cpu", &entry.cpu);
   in.Text("simd", &entry.simd);
-  in.List("settings", 1, kMostSettings, [&](Reader& setting) { ReadSetting(setting, entry.k, n, entry.settings.emplace_back()); });
+  in.List("settings", 1, kMostSettings, [&](Reader& setting) {
+    ReadSetting(setting, entry.k, n, entry.settings.emplace_back());
+  });
 }
 
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
-  return absl::StrCat("fast ", placement.fast, ", slow ", placement.slow, ", cache ", placement.cache, ", k ", k);
+  return absl::StrCat("fast ", placement.fast, ", slow ", placement.slow, ", cache ",
+                      placement.cache, ", k ", k);
 }
 
 }  // namespace
@@ -116,37 +122,53 @@ const TunedEntry* TunedTable::Find(const TunedPlacement& placement, std::uint32_
 }
 
 void TunedTable::Put(TunedEntry entry) {
-  std::erase_if(entries, [&](const TunedEntry& old) { return old.placement == entry.placement && old.k == entry.k; });
+  std::erase_if(entries, [&](const TunedEntry& old) {
+    return old.placement == entry.placement && old.k == entry.k;
+  });
   entries.push_back(std::move(entry));
 }
 
-absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement, std::uint32_t k, const Target& target) const {
+absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement, std::uint32_t k,
+                                                const Target& target) const {
   const TunedEntry* entry = Find(placement, k);
   if (entry == nullptr) {
-    const std::string tuned =
-        absl::StrJoin(entries, "; ", [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
-    return absl::NotFoundError(absl::StrCat("not tuned for ", Describe(placement, k), "; tuned: ", tuned, ": run hmann tune for it"));
+    const std::string tuned = absl::StrJoin(
+        entries, "; ",
+        [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
+    return absl::NotFoundError(absl::StrCat("not tuned for ", Describe(placement, k),
+                                            "; tuned: ", tuned, ": run hmann tune for it"));
   }
   std::vector<Offer> offers;
-  for (const TunedSetting& setting : entry->settings) offers.push_back({setting.mean_us, setting.recall, setting.recall_low});
+  for (const TunedSetting& setting : entry->settings)
+    offers.push_back({setting.mean_us, setting.recall, setting.recall_low});
   const BestOffer best = ChooseOffer(offers, target);
   const TunedSetting& setting = entry->settings[best.place];
   if (best.met) return setting;
   std::string asked;
   if (target.recall > 0) absl::StrAppend(&asked, "recall ", target.recall);
-  if (target.latency_us > 0) absl::StrAppend(&asked, asked.empty() ? "" : " and ", "latency ", target.latency_us, "us");
-  const std::string spare = target.latency_us > 0 ? absl::StrFormat("; a latency is kept with %g %% to spare", 100 * kLatencyMargin) : "";
-  return absl::OutOfRangeError(absl::StrFormat("%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", asked,
-                                               Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us, spare));
+  if (target.latency_us > 0)
+    absl::StrAppend(&asked, asked.empty() ? "" : " and ", "latency ", target.latency_us, "us");
+  const std::string spare =
+      target.latency_us > 0
+          ? absl::StrFormat("; a latency is kept with %g %% to spare", 100 * kLatencyMargin)
+          : "";
+  return absl::OutOfRangeError(absl::StrFormat(
+      "%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", asked,
+      Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us, spare));
 }
 
-absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash, std::uint64_t n) {
+absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash,
+                                          std::uint64_t n) {
   const std::string path = TunedPath(index);
   absl::StatusOr<std::string> text = ReadTextFile(path, kMostBytes);
-  if (absl::IsNotFound(text.status())) return absl::NotFoundError(absl::StrCat(path, ": the index is not tuned: run hmann tune ", index));
+  if (absl::IsNotFound(text.status()))
+    return absl::NotFoundError(
+        absl::StrCat(path, ": the index is not tuned: run hmann tune ", index));
   HMANN_RETURN_IF_ERROR(text.status());
   const Json json = Json::parse(*text, nullptr, false);
-  if (json.is_discarded()) return absl::DataLossError(absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
+  if (json.is_discarded())
+    return absl::DataLossError(
+        absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
   absl::Status status;
   Reader reader(json, absl::StrCat(path, ": table."), absl::StatusCode::kDataLoss, &status);
   std::string format, hash;
@@ -157,18 +179,21 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   HMANN_RETURN_IF_ERROR(status);
   if (format != kFormat) reader.Wrong("format", kFormat, format);
   if (version != kVersion) {
-    return absl::UnimplementedError(
-        absl::StrCat(path, ": is version ", version, "; this program reads ", kVersion, ": run hmann tune ", index));
+    return absl::UnimplementedError(absl::StrCat(path, ": is version ", version,
+                                                 "; this program reads ", kVersion,
+                                                 ": run hmann tune ", index));
   }
   TunedTable table;
-  if (!absl::SimpleHexAtoi(hash, &table.content_hash)) reader.Wrong("content_hash", "a hexadecimal number", hash);
+  if (!absl::SimpleHexAtoi(hash, &table.content_hash))
+    reader.Wrong("content_hash", "a hexadecimal number", hash);
   HMANN_RETURN_IF_ERROR(status);
   if (table.content_hash != content_hash) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s", path, table.content_hash,
-                        content_hash, index));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s",
+        path, table.content_hash, content_hash, index));
   }
-  reader.List("entries", 1, kMostEntries, [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
+  reader.List("entries", 1, kMostEntries,
+              [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
   HMANN_RETURN_IF_ERROR(status);
   return table;
 }
@@ -180,7 +205,8 @@ absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) 
                      {"version", kVersion},
                      {"content_hash", absl::StrFormat("%016x", table.content_hash)},
                      {"entries", std::move(entries)}};
-  return WriteTextFile(TunedPath(index), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteTextFile(TunedPath(index),
+                       json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace hmann

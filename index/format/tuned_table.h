@@ -19,8 +19,8 @@ struct TunedSetting {
   double predicted_us = 0;  ///< mean, by the model
 };
 
-/// Where an index lies, as far as times depend on it: names of tiers without paths ("nvme", "numa:1", "emulated:lat=300ns"), and the cache
-/// ("none", "dynamic 268435456").
+/// Where an index lies, as far as times depend on it: names of tiers without paths
+/// ("nvme", "numa:1", "emulated:lat=300ns"), and the cache ("none", "dynamic 268435456").
 struct TunedPlacement {
   std::string fast, slow, cache;
   friend bool operator==(const TunedPlacement&, const TunedPlacement&) = default;
@@ -32,13 +32,15 @@ std::string TierWithoutPath(const std::string& tier);
 struct TunedEntry {
   TunedPlacement placement;
   std::uint32_t k = 0;
-  std::uint64_t queries = 0;           ///< learning queries
-  std::string origin;                  ///< where they came from
-  std::string cpu, simd;               ///< whose times these are
-  std::vector<TunedSetting> settings;  ///< that no other beats in both time and recall, mean_us ascending; at least one
+  std::uint64_t queries = 0;  ///< learning queries
+  std::string origin;         ///< where they came from
+  std::string cpu, simd;      ///< whose times these are
+  std::vector<TunedSetting>
+      settings;  ///< that no other beats in both time and recall, mean_us ascending; at least one
 };
 
-/// The tuned table of an index: `<index>.tuned`, JSON (FORMAT.md, "The tuned table"). Bound to the content of the index by its hash.
+/// The tuned table of an index: `<index>.tuned`, JSON (FORMAT.md, "The tuned table").
+/// Bound to the content of the index by its hash.
 struct TunedTable {
   std::uint64_t content_hash = 0;
   std::vector<TunedEntry> entries;
@@ -48,17 +50,21 @@ struct TunedTable {
   /// In place of the entry of the same placement and k, if there is one.
   void Put(TunedEntry entry);
 
-  /// The setting for a target, in microseconds. Errors: NOT_FOUND naming what is tuned, for a placement or k that is not; OUT_OF_RANGE for
-  /// a target that no setting meets, with the best that can be had.
-  absl::StatusOr<TunedSetting> Choose(const TunedPlacement& placement, std::uint32_t k, const Target& target) const;
+  /// The setting for a target, in microseconds. Errors: NOT_FOUND naming what is tuned,
+  /// for a placement or k that is not; OUT_OF_RANGE for a target that no setting meets,
+  /// with the best that can be had.
+  absl::StatusOr<TunedSetting> Choose(const TunedPlacement& placement, std::uint32_t k,
+                                      const Target& target) const;
 };
 
 std::string TunedPath(const std::string& index);
 
-/// The table of the index file `index`, which has `content_hash` and `n` vectors. Errors: NOT_FOUND where there is none;
-/// FAILED_PRECONDITION for a stale one (of other content); DATA_LOSS naming file, key, expected and found for a damaged one; UNIMPLEMENTED
-/// for another version.
-absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash, std::uint64_t n);
+/// The table of the index file `index`, which has `content_hash` and `n` vectors. Errors:
+/// NOT_FOUND where there is none; FAILED_PRECONDITION for a stale one (of other content);
+/// DATA_LOSS naming file, key, expected and found for a damaged one; UNIMPLEMENTED for
+/// another version.
+absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash,
+                                          std::uint64_t n);
 
 /// Whole or not at all; an older table stays until then. Errors: those of AtomicFile.
 absl::Status WriteTunedTable(const std::string& index, const TunedTable& table);

@@ -19,12 +19,19 @@ constexpr std::uint64_t kHash = 0xfedcba9876543210, kVectors = 1000;
 
 class TunedTableFile : public ::testing::Test {
  protected:
-  void SetUp() override { index_ = absl::StrCat(::testing::TempDir(), "/tuned_table_", ::getpid(), ".hmann"); }
+  void SetUp() override {
+    index_ = absl::StrCat(::testing::TempDir(), "/tuned_table_", ::getpid(), ".hmann");
+  }
   void TearDown() override { std::filesystem::remove(TunedPath(index_)); }
 
   static TunedEntry Entry(const std::string& slow, std::uint32_t k) {
-    TunedEntry entry{
-        .placement = {"dram", slow, "none"}, .k = k, .queries = 500, .origin = "q.fbin", .cpu = "a CPU", .simd = "avx2", .settings = {}};
+    TunedEntry entry{.placement = {"dram", slow, "none"},
+                     .k = k,
+                     .queries = 500,
+                     .origin = "q.fbin",
+                     .cpu = "a CPU",
+                     .simd = "avx2",
+                     .settings = {}};
     for (const double recall : {0.9, 0.95, 0.99}) {
       TunedSetting setting;
       setting.dials.k = k;
@@ -55,7 +62,9 @@ class TunedTableFile : public ::testing::Test {
 
   void Write(const std::string& text) const { std::ofstream(TunedPath(index_)) << text; }
   std::string Text() const { return *ReadTextFile(TunedPath(index_), 1 << 20); }
-  absl::Status ReadStatus(std::uint64_t hash = kHash) const { return ReadTunedTable(index_, hash, kVectors).status(); }
+  absl::Status ReadStatus(std::uint64_t hash = kHash) const {
+    return ReadTunedTable(index_, hash, kVectors).status();
+  }
 
   std::string index_;
 };
@@ -109,17 +118,23 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
   const std::string good = Text();
   const struct {
     const char *from, *to, *message;
-  } cases[] = {{"\"version\": 1", "\"version\": 99", "is version 99; this program reads 1: run hmann tune"},
-               {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
-               {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
-               {"\"k\": 10,", "\"k\": \"ten\",", "entries[0].k: expected a whole number from 1 to 1048576, found \"ten\""},
-               {"\"k\": 10,", "\"k\": 2000,", "k: expected at most the 1000 vectors of the index, found 2000"},
-               {"\"walk\": \"quantised\"", "\"walk\": \"default\"",
-                "settings[0]: walk: expected multi-start, best-first, quantised, upper, found 'default'"},
-               {"\"recall\": 0.9,", "\"recall\": 7,", "settings[0].recall: expected a number from 0 to 1, found 7"},
-               {"\"ef_l1\": 16", "\"ef_l2\": 16", "settings[0]: ef_l1: expected a dial of this walk, found nothing"},
-               {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0]: ef_l1: expected 1 to 1048576, found 1.5"},
-               {"\"error_bound\": 1.5", "\"error_bound\": -0.5", "settings[0]: error_bound: expected 0 to 1000000, found -0.5"}};
+  } cases[] = {
+      {"\"version\": 1", "\"version\": 99", "is version 99; this program reads 1: run hmann tune"},
+      {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
+      {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
+      {"\"k\": 10,", "\"k\": \"ten\",",
+       "entries[0].k: expected a whole number from 1 to 1048576, found \"ten\""},
+      {"\"k\": 10,", "\"k\": 2000,",
+       "k: expected at most the 1000 vectors of the index, found 2000"},
+      {"\"walk\": \"quantised\"", "\"walk\": \"default\"",
+       "settings[0]: walk: expected multi-start, best-first, quantised, upper, found 'default'"},
+      {"\"recall\": 0.9,", "\"recall\": 7,",
+       "settings[0].recall: expected a number from 0 to 1, found 7"},
+      {"\"ef_l1\": 16", "\"ef_l2\": 16",
+       "settings[0]: ef_l1: expected a dial of this walk, found nothing"},
+      {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0]: ef_l1: expected 1 to 1048576, found 1.5"},
+      {"\"error_bound\": 1.5", "\"error_bound\": -0.5",
+       "settings[0]: error_bound: expected 0 to 1000000, found -0.5"}};
   for (const auto& [from, to, message] : cases) {
     std::string wrong = good;
     const std::size_t place = wrong.find(from);
@@ -149,8 +164,10 @@ TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {
   const absl::Status too_high = table.Choose(mapped, 10, {.recall = 0.999}).status();
   EXPECT_EQ(too_high.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(too_high.message(), HasSubstr("recall 0.999 cannot be met"));
-  EXPECT_THAT(too_high.message(), HasSubstr("the best is recall 0.9900 (at least 0.9890) in 190.0 us"));
-  EXPECT_THAT(table.Choose(mapped, 10, {.latency_us = 3}).status().message(), HasSubstr("latency 3us cannot be met"));
+  EXPECT_THAT(too_high.message(),
+              HasSubstr("the best is recall 0.9900 (at least 0.9890) in 190.0 us"));
+  EXPECT_THAT(table.Choose(mapped, 10, {.latency_us = 3}).status().message(),
+              HasSubstr("latency 3us cannot be met"));
   const absl::Status other_k = table.Choose(mapped, 7, {.recall = 0.9}).status();
   EXPECT_EQ(other_k.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(other_k.message(), HasSubstr("tuned: fast dram, slow mapped, cache none, k 10"));

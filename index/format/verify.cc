@@ -46,12 +46,17 @@ class FirstFault {
 class Verifier {
  public:
   Verifier(const IndexFile& file, Progress& progress)
-      : file_(file), layers_(file.layers()), records_(file.records()), progress_(progress), pool_(UsableCores()) {}
+      : file_(file),
+        layers_(file.layers()),
+        records_(file.records()),
+        progress_(progress),
+        pool_(UsableCores()) {}
 
   absl::Status Run() {
     HMANN_RETURN_IF_ERROR(CheckChecksums());
     HMANN_RETURN_IF_ERROR(CheckGaps());
-    for (std::uint32_t layer = layers_.top(); layer > 0; --layer) HMANN_RETURN_IF_ERROR(CheckLinks(layer));
+    for (std::uint32_t layer = layers_.top(); layer > 0; --layer)
+      HMANN_RETURN_IF_ERROR(CheckLinks(layer));
     HMANN_RETURN_IF_ERROR(CheckLinks(0));
     HMANN_RETURN_IF_ERROR(CheckNodes());
     HMANN_RETURN_IF_ERROR(CheckCells());
@@ -61,11 +66,15 @@ class Verifier {
  private:
   static constexpr std::size_t kNodesPerStep = 4096;
 
-  std::uint64_t OffsetOf(const std::byte* place) const { return static_cast<std::uint64_t>(place - file_.file().bytes().data()); }
+  std::uint64_t OffsetOf(const std::byte* place) const {
+    return static_cast<std::uint64_t>(place - file_.file().bytes().data());
+  }
 
-  /// One pass over [0, n) on all threads with progress; the first fault by file offset, if any.
+  /// One pass over [0, n) on all threads with progress; the first fault by file offset,
+  /// if any.
   template <class Body>
-  absl::Status ForEach(const char* phase, std::uint64_t n, std::size_t step, const char* unit, const Body& body) {
+  absl::Status ForEach(const char* phase, std::uint64_t n, std::size_t step, const char* unit,
+                       const Body& body) {
     FirstFault fault;
     progress_.Start(absl::StrCat("verify ", phase), n, unit);
     pool_.ParallelFor(n, step, [&](std::size_t begin, std::size_t end, int) {
@@ -80,13 +89,18 @@ class Verifier {
     for (const Section& section : file_.sections()) {
       const Bytes bytes = file_.Bytes(section);
       std::vector<std::uint64_t> digests((bytes.size() + kChecksumChunk - 1) / kChecksumChunk);
-      HMANN_RETURN_IF_ERROR(ForEach("checksum", digests.size(), 1, "MiB", [&](std::size_t begin, std::size_t, FirstFault&) {
-        const Bytes chunk = bytes.subspan(begin * kChecksumChunk);
-        digests[begin] = Checksum(chunk.data(), std::min<std::size_t>(chunk.size(), kChecksumChunk));
-      }));
-      if (const std::uint64_t found = ChunkedChecksum::Combine(digests); found != section.checksum) {
-        return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", section.offset, ": section ", Name(section), " (",
-                                                section.bytes, " bytes): expected checksum ", absl::Hex(section.checksum, absl::kZeroPad16),
+      HMANN_RETURN_IF_ERROR(ForEach(
+          "checksum", digests.size(), 1, "MiB", [&](std::size_t begin, std::size_t, FirstFault&) {
+            const Bytes chunk = bytes.subspan(begin * kChecksumChunk);
+            digests[begin] =
+                Checksum(chunk.data(), std::min<std::size_t>(chunk.size(), kChecksumChunk));
+          }));
+      if (const std::uint64_t found = ChunkedChecksum::Combine(digests);
+          found != section.checksum) {
+        return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", section.offset,
+                                                ": section ", Name(section), " (", section.bytes,
+                                                " bytes): expected checksum ",
+                                                absl::Hex(section.checksum, absl::kZeroPad16),
                                                 "; found ", absl::Hex(found, absl::kZeroPad16)));
       }
     }
@@ -95,9 +109,11 @@ class Verifier {
 
   /// `what`: "between sections". True when all zero.
   bool CheckZero(Bytes bytes, const char* what, FirstFault& fault) const {
-    const auto wrong = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
+    const auto wrong =
+        std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
     if (wrong == bytes.end()) return true;
-    fault.Report(OffsetOf(&*wrong), absl::StrCat("padding ", what, ": expected 0; found ", std::to_integer<int>(*wrong)));
+    fault.Report(OffsetOf(&*wrong), absl::StrCat("padding ", what, ": expected 0; found ",
+                                                 std::to_integer<int>(*wrong)));
     return false;
   }
 
@@ -114,8 +130,9 @@ class Verifier {
   }
 
   std::span<const NodeId> ListOf(std::uint32_t layer, NodeId id) const {
-    const std::byte* place = layer == 0 ? file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id)
-                                        : upper_.data() + std::size_t{id} * layers_.MaxDegree(layer) * sizeof(NodeId);
+    const std::byte* place =
+        layer == 0 ? file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id)
+                   : upper_.data() + std::size_t{id} * layers_.MaxDegree(layer) * sizeof(NodeId);
     return {reinterpret_cast<const NodeId*>(place), layers_.MaxDegree(layer)};
   }
 
@@ -123,54 +140,66 @@ class Verifier {
     if (layer > 0) upper_ = file_.upper_links(layer);
     std::atomic<std::uint64_t> link_count{0};
     const NodeId nodes = layers_.nodes[layer];
-    HMANN_RETURN_IF_ERROR(ForEach("links", nodes, kNodesPerStep, "lists", [&](std::size_t begin, std::size_t end, FirstFault& fault) {
-      std::vector<NodeId> sorted;
-      std::uint64_t count = 0;
-      for (std::size_t id = begin; id < end; ++id) {
-        const std::span<const NodeId> list = ListOf(layer, static_cast<NodeId>(id));
-        const LinkFault wrong = CheckLinkList(list, static_cast<NodeId>(id), nodes, sorted, count);
-        if (!wrong.ok()) {
-          const auto* place = reinterpret_cast<const std::byte*>(&list[wrong.position]);
-          fault.Report(OffsetOf(place), absl::StrCat("layer ", layer, ", node ", id, ", link ", wrong.position, ": expected ",
-                                                     wrong.expected, "; found ", list[wrong.position]));
-        }
-      }
-      link_count += count;
-    }));
+    HMANN_RETURN_IF_ERROR(ForEach(
+        "links", nodes, kNodesPerStep, "lists",
+        [&](std::size_t begin, std::size_t end, FirstFault& fault) {
+          std::vector<NodeId> sorted;
+          std::uint64_t count = 0;
+          for (std::size_t id = begin; id < end; ++id) {
+            const std::span<const NodeId> list = ListOf(layer, static_cast<NodeId>(id));
+            const LinkFault wrong =
+                CheckLinkList(list, static_cast<NodeId>(id), nodes, sorted, count);
+            if (!wrong.ok()) {
+              const auto* place = reinterpret_cast<const std::byte*>(&list[wrong.position]);
+              fault.Report(
+                  OffsetOf(place),
+                  absl::StrCat("layer ", layer, ", node ", id, ", link ", wrong.position,
+                               ": expected ", wrong.expected, "; found ", list[wrong.position]));
+            }
+          }
+          link_count += count;
+        }));
     const double mean = static_cast<double>(link_count.load()) / static_cast<double>(nodes);
     if (mean == file_.info().layers[layer].mean_degree) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(file_.file().path(), ": header: mean degree of layer ", layer, ": expected ", mean, "; found ",
+    return absl::DataLossError(absl::StrCat(file_.file().path(), ": header: mean degree of layer ",
+                                            layer, ": expected ", mean, "; found ",
                                             file_.info().layers[layer].mean_degree));
   }
 
   /// Vectors, labels and padding of every node.
   absl::Status CheckNodes() {
-    std::vector<std::atomic<std::uint64_t>> seen(file_.info().user_labels ? 0 : layers_.n() / 64 + 1);
-    return ForEach("vectors", layers_.n(), kNodesPerStep, "vectors", [&](std::size_t begin, std::size_t end, FirstFault& fault) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const auto id = static_cast<NodeId>(i);
-        const Bytes label = id < layers_.n1() ? CheckPromoted(id, fault) : CheckFullRecord(id, fault);
-        if (!seen.empty()) CheckRowNumber(id, label, seen, fault);
-      }
-    });
+    std::vector<std::atomic<std::uint64_t>> seen(file_.info().user_labels ? 0
+                                                                          : layers_.n() / 64 + 1);
+    return ForEach("vectors", layers_.n(), kNodesPerStep, "vectors",
+                   [&](std::size_t begin, std::size_t end, FirstFault& fault) {
+                     for (std::size_t i = begin; i < end; ++i) {
+                       const auto id = static_cast<NodeId>(i);
+                       const Bytes label = id < layers_.n1() ? CheckPromoted(id, fault)
+                                                             : CheckFullRecord(id, fault);
+                       if (!seen.empty()) CheckRowNumber(id, label, seen, fault);
+                     }
+                   });
   }
 
   /// Row and padding of a promoted node, padding of its link record. Returns its label.
   Bytes CheckPromoted(NodeId id, FirstFault& fault) const {
-    const Bytes row = file_.fast_rows().subspan(id * file_.fast_row_stride(), file_.fast_row_stride());
+    const Bytes row =
+        file_.fast_rows().subspan(id * file_.fast_row_stride(), file_.fast_row_stride());
     CheckRow(id, row.first(records_.row_bytes), fault);
     CheckZero(row.subspan(records_.row_bytes), "after a vector", fault);
     const Bytes slot = Slot(id);
     CheckUnusedCodes(id, slot, fault);
     CheckZero(slot.subspan(records_.CodesEnd(id)), "after a link record", fault);
-    return file_.fast_labels().subspan(std::size_t{id} * records_.label_bytes, records_.label_bytes);
+    return file_.fast_labels().subspan(std::size_t{id} * records_.label_bytes,
+                                       records_.label_bytes);
   }
 
   Bytes CheckFullRecord(NodeId id, FirstFault& fault) const {
     const Bytes slot = Slot(id);
     const std::size_t codes_end = records_.CodesEnd(id);
     CheckRow(id, slot.subspan(records_.row_offset, records_.row_bytes), fault);
-    CheckZero(slot.subspan(records_.row_bytes, records_.links_offset - records_.row_bytes), "in a record", fault);
+    CheckZero(slot.subspan(records_.row_bytes, records_.links_offset - records_.row_bytes),
+              "in a record", fault);
     CheckUnusedCodes(id, slot, fault);
     CheckZero(slot.subspan(codes_end, records_.label_offset - codes_end), "in a record", fault);
     CheckZero(slot.subspan(records_.label_offset + records_.label_bytes), "after a record", fault);
@@ -181,22 +210,28 @@ class Verifier {
   void CheckUnusedCodes(NodeId id, Bytes slot, FirstFault& fault) const {
     if (records_.link_code_bytes == 0) return;
     const std::span<const NodeId> list = ListOf(0, id);
-    const auto used = static_cast<std::size_t>(std::find(list.begin(), list.end(), kNoNode) - list.begin()) * records_.link_code_bytes;
-    CheckZero(slot.subspan(records_.LinksEnd(id), std::size_t{records_.max_links} * records_.link_code_bytes).subspan(used),
+    const auto used =
+        static_cast<std::size_t>(std::find(list.begin(), list.end(), kNoNode) - list.begin()) *
+        records_.link_code_bytes;
+    CheckZero(slot.subspan(records_.LinksEnd(id),
+                           std::size_t{records_.max_links} * records_.link_code_bytes)
+                  .subspan(used),
               "after the codes of a record", fault);
   }
 
   /// A record and everything up to the next one.
   Bytes Slot(NodeId id) const {
     const std::uint64_t begin = records_.Offset(id);
-    const std::uint64_t end = id + std::uint64_t{1} < records_.n ? records_.Offset(id + 1) : records_.TotalBytes();
+    const std::uint64_t end =
+        id + std::uint64_t{1} < records_.n ? records_.Offset(id + 1) : records_.TotalBytes();
     return file_.l0().subspan(begin, end - begin);
   }
 
   void CheckRow(NodeId id, Bytes row, FirstFault& fault) const {
     const IndexInfo& info = file_.info();
     const auto report = [&](std::size_t at, const char* what, float found) {
-      fault.Report(OffsetOf(&row[at]), absl::StrCat("vector of node ", id, ": expected ", what, "; found ", found));
+      fault.Report(OffsetOf(&row[at]),
+                   absl::StrCat("vector of node ", id, ": expected ", what, "; found ", found));
     };
     float x;
     if (info.dtype == DType::kF32) {
@@ -212,15 +247,18 @@ class Verifier {
     }
   }
 
-  void CheckRowNumber(NodeId id, Bytes place, std::vector<std::atomic<std::uint64_t>>& seen, FirstFault& fault) const {
+  void CheckRowNumber(NodeId id, Bytes place, std::vector<std::atomic<std::uint64_t>>& seen,
+                      FirstFault& fault) const {
     std::uint32_t label;
     std::memcpy(&label, place.data(), sizeof(label));
     if (label >= layers_.n()) {
       fault.Report(OffsetOf(place.data()),
-                   absl::StrCat("label of node ", id, ": expected a row number below ", layers_.n(), "; found ", label));
+                   absl::StrCat("label of node ", id, ": expected a row number below ", layers_.n(),
+                                "; found ", label));
     } else if ((seen[label / 64].fetch_or(std::uint64_t{1} << label % 64) >> label % 64 & 1) != 0) {
       fault.Report(OffsetOf(place.data()),
-                   absl::StrCat("label of node ", id, ": expected a row number of its own; found ", label, " again"));
+                   absl::StrCat("label of node ", id, ": expected a row number of its own; found ",
+                                label, " again"));
     }
   }
 
@@ -230,11 +268,14 @@ class Verifier {
     const NodeId n = layers_.n(), n1 = layers_.n1();
     const CodeInfo& codes = file_.info().codes;
     if (codes.bits == 0) return absl::OkStatus();
-    if (const std::int64_t wrong = codes.place == CodePlace::kNode ? CellFault(n, n1, cells) : -1; wrong >= 0) {
+    if (const std::int64_t wrong = codes.place == CodePlace::kNode ? CellFault(n, n1, cells) : -1;
+        wrong >= 0) {
       const auto at = std::min(static_cast<std::size_t>(wrong), cells.size() - 1);
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),
-                   absl::StrCat("cell ", wrong, ": expected a centroid below ", n1, " of its own and a first node that ascends from ", n1,
-                                "; found centroid ", cells[at].centroid, ", first ", cells[at].first));
+      fault.Report(
+          OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),
+          absl::StrCat("cell ", wrong, ": expected a centroid below ", n1,
+                       " of its own and a first node that ascends from ", n1, "; found centroid ",
+                       cells[at].centroid, ", first ", cells[at].first));
     }
     for (const NodeId& centroid : file_.second_centroids()) {
       if (centroid < n1) continue;
@@ -244,7 +285,8 @@ class Verifier {
     }
     for (const float& mean : file_.code_mean()) {
       if (!std::isfinite(mean))
-        fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&mean)), absl::StrCat("mean: expected a finite number; found ", mean));
+        fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&mean)),
+                     absl::StrCat("mean: expected a finite number; found ", mean));
     }
     return fault.ToStatus(file_.file().path());
   }
@@ -273,10 +315,12 @@ class Verifier {
     }
     progress_.Finish();
     if (count == n) return absl::OkStatus();
-    const auto first = static_cast<NodeId>(std::find(reached.begin(), reached.end(), false) - reached.begin());
-    return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", OffsetOf(file_.l0().data() + records_.Offset(first)),
-                                            ": section l0: expected all ", n, " nodes to be reachable from node 0; found ", n - count,
-                                            " that are not, the first of them node ", first));
+    const auto first =
+        static_cast<NodeId>(std::find(reached.begin(), reached.end(), false) - reached.begin());
+    return absl::DataLossError(absl::StrCat(
+        file_.file().path(), ": offset ", OffsetOf(file_.l0().data() + records_.Offset(first)),
+        ": section l0: expected all ", n, " nodes to be reachable from node 0; found ", n - count,
+        " that are not, the first of them node ", first));
   }
 
   const IndexFile& file_;

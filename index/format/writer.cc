@@ -25,8 +25,9 @@ class NodeEncoder {
     const std::span<const NodeId> links = contents_.links(layer, id);
     const std::uint32_t most = contents_.layers.MaxDegree(layer);
     if (links.size() > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("node ", id, ": expected at most ", most, " links in layer ", layer, "; found ", links.size()));
+      return absl::InvalidArgumentError(absl::StrCat("node ", id, ": expected at most ", most,
+                                                     " links in layer ", layer, "; found ",
+                                                     links.size()));
     }
     if (!links.empty()) std::memcpy(place, links.data(), links.size_bytes());
     std::memset(place + links.size_bytes(), 0xff, (most - links.size()) * sizeof(NodeId));
@@ -34,7 +35,8 @@ class NodeEncoder {
     return absl::OkStatus();
   }
 
-  /// The codes of the links of `id`, of which PutLinks(0, id, links) was called before; the rest is zeros.
+  /// The codes of the links of `id`, of which PutLinks(0, id, links) was called before;
+  /// the rest is zeros.
   void PutLinkCodes(NodeId id, const std::byte* links, std::byte* place) {
     const auto* list = reinterpret_cast<const NodeId*>(links);
     const std::uint32_t most = contents_.layers.MaxDegree(0), one = contents_.codes.code_bytes;
@@ -46,14 +48,16 @@ class NodeEncoder {
   absl::Status PutLabel(NodeId id, std::byte* place) {
     const std::uint64_t label = contents_.label(id);
     if (label_bytes_ == 4 && label > std::numeric_limits<std::uint32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("node ", id, ": expected a label of 32 bits; found ", label));
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", id, ": expected a label of 32 bits; found ", label));
     }
     std::memcpy(place, &label, label_bytes_);
     return absl::OkStatus();
   }
 
   double MeanDegree(std::uint32_t layer) const {
-    return static_cast<double>(link_count_[layer]) / static_cast<double>(contents_.layers.nodes[layer]);
+    return static_cast<double>(link_count_[layer]) /
+           static_cast<double>(contents_.layers.nodes[layer]);
   }
 
  private:
@@ -65,7 +69,8 @@ class NodeEncoder {
 /// Steps of the progress line, and the place where a cancellation is noticed.
 class Ticker {
  public:
-  Ticker(Progress& progress, const std::atomic<bool>* cancelled) : progress_(progress), cancelled_(cancelled) {}
+  Ticker(Progress& progress, const std::atomic<bool>* cancelled)
+      : progress_(progress), cancelled_(cancelled) {}
 
   absl::Status Tick(NodeId id) {
     if (id % kStep != 0 || id == 0) return absl::OkStatus();
@@ -73,7 +78,8 @@ class Ticker {
     return CheckCancelled();
   }
   absl::Status CheckCancelled() const {
-    if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return absl::OkStatus();
+    if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed))
+      return absl::OkStatus();
     return absl::CancelledError("writing the index was cancelled");
   }
 
@@ -83,7 +89,8 @@ class Ticker {
   const std::atomic<bool>* cancelled_;
 };
 
-absl::Status WriteUpperLinks(std::uint32_t layer, const Layers& layers, NodeEncoder& nodes, Ticker& ticker, SectionWriter& out) {
+absl::Status WriteUpperLinks(std::uint32_t layer, const Layers& layers, NodeEncoder& nodes,
+                             Ticker& ticker, SectionWriter& out) {
   std::vector<std::byte> list(layers.MaxDegree(layer) * sizeof(NodeId));
   for (NodeId id = 0; id < layers.nodes[layer]; ++id) {
     HMANN_RETURN_IF_ERROR(nodes.PutLinks(layer, id, list.data()));
@@ -97,7 +104,9 @@ absl::Status WriteFastRows(const IndexContents& contents, Ticker& ticker, Sectio
   std::vector<std::byte> row(FastRowStride(contents.row_bytes));
   for (NodeId id = 0; id < contents.layers.n1(); ++id) {
     const std::byte* stored = contents.row(id);
-    if (stored == nullptr) return absl::InvalidArgumentError(absl::StrCat("node ", id, ": a promoted node without a vector"));
+    if (stored == nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", id, ": a promoted node without a vector"));
     std::memcpy(row.data(), stored, contents.row_bytes);
     HMANN_RETURN_IF_ERROR(out.Append(row.data(), row.size()));
     HMANN_RETURN_IF_ERROR(ticker.Tick(id));
@@ -105,7 +114,8 @@ absl::Status WriteFastRows(const IndexContents& contents, Ticker& ticker, Sectio
   return absl::OkStatus();
 }
 
-absl::Status WriteFastLabels(NodeId n1, std::uint32_t label_bytes, NodeEncoder& nodes, SectionWriter& out) {
+absl::Status WriteFastLabels(NodeId n1, std::uint32_t label_bytes, NodeEncoder& nodes,
+                             SectionWriter& out) {
   std::byte label[sizeof(std::uint64_t)];
   for (NodeId id = 0; id < n1; ++id) {
     HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, label));
@@ -127,8 +137,10 @@ absl::Status WriteArray(const std::vector<T>& values, SectionWriter& out) {
   return out.Append(values.data(), values.size() * sizeof(T));
 }
 
-absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, NodeEncoder& nodes, Ticker& ticker, SectionWriter& out) {
-  std::vector<std::byte> link_record(layout.regions[0].record_bytes), full_record(layout.regions[1].record_bytes);
+absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, NodeEncoder& nodes,
+                     Ticker& ticker, SectionWriter& out) {
+  std::vector<std::byte> link_record(layout.regions[0].record_bytes),
+      full_record(layout.regions[1].record_bytes);
   for (NodeId id = 0; id < contents.layers.n(); ++id) {
     HMANN_RETURN_IF_ERROR(ticker.Tick(id));
     const bool full = id >= layout.n1;
@@ -136,7 +148,9 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
     std::vector<std::byte>& record = full ? full_record : link_record;
     HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, record.data() + layout.LinksOffset(id)));
-    if (layout.link_code_bytes > 0) nodes.PutLinkCodes(id, record.data() + layout.LinksOffset(id), record.data() + layout.LinksEnd(id));
+    if (layout.link_code_bytes > 0)
+      nodes.PutLinkCodes(id, record.data() + layout.LinksOffset(id),
+                         record.data() + layout.LinksEnd(id));
     if (full) {
       std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
       HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, record.data() + layout.label_offset));
@@ -147,7 +161,8 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
   return out.AppendZeros(layout.TotalBytes() - out.bytes());
 }
 
-absl::Status WriteSection(const Section& section, const IndexContents& contents, const Header& header, NodeEncoder& nodes, Ticker& ticker,
+absl::Status WriteSection(const Section& section, const IndexContents& contents,
+                          const Header& header, NodeEncoder& nodes, Ticker& ticker,
                           SectionWriter& out) {
   switch (section.kind) {
     case SectionKind::kUpperLinks:
@@ -172,21 +187,25 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
 
 absl::Status CheckCodes(const IndexContents& contents) {
   if (contents.codes.bits == 0) return absl::OkStatus();
-  if (contents.code_mean.size() != contents.dim) return absl::InvalidArgumentError("codes: expected a mean for each dimension");
+  if (contents.code_mean.size() != contents.dim)
+    return absl::InvalidArgumentError("codes: expected a mean for each dimension");
   if (contents.codes.place == CodePlace::kLink) {
-    return contents.link_codes ? absl::OkStatus() : absl::InvalidArgumentError("codes: expected codes of the links");
+    return contents.link_codes ? absl::OkStatus()
+                               : absl::InvalidArgumentError("codes: expected codes of the links");
   }
   const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
   const std::size_t seconds = contents.codes.replicas == 2 ? n - n1 : 0;
-  if (CellFault(n, n1, contents.cells) >= 0) return absl::InvalidArgumentError("cells: expected ranges that ascend and a centroid each");
-  if (contents.second_centroids.size() != seconds) return absl::InvalidArgumentError("codes: expected a second centroid for each node");
+  if (CellFault(n, n1, contents.cells) >= 0)
+    return absl::InvalidArgumentError("cells: expected ranges that ascend and a centroid each");
+  if (contents.second_centroids.size() != seconds)
+    return absl::InvalidArgumentError("codes: expected a second centroid for each node");
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents, Progress& progress,
-                                     const std::atomic<bool>* cancelled) {
+absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents,
+                                     Progress& progress, const std::atomic<bool>* cancelled) {
   Header header;
   header.dtype = contents.dtype;
   header.metric = contents.metric;
@@ -219,7 +238,8 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
     HMANN_RETURN_IF_ERROR(out.Finish(kBlockBytes));
     section.checksum = out.checksum();
   }
-  for (std::uint32_t layer = 0; layer <= header.layers.top(); ++layer) header.mean_degree[layer] = nodes.MeanDegree(layer);
+  for (std::uint32_t layer = 0; layer <= header.layers.top(); ++layer)
+    header.mean_degree[layer] = nodes.MeanDegree(layer);
   header.file_bytes = file.size();
   const std::vector<std::byte> bytes = EncodeHeader(header);
   HMANN_RETURN_IF_ERROR(file.WriteAt(0, bytes.data(), bytes.size()));

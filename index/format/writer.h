@@ -15,9 +15,10 @@
 
 namespace hmann {
 
-/// What a finished build hands over. The callbacks are called from one thread, in id order within a section: links(layer, id) once for
-/// every layer and node, row(id), label(id) and link_codes(id) once for every node; what they return stays valid until the next call of the
-/// same callback.
+/// What a finished build hands over. The callbacks are called from one thread, in id
+/// order within a section: links(layer, id) once for every layer and node, row(id),
+/// label(id) and link_codes(id) once for every node; what they return stays valid until
+/// the next call of the same callback.
 struct IndexContents {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
@@ -27,25 +28,31 @@ struct IndexContents {
   std::uint32_t ef_construction = 0;
   float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
-  bool user_labels = false;                                                      ///< labels take 8 bytes instead of 4
-  std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)> links;  ///< without kNoNode
-  /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros, a hole in the file. An index with holes opens, and
-  /// is as large as it says, but Verify refuses it.
+  bool user_labels = false;  ///< labels take 8 bytes instead of 4
+  std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)>
+      links;  ///< without kNoNode
+  /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros,
+  /// a hole in the file. An index with holes opens, and is as large as it says, but
+  /// Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
-  CodeInfo codes;                                   ///< bits = 0: none of the following is asked for
-  std::vector<CellEntry> cells;                     ///< see Cells; this, the next and `code` with codes.place kNode
-  std::vector<NodeId> second_centroids;             ///< with codes.replicas = 2: of node n1 + i
-  std::vector<float> code_mean;                     ///< dim
-  std::function<const std::byte*(NodeId id)> code;  ///< codes.code_bytes bytes of an unpromoted node
-  /// With codes.place kLink: codes.code_bytes bytes for each link that links(0, id) gives, in their order.
+  CodeInfo codes;                ///< bits = 0: none of the following is asked for
+  std::vector<CellEntry> cells;  ///< see Cells; this, the next and `code` with codes.place kNode
+  std::vector<NodeId> second_centroids;  ///< with codes.replicas = 2: of node n1 + i
+  std::vector<float> code_mean;          ///< dim
+  std::function<const std::byte*(NodeId id)>
+      code;  ///< codes.code_bytes bytes of an unpromoted node
+  /// With codes.place kLink: codes.code_bytes bytes for each link that links(0, id)
+  /// gives, in their order.
   std::function<const std::byte*(NodeId id)> link_codes;
 };
 
-/// Writes a whole index file, or nothing: an older file at `path` survives every error. The bytes depend on `contents` alone. Errors:
-/// INVALID_ARGUMENT (contents that contradict themselves, a list over its layer's M_i, a label that does not fit), CANCELLED,
-/// RESOURCE_EXHAUSTED (disk full) and whatever creating a file gives.
-absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents, Progress& progress,
+/// Writes a whole index file, or nothing: an older file at `path` survives every error.
+/// The bytes depend on `contents` alone. Errors: INVALID_ARGUMENT (contents that
+/// contradict themselves, a list over its layer's M_i, a label that does not fit),
+/// CANCELLED, RESOURCE_EXHAUSTED (disk full) and whatever creating a file gives.
+absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents,
+                                     Progress& progress,
                                      const std::atomic<bool>* cancelled = nullptr);
 
 }  // namespace hmann

@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index, const std::atomic<bool>* cancelled = nullptr) {
+absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index,
+                                const std::atomic<bool>* cancelled = nullptr) {
   Progress silent(Progress::Show::kNever);
   return WriteIndex(path, index.contents, silent, cancelled);
 }
@@ -37,11 +38,20 @@ TEST(Writer, RefusesContentsThatContradictThemselves) {
     return std::string(status.message());
   };
   const std::vector<NodeId> nine(9, 1);
-  EXPECT_THAT(refusal([&](RingIndex& i) { i.contents.links = [&](std::uint32_t, NodeId) { return std::span<const NodeId>(nine); }; }),
+  EXPECT_THAT(refusal([&](RingIndex& i) {
+                i.contents.links = [&](std::uint32_t, NodeId) {
+                  return std::span<const NodeId>(nine);
+                };
+              }),
               HasSubstr("expected at most 8 links in layer 1; found 9"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.label = [](NodeId) { return std::uint64_t{1} << 32; }; }), HasSubstr("32 bits"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row = [](NodeId) { return nullptr; }; }), HasSubstr("promoted node without a vector"));
-  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row_bytes = 20; }), HasSubstr("row_bytes: expected 24; found 20"));
+  EXPECT_THAT(refusal([](RingIndex& i) {
+                i.contents.label = [](NodeId) { return std::uint64_t{1} << 32; };
+              }),
+              HasSubstr("32 bits"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row = [](NodeId) { return nullptr; }; }),
+              HasSubstr("promoted node without a vector"));
+  EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row_bytes = 20; }),
+              HasSubstr("row_bytes: expected 24; found 20"));
   EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.nodes[2] = 9; }), HasSubstr("layers"));
   EXPECT_THAT(refusal([](RingIndex& i) { i.contents.layers.m = 1; }), HasSubstr("m: expected 2"));
 }

@@ -10,11 +10,13 @@
 
 namespace hmann {
 
-/// The best `width` candidates met so far, nearest first, each expanded or not: the candidate queue and the result list of a best-first
-/// search in one sorted array. Ties are broken by id, so that a search depends on nothing but the graph and the query.
+/// The best `width` candidates met so far, nearest first, each expanded or not: the
+/// candidate queue and the result list of a best-first search in one sorted array. Ties
+/// are broken by id, so that a search depends on nothing but the graph and the query.
 ///
-/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines, and an insertion is a binary search and one memmove.
-/// An id may be inserted once only: the caller's visited set sees to that.
+/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines,
+/// and an insertion is a binary search and one memmove. An id may be inserted once only:
+/// the caller's visited set sees to that.
 class Beam {
  public:
   /// Empties the beam; keeps its memory.
@@ -34,14 +36,16 @@ class Beam {
   /// Keys above this cannot enter.
   DistanceKey bound() const { return size_ < width_ ? ~DistanceKey{0} : key(size_ - 1); }
 
-  /// Lets go of candidates of a larger key: for a caller that knows them to be of no use, so that there is less to move.
+  /// Lets go of candidates of a larger key: for a caller that knows them to be of no use,
+  /// so that there is less to move.
   void DropBeyond(DistanceKey limit) {
     while (size_ > 0 && key(size_ - 1) > limit) --size_;
   }
 
   /// Returns whether the candidate entered.
   bool Insert(DistanceKey key, NodeId id) {
-    const std::uint64_t entry = (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
+    const std::uint64_t entry =
+        (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
     if (size_ == width_) {
       if (size_ == 0 || entry >= entries_[size_ - 1]) return false;
     } else {
@@ -49,16 +53,21 @@ class Beam {
     }
     std::uint64_t* const begin = entries_.data();
     std::uint64_t* const place = LowerBound(begin, size_ - 1, entry);
-    std::memmove(place + 1, place, static_cast<std::size_t>(begin + size_ - 1 - place) * sizeof(entry));
+    std::memmove(place + 1, place,
+                 static_cast<std::size_t>(begin + size_ - 1 - place) * sizeof(entry));
     *place = entry;
     next_ = std::min(next_, static_cast<std::uint32_t>(place - begin));
     return true;
   }
 
-  /// Insert for candidates that may have been inserted before (a result list that several searches feed); none may be expanded yet.
+  /// Insert for candidates that may have been inserted before (a result list that several
+  /// searches feed); none may be expanded yet.
   bool InsertUnique(DistanceKey key, NodeId id) {
-    const std::uint64_t entry = (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
-    if (size_ > 0 && entry <= entries_[size_ - 1] && *LowerBound(entries_.data(), size_, entry) == entry) return false;
+    const std::uint64_t entry =
+        (static_cast<std::uint64_t>(key) << 32) | (static_cast<std::uint64_t>(id) << 1);
+    if (size_ > 0 && entry <= entries_[size_ - 1] &&
+        *LowerBound(entries_.data(), size_, entry) == entry)
+      return false;
     return Insert(key, id);
   }
 
@@ -77,7 +86,8 @@ class Beam {
     return node;
   }
 
-  /// Gives an expanded candidate another key; it stays expanded. It must be here under `old_key`.
+  /// Gives an expanded candidate another key; it stays expanded. It must be here under
+  /// `old_key`.
   void Rekey(DistanceKey old_key, NodeId id, DistanceKey key) {
     const std::uint64_t low = (static_cast<std::uint64_t>(id) << 1) | 1;
     const std::uint64_t old_entry = (static_cast<std::uint64_t>(old_key) << 32) | low,
@@ -96,7 +106,8 @@ class Beam {
     while (next_ < size_ && expanded(next_)) ++next_;
   }
 
-  /// Makes every candidate unexpanded again, so that another layer can be searched from all of them; keeps the nearest `width`.
+  /// Makes every candidate unexpanded again, so that another layer can be searched from
+  /// all of them; keeps the nearest `width`.
   void Reopen(std::uint32_t width) {
     width_ = width;
     size_ = std::min(size_, width);
@@ -106,7 +117,8 @@ class Beam {
   }
 
  private:
-  /// First of n sorted entries that is not below `entry`; branch-free, by a mask, since of `? half : 0` the compiler makes a branch.
+  /// First of n sorted entries that is not below `entry`; branch-free, by a mask, since
+  /// of `? half : 0` the compiler makes a branch.
   static std::uint64_t* LowerBound(std::uint64_t* first, std::size_t n, std::uint64_t entry) {
     while (n > 0) {
       const std::size_t half = (n + 1) / 2;

@@ -14,7 +14,8 @@
 namespace hmann {
 namespace {
 
-/// The same in the obvious way: a set of (key, id) that drops its last, and a flag for each.
+/// The same in the obvious way: a set of (key, id) that drops its last, and a flag for
+/// each.
 class SlowBeam {
  public:
   using Entry = std::pair<DistanceKey, NodeId>;
@@ -31,7 +32,9 @@ class SlowBeam {
     entries_.erase(last);
     return last != Entry(key, id);
   }
-  bool InsertUnique(DistanceKey key, NodeId id) { return !entries_.contains({key, id}) && Insert(key, id); }
+  bool InsertUnique(DistanceKey key, NodeId id) {
+    return !entries_.contains({key, id}) && Insert(key, id);
+  }
   bool HasNext(std::uint32_t window) const { return Next(window) != entries_.end(); }
   NodeId PeekNext() const { return Next(width_)->second; }
   NodeId PopNext() {
@@ -80,7 +83,9 @@ TEST(Beam, DoesWhatASortedSetDoes) {
     std::uint64_t counter = 0;
     const auto below = [&](std::uint64_t bound) { return RandomBelow(seed, counter++, bound); };
     // Few keys, so that ties are common; their top bit set or not.
-    const auto key_of = [&](NodeId id) { return static_cast<DistanceKey>(Random(seed, 1000000 + id) & 0x80000007u); };
+    const auto key_of = [&](NodeId id) {
+      return static_cast<DistanceKey>(Random(seed, 1000000 + id) & 0x80000007u);
+    };
     const auto width = static_cast<std::uint32_t>(1 + below(40));
     Beam beam;
     SlowBeam slow;

@@ -10,25 +10,30 @@
 
 namespace hmann {
 
-/// A cell as the index file has it: the unpromoted nodes from `first` up to the next cell's first are nearest to promoted node `centroid`.
+/// A cell as the index file has it: the unpromoted nodes from `first` up to the next
+/// cell's first are nearest to promoted node `centroid`.
 struct CellEntry {
   NodeId centroid = 0;
   NodeId first = 0;
 };
 
-/// Which unpromoted nodes belong to which promoted one, their centroid. Ids from n1 on are ordered by cell, so that a cell is a contiguous
-/// range of ids, of codes and of records; cells that are near each other have near numbers. Lookups both ways in a few loads. A quarter of
-/// a byte a node and 12 bytes a centroid. Immutable; thread-safe.
+/// Which unpromoted nodes belong to which promoted one, their centroid. Ids from n1 on
+/// are ordered by cell, so that a cell is a contiguous range of ids, of codes and of
+/// records; cells that are near each other have near numbers. Lookups both ways in a few
+/// loads. A quarter of a byte a node and 12 bytes a centroid. Immutable; thread-safe.
 class Cells {
  public:
   Cells() = default;
-  /// `entries`: ascending by first, the first at n1, centroids distinct and below n1 (see CellFault). `second_centroids`: of node n1 + i,
-  /// or empty: each node is then listed with that centroid too.
-  Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries, std::span<const NodeId> second_centroids);
+  /// `entries`: ascending by first, the first at n1, centroids distinct and below n1 (see
+  /// CellFault). `second_centroids`: of node n1 + i, or empty: each node is then listed
+  /// with that centroid too.
+  Cells(NodeId n, NodeId n1, std::span<const CellEntry> entries,
+        std::span<const NodeId> second_centroids);
 
   bool empty() const { return centroids_.empty(); }
   NodeId CentroidOf(NodeId id) const { return CentroidOfCell(CellOf(id)); }
-  /// CentroidOf in two steps, each of which reads one cache line: ask for it first where many are looked up.
+  /// CentroidOf in two steps, each of which reads one cache line: ask for it first where
+  /// many are looked up.
   void PrefetchCellOf(NodeId id) const { PrefetchLines(&words_[(id - n1_) / 64], 1); }
   std::uint32_t CellOf(NodeId id) const {
     const NodeId place = id - n1_;
@@ -37,13 +42,15 @@ class Cells {
   }
   void PrefetchCentroidOfCell(std::uint32_t cell) const { PrefetchLines(&centroids_[cell], 1); }
   NodeId CentroidOfCell(std::uint32_t cell) const { return centroids_[cell]; }
-  /// MembersOf and ReplicasOf in two steps, as CentroidOf: first the one, for all centroids, then the other.
+  /// MembersOf and ReplicasOf in two steps, as CentroidOf: first the one, for all
+  /// centroids, then the other.
   void PrefetchCellsOf(NodeId centroid) const {
     PrefetchLines(&cell_of_[centroid], 1);
     if (!replicas_.empty()) PrefetchLines(&replica_begin_[centroid], 2 * sizeof(std::uint32_t));
   }
   void PrefetchLists(NodeId centroid) const {
-    if (cell_of_[centroid] != kNoNode) PrefetchLines(&first_[cell_of_[centroid]], 2 * sizeof(NodeId));
+    if (cell_of_[centroid] != kNoNode)
+      PrefetchLines(&first_[cell_of_[centroid]], 2 * sizeof(NodeId));
     if (!replicas_.empty())
       PrefetchLines(replicas_.data() + replica_begin_[centroid],
                     (replica_begin_[centroid + 1] - replica_begin_[centroid]) * sizeof(NodeId));
@@ -56,7 +63,8 @@ class Cells {
   /// Ids of other cells' members whose second-nearest centroid is `centroid`.
   std::span<const NodeId> ReplicasOf(NodeId centroid) const {
     if (replicas_.empty()) return {};
-    return std::span(replicas_).subspan(replica_begin_[centroid], replica_begin_[centroid + 1] - replica_begin_[centroid]);
+    return std::span(replicas_).subspan(replica_begin_[centroid],
+                                        replica_begin_[centroid + 1] - replica_begin_[centroid]);
   }
   std::uint64_t bytes() const;
 
@@ -67,7 +75,8 @@ class Cells {
     std::uint32_t before = 0;  ///< cells that begin before them
   };
 
-  /// std::popcount is a call to a table where no instruction set beyond the base is assumed.
+  /// std::popcount is a call to a table where no instruction set beyond the base is
+  /// assumed.
   static std::uint32_t CountBits(std::uint64_t bits) {
     bits -= bits >> 1 & 0x5555555555555555u;
     bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
@@ -84,7 +93,8 @@ class Cells {
   std::vector<NodeId> replicas_;
 };
 
-/// Index of the first entry that breaks the rules of Cells, entries.size() when the cells do not begin at n1, -1 when all is well.
+/// Index of the first entry that breaks the rules of Cells, entries.size() when the cells
+/// do not begin at n1, -1 when all is well.
 std::int64_t CellFault(NodeId n, NodeId n1, std::span<const CellEntry> entries);
 
 }  // namespace hmann

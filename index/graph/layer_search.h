@@ -16,13 +16,16 @@ namespace hmann {
 /// One layer whose links and vectors lie in plain arrays of fast memory. Not owned.
 struct LayerView {
   const NodeId* links = nullptr;  ///< nodes x max_degree, unused = kNoNode
-  NodeId nodes = 0;               ///< a link that is not below it ends its list, in a corrupt file too
+  NodeId nodes = 0;  ///< a link that is not below it ends its list, in a corrupt file too
   std::uint32_t max_degree = 0;
-  const std::byte* rows = nullptr;  ///< stored vectors (see Kernels), row i at rows + i * row_stride
+  const std::byte* rows =
+      nullptr;  ///< stored vectors (see Kernels), row i at rows + i * row_stride
   std::size_t row_stride = 0;
   const Kernels* kernels = nullptr;
 
-  const NodeId* Links(NodeId node) const { return links + static_cast<std::size_t>(node) * max_degree; }
+  const NodeId* Links(NodeId node) const {
+    return links + static_cast<std::size_t>(node) * max_degree;
+  }
   const std::byte* Row(NodeId node) const { return rows + node * row_stride; }
 };
 
@@ -50,7 +53,8 @@ struct RowBatch {
     ids[size] = id;
     rows[size++] = row;
   }
-  /// Keeps the ids and keys of those that were scored at most `limit`; without a branch: few stay, and which is anyone's guess.
+  /// Keeps the ids and keys of those that were scored at most `limit`; without a branch:
+  /// few stay, and which is anyone's guess.
   void Keep(DistanceKey limit) {
     std::uint32_t kept = 0;
     for (std::uint32_t i = 0; i < size; ++i) {
@@ -61,7 +65,9 @@ struct RowBatch {
     }
     size = kept;
   }
-  void Score(const Kernels& kernels, const std::byte* query) { kernels.many(query, rows.data(), size, kernels.dim, keys.data()); }
+  void Score(const Kernels& kernels, const std::byte* query) {
+    kernels.many(query, rows.data(), size, kernels.dim, keys.data());
+  }
 };
 
 /// Scratch of a layer search; one per thread, kept between searches.
@@ -71,14 +77,17 @@ struct LayerScratch {
   RowBatch batch;
 };
 
-/// A step of a layer search comes in two halves, so that other work can be done while memory is waited for: *gather* leaves the neighbours
-/// of a node in scratch.batch, their rows on the way to the cache; *score* computes their distances.
+/// A step of a layer search comes in two halves, so that other work can be done while
+/// memory is waited for: *gather* leaves the neighbours of a node in scratch.batch, their
+/// rows on the way to the cache; *score* computes their distances.
 
-/// Greedy descent (ef = 1): moves to the nearest neighbour until none is nearer. Algorithm 2's way through the layers above L1.
+/// Greedy descent (ef = 1): moves to the nearest neighbour until none is nearer.
+/// Algorithm 2's way through the layers above L1.
 class GreedyWalk {
  public:
   template <typename Counters>
-  void Open(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
+  void Open(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch,
+            Counters& counters) {
     scratch.batch.Reserve(layer.max_degree);
     nearest_ = entry;
     key_ = layer.kernels->one(query, layer.Row(entry), layer.kernels->dim);
@@ -98,14 +107,16 @@ class GreedyWalk {
 
   /// Returns whether a neighbour was nearer; ties go to the smaller id.
   template <typename Counters>
-  bool Score(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters) {
+  bool Score(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
+             Counters& counters) {
     RowBatch& batch = scratch.batch;
     batch.Score(*layer.kernels, query);
     counters.Distances(batch.size);
     counters.Expanded();
     const NodeId from = nearest_;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
-      if (batch.keys[i] < key_ || (batch.keys[i] == key_ && nearest_ != from && batch.ids[i] < nearest_)) {
+      if (batch.keys[i] < key_ ||
+          (batch.keys[i] == key_ && nearest_ != from && batch.ids[i] < nearest_)) {
         key_ = batch.keys[i];
         nearest_ = batch.ids[i];
       }
@@ -122,7 +133,8 @@ class GreedyWalk {
 
 /// A whole greedy descent of one layer: returns the local minimum reached from `entry`.
 template <typename Counters>
-NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
+NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry,
+                    LayerScratch& scratch, Counters& counters) {
   GreedyWalk walk;
   walk.Open(layer, query, entry, scratch, counters);
   do walk.Gather(layer, scratch);
@@ -130,21 +142,24 @@ NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry
   return walk.nearest();
 }
 
-/// First half of a step of SearchLayer: expands the nearest unexpanded candidate. scratch.batch has room for layer.max_degree.
+/// First half of a step of SearchLayer: expands the nearest unexpanded candidate.
+/// scratch.batch has room for layer.max_degree.
 inline void GatherNeighbours(const LayerView& layer, LayerScratch& scratch) {
   RowBatch& batch = scratch.batch;
   const std::size_t row_bytes = PrefetchBytes(*layer.kernels);
-  batch.size = scratch.visited.InsertNew(layer.Links(scratch.beam.PopNext()), layer.max_degree, layer.nodes, batch.ids.data());
+  batch.size = scratch.visited.InsertNew(layer.Links(scratch.beam.PopNext()), layer.max_degree,
+                                         layer.nodes, batch.ids.data());
   for (std::uint32_t i = 0; i < batch.size; ++i) {
     batch.rows[i] = layer.Row(batch.ids[i]);
     PrefetchLines(batch.rows[i], row_bytes);
   }
 }
 
-/// Second half: what was gathered goes into the beam, and nothing of a key above `limit` is left there.
+/// Second half: what was gathered goes into the beam, and nothing of a key above `limit`
+/// is left there.
 template <typename Counters>
-void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters,
-                     DistanceKey limit = ~DistanceKey{0}) {
+void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
+                     Counters& counters, DistanceKey limit = ~DistanceKey{0}) {
   RowBatch& batch = scratch.batch;
   batch.Score(*layer.kernels, query);
   counters.Distances(batch.size);
@@ -155,22 +170,28 @@ void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratc
   counters.Stepped(scratch.beam);
 }
 
-/// The links of the candidate that is nearest among the unexpanded, if it is one of `window`.
+/// The links of the candidate that is nearest among the unexpanded, if it is one of
+/// `window`.
 inline void PrefetchNextLinks(const LayerView& layer, const Beam& beam, std::uint32_t window) {
-  if (beam.HasNext(window)) PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
+  if (beam.HasNext(window))
+    PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
 }
 
-/// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates that scratch.beam already holds unexpanded (they
-/// must be in scratch.visited). Expands while one of the nearest `window` is unexpanded, at most `most_steps` of them; the beam may be
-/// wider than the window, so that what is met on the way is kept for another layer. Returns whether the search is finished.
+/// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates
+/// that scratch.beam already holds unexpanded (they must be in scratch.visited). Expands
+/// while one of the nearest `window` is unexpanded, at most `most_steps` of them; the
+/// beam may be wider than the window, so that what is met on the way is kept for another
+/// layer. Returns whether the search is finished.
 template <typename Counters>
-bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t window, LayerScratch& scratch, Counters& counters,
+bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t window,
+                 LayerScratch& scratch, Counters& counters,
                  std::uint64_t most_steps = ~std::uint64_t{0}) {
   scratch.batch.Reserve(layer.max_degree);
   for (; scratch.beam.HasNext(window); --most_steps) {
     if (most_steps == 0) return false;
     GatherNeighbours(layer, scratch);
-    // The runner-up is the next to be expanded unless a neighbour beats it: its links are on their way meanwhile.
+    // The runner-up is the next to be expanded unless a neighbour beats it: its links are
+    // on their way meanwhile.
     PrefetchNextLinks(layer, scratch.beam, window);
     ScoreNeighbours(layer, query, scratch, counters);
   }
@@ -179,8 +200,8 @@ bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t w
 
 /// Opens scratch with one scored candidate.
 template <typename Counters>
-void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width, LayerScratch& scratch,
-              Counters& counters) {
+void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width,
+              LayerScratch& scratch, Counters& counters) {
   scratch.beam.Reset(width);
   scratch.visited.Clear();
   scratch.visited.Insert(entry);

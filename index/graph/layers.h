@@ -7,15 +7,18 @@
 
 namespace hmann {
 
-/// Sizes of the layers: N_0 = n, N_1 as given, N_{i+1} = floor(N_i / M) while at least one node is left. A node's level is a function of
-/// its rank alone, level(v) = max{ i : rank(v) < N_i }, so every layer is a prefix of the ids (sections 4 and 11.c of doc/paper.md).
+/// Sizes of the layers: N_0 = n, N_1 as given, N_{i+1} = floor(N_i / M) while at least
+/// one node is left. A node's level is a function of its rank alone, level(v) = max{ i :
+/// rank(v) < N_i }, so every layer is a prefix of the ids (sections 4 and 11.c of
+/// doc/paper.md).
 struct Layers {
   std::vector<NodeId> nodes;  ///< nodes[i] = N_i; strictly decreasing from N_1 on
   std::uint32_t m = 0;
 
   static Layers Make(NodeId n, NodeId n1, std::uint32_t m) {
     Layers layers{{n}, m};
-    for (NodeId next = n1; next >= 1 && next < layers.nodes.back(); next /= m) layers.nodes.push_back(next);
+    for (NodeId next = n1; next >= 1 && next < layers.nodes.back(); next /= m)
+      layers.nodes.push_back(next);
     return layers;
   }
 
@@ -28,7 +31,8 @@ struct Layers {
   /// sum_{i>=1} N_i * M_i links of 4 bytes.
   std::uint64_t UpperLinkBytes() const {
     std::uint64_t links = 0;
-    for (std::uint32_t layer = 1; layer <= top(); ++layer) links += std::uint64_t{nodes[layer]} * MaxDegree(layer);
+    for (std::uint32_t layer = 1; layer <= top(); ++layer)
+      links += std::uint64_t{nodes[layer]} * MaxDegree(layer);
     return links * sizeof(NodeId);
   }
 };

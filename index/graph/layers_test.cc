@@ -32,7 +32,9 @@ TEST(Layers, AreNestedPrefixesThatShrinkByM) {
   }
 }
 
-TEST(Layers, NodesFallByTheFactorM) { EXPECT_EQ(Layers::Make(5000, 800, 6).nodes, (std::vector<NodeId>{5000, 800, 133, 22, 3})); }
+TEST(Layers, NodesFallByTheFactorM) {
+  EXPECT_EQ(Layers::Make(5000, 800, 6).nodes, (std::vector<NodeId>{5000, 800, 133, 22, 3}));
+}
 
 TEST(Layers, UpperLinksAreTheFormula) {
   EXPECT_EQ(Layers::Make(1000, 100, 5).UpperLinkBytes(), (100 * 10 + 20 * 5 + 4 * 5) * 4u);

@@ -10,8 +10,8 @@ constexpr std::uint32_t kSettled = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint32_t most, float alpha, const LayerView& layer,
-                               std::vector<NodeId>* out) {
+void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint32_t most,
+                               float alpha, const LayerView& layer, std::vector<NodeId>* out) {
   out->clear();
   compared_.assign(candidates.size(), 0);
   for (const Round round : {Round::kStrict, Round::kRelaxed}) {
@@ -25,14 +25,17 @@ void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint3
   }
 }
 
-NeighbourSelector::Verdict NeighbourSelector::Judge(const Candidate& candidate, Round round, float alpha, const LayerView& layer,
-                                                    const std::vector<NodeId>& kept, std::uint32_t* compared) {
+NeighbourSelector::Verdict NeighbourSelector::Judge(const Candidate& candidate, Round round,
+                                                    float alpha, const LayerView& layer,
+                                                    const std::vector<NodeId>& kept,
+                                                    std::uint32_t* compared) {
   const Kernels& kernels = *layer.kernels;
   const std::byte* row = layer.Row(candidate.id);
   while (*compared < kept.size()) {
     const DistanceKey key = kernels.one(row, layer.Row(kept[(*compared)++]), kernels.dim);
     if (key >= candidate.key) continue;
-    if (alpha == 1 || alpha * kernels.ToDistance(key) < kernels.ToDistance(candidate.key)) return Verdict::kNever;
+    if (alpha == 1 || alpha * kernels.ToDistance(key) < kernels.ToDistance(candidate.key))
+      return Verdict::kNever;
     if (round == Round::kStrict) return Verdict::kLater;
   }
   return Verdict::kKeep;

@@ -28,21 +28,24 @@ std::vector<std::byte> RandomRows(const Kernels& kernels, NodeId n, std::uint64_
         vector[c] = std::byte{small};
       }
     }
-    EXPECT_TRUE(EncodeRow(kernels, vector.data(), rows.data() + std::size_t{i} * kernels.row_bytes).ok());
+    EXPECT_TRUE(
+        EncodeRow(kernels, vector.data(), rows.data() + std::size_t{i} * kernels.row_bytes).ok());
   }
   return rows;
 }
 
 /// The heuristic as the paper words it, in double precision.
-std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::byte>& rows, NodeId node, std::vector<NodeId> candidates,
-                                 std::uint32_t most, double alpha) {
+std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::byte>& rows,
+                                 NodeId node, std::vector<NodeId> candidates, std::uint32_t most,
+                                 double alpha) {
   const auto distance = [&](NodeId a, NodeId b) {
-    return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes, rows.data() + b * kernels.row_bytes,
-                            kernels.dim)
+    return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes,
+                            rows.data() + b * kernels.row_bytes, kernels.dim)
         .distance;
   };
-  std::sort(candidates.begin(), candidates.end(),
-            [&](NodeId a, NodeId b) { return distance(node, a) != distance(node, b) ? distance(node, a) < distance(node, b) : a < b; });
+  std::sort(candidates.begin(), candidates.end(), [&](NodeId a, NodeId b) {
+    return distance(node, a) != distance(node, b) ? distance(node, a) < distance(node, b) : a < b;
+  });
   std::vector<NodeId> kept;
   for (const double factor : {1.0, alpha}) {
     for (NodeId candidate : candidates) {
@@ -60,15 +63,18 @@ TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
   for (const DType dtype : {DType::kU8, DType::kI8, DType::kF32}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
       for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-        SCOPED_TRACE(absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ", static_cast<int>(metric), ", seed ", seed));
-        const Kernels kernels = *ChooseKernels(dtype, metric, 1 + static_cast<std::uint32_t>(RandomBelow(seed, 0, 24)));
+        SCOPED_TRACE(absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ",
+                                  static_cast<int>(metric), ", seed ", seed));
+        const Kernels kernels =
+            *ChooseKernels(dtype, metric, 1 + static_cast<std::uint32_t>(RandomBelow(seed, 0, 24)));
         const NodeId n = 2 + static_cast<NodeId>(RandomBelow(seed, 1, 80));
         const auto most = static_cast<std::uint32_t>(1 + RandomBelow(seed, 2, 16));
         const std::vector<std::byte> rows = RandomRows(kernels, n, seed);
         std::vector<Candidate> candidates;
         std::vector<NodeId> ids;
         for (NodeId id = 1; id < n; ++id) {
-          candidates.push_back({kernels.one(rows.data(), rows.data() + id * kernels.row_bytes, kernels.dim), id});
+          candidates.push_back(
+              {kernels.one(rows.data(), rows.data() + id * kernels.row_bytes, kernels.dim), id});
           ids.push_back(id);
         }
         std::sort(candidates.begin(), candidates.end());
@@ -95,9 +101,11 @@ TEST(NeighbourSelector, OnALineKeepsTheNextOnEachSide) {
   std::vector<NodeId> selected;
   const LayerView line{nullptr, 21, 0, rows.data(), 1, &kernels};
   NeighbourSelector().Select(candidates, 8, 1, line, &selected);
-  EXPECT_THAT(selected, testing::ElementsAre(9, 11)) << "all others are nearer to one of these than to 10";
+  EXPECT_THAT(selected, testing::ElementsAre(9, 11))
+      << "all others are nearer to one of these than to 10";
   NeighbourSelector().Select(candidates, 8, 1.5f, line, &selected);
-  EXPECT_THAT(selected, testing::ElementsAre(9, 11, 4, 16)) << "the first whose way over these is not shorter by the factor";
+  EXPECT_THAT(selected, testing::ElementsAre(9, 11, 4, 16))
+      << "the first whose way over these is not shorter by the factor";
 }
 
 TEST(NeighbourSelector, OfNoneIsNone) {

@@ -9,8 +9,9 @@
 
 namespace hmann {
 
-/// The search of one layer in half steps, greedy or with a beam: each begins the way to the CPU of what the next one reads, so that a
-/// thread which advances several searches in turn waits for none of them.
+/// The search of one layer in half steps, greedy or with a beam: each begins the way to
+/// the CPU of what the next one reads, so that a thread which advances several searches
+/// in turn waits for none of them.
 ///
 ///   search.OpenBeam(layer, query, entry, width, width, scratch, counters);
 ///   while (!search.Step(layer, query, scratch, counters)) { ... }
@@ -18,22 +19,25 @@ class StepwiseSearch {
  public:
   /// A greedy descent: nearest() when it is over.
   template <typename Counters>
-  void OpenGreedy(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch, Counters& counters) {
+  void OpenGreedy(const LayerView& layer, const std::byte* query, NodeId entry,
+                  LayerScratch& scratch, Counters& counters) {
     greedy_.Open(layer, query, entry, scratch, counters);
     PrefetchLinks(layer, entry);
     stage_ = Stage::kDescend;
   }
 
-  /// A best-first search from one node, with a beam of `width`, until none of its nearest `window` is unexpanded: in scratch.beam.
+  /// A best-first search from one node, with a beam of `width`, until none of its nearest
+  /// `window` is unexpanded: in scratch.beam.
   template <typename Counters>
-  void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width, std::uint32_t window,
-                LayerScratch& scratch, Counters& counters) {
+  void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width,
+                std::uint32_t window, LayerScratch& scratch, Counters& counters) {
     PrefetchLinks(layer, entry);
     hmann::OpenBeam(layer, query, entry, width, scratch, counters);
     OpenFound(layer, window, scratch);
   }
 
-  /// A best-first search from what scratch.beam holds unexpanded (and scratch.visited knows).
+  /// A best-first search from what scratch.beam holds unexpanded (and scratch.visited
+  /// knows).
   void OpenFound(const LayerView& layer, std::uint32_t window, LayerScratch& scratch) {
     scratch.batch.Reserve(layer.max_degree);
     window_ = window;
@@ -43,10 +47,11 @@ class StepwiseSearch {
   bool is_greedy() const { return stage_ == Stage::kDescend || stage_ == Stage::kScoreDescent; }
   NodeId nearest() const { return greedy_.nearest(); }
 
-  /// Returns whether the search of this layer is over. The beam keeps nothing of a key above `limit`.
+  /// Returns whether the search of this layer is over. The beam keeps nothing of a key
+  /// above `limit`.
   template <typename Counters>
-  bool Step(const LayerView& layer, const std::byte* query, LayerScratch& scratch, Counters& counters,
-            DistanceKey limit = ~DistanceKey{0}) {
+  bool Step(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
+            Counters& counters, DistanceKey limit = ~DistanceKey{0}) {
     switch (stage_) {
       case Stage::kDescend:
         greedy_.Gather(layer, scratch);
@@ -75,7 +80,9 @@ class StepwiseSearch {
  private:
   enum class Stage { kDescend, kScoreDescent, kGather, kScore };
 
-  static void PrefetchLinks(const LayerView& layer, NodeId node) { PrefetchLines(layer.Links(node), layer.max_degree * sizeof(NodeId)); }
+  static void PrefetchLinks(const LayerView& layer, NodeId node) {
+    PrefetchLines(layer.Links(node), layer.max_degree * sizeof(NodeId));
+  }
 
   GreedyWalk greedy_;
   std::uint32_t window_ = 0;

@@ -31,10 +31,13 @@ TEST(VisitedSet, DoesWhatASetDoesWhileItGrowsAndShrinks) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     VisitedSet visited;
-    // Large, then small for long enough that the table shrinks to its least, then large again.
-    for (const std::uint64_t count : {20000, 10, 10, 10, 10, 10, 10, 10, 10, 3000, 0, 10, 127, 128, 129}) {
+    // Large, then small for long enough that the table shrinks to its least, then large
+    // again.
+    for (const std::uint64_t count :
+         {20000, 10, 10, 10, 10, 10, 10, 10, 10, 3000, 0, 10, 127, 128, 129}) {
       visited.Clear();
-      ASSERT_NO_FATAL_FAILURE(InsertMany(visited, seed * 100 + count, count, count % 2 == 0 ? kMaxNodes + 1 : 2 * count));
+      ASSERT_NO_FATAL_FAILURE(InsertMany(visited, seed * 100 + count, count,
+                                         count % 2 == 0 ? kMaxNodes + 1 : 2 * count));
     }
   }
 }
@@ -63,7 +66,8 @@ TEST(VisitedSet, ALinkListIsInsertedAsLinkByLink) {
 }
 
 TEST(VisitedSet, IdsInStepDoNotPileUp) {
-  // Multiples of a power of two share their low bits; a table that looked at nothing else would probe 2^15 slots for each.
+  // Multiples of a power of two share their low bits; a table that looked at nothing else
+  // would probe 2^15 slots for each.
   VisitedSet visited;
   for (NodeId i = 0; i < 32768; ++i) ASSERT_TRUE(visited.Insert(i << 16));
   for (NodeId i = 0; i < 32768; ++i) ASSERT_FALSE(visited.Insert(i << 16));

@@ -9,13 +9,15 @@
 
 namespace hmann {
 
-/// How a driver reaches records of an addressable tier: Ask begins the way of a record's part to the CPU, Await ends it.
+/// How a driver reaches records of an addressable tier: Ask begins the way of a record's
+/// part to the CPU, Await ends it.
 
 /// Plain memory: Ask is a pointer and prefetch instructions, Await is nothing.
 class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
-  explicit PlainAccess(const PlacedIndex& index) : index_(index), row_bytes_(PrefetchBytes(index.kernels)) {}
+  explicit PlainAccess(const PlacedIndex& index)
+      : index_(index), row_bytes_(PrefetchBytes(index.kernels)) {}
 
   void Begin(Prefetch) {}
   /// The record of `id`. `slot`: which of the records that are asked for at once it is.
@@ -26,7 +28,10 @@ class PlainAccess {
     return record;
   }
   /// The links of `id` will probably be asked for next.
-  void Hint(NodeId id) { PrefetchLines(index_.Record(id) + index_.records.LinksOffset(id), index_.records.max_links * sizeof(NodeId)); }
+  void Hint(NodeId id) {
+    PrefetchLines(index_.Record(id) + index_.records.LinksOffset(id),
+                  index_.records.max_links * sizeof(NodeId));
+  }
   void Await(std::span<const NodeId>, RecordPart) {}
 
  private:

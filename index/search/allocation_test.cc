@@ -33,7 +33,8 @@ namespace {
 constexpr std::uint64_t kQueries = 40;
 
 /// Allocations of one pass over the queries, walks and thread counts taking turns.
-std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries, std::vector<Neighbour>& nearest) {
+std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries,
+                      std::vector<Neighbour>& nearest) {
   const std::uint64_t before = allocations.load();
   for (const std::vector<std::byte>& query : queries) {
     for (const SearchOptions& options :
@@ -41,11 +42,17 @@ std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::by
           SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = WalkKind::kBestFirst},
           SearchOptions{.k = 10, .ef_l1 = 40, .walk = WalkKind::kUpper},
           SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kMultiStart, .query_threads = 3}}) {
+          SearchOptions{.k = 10,
+          .ef_l1 = 40,
+          .ef_l0 = 4,
+          .walk = WalkKind::kMultiStart,
+          .query_threads = 3}}) {
       Counters counters;
       const bool counted = runner.Search(query.data(), options, &nearest, &counters, {}).ok();
       const bool plain =
-          runner.Search(query.data(), options, &nearest, nullptr, {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1)})
+          runner
+              .Search(query.data(), options, &nearest, nullptr,
+                      {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1)})
               .ok();
       if (!counted || !plain) ADD_FAILURE();
     }
@@ -73,10 +80,12 @@ TEST(MemoryDriver, BeamsTakeNoMemoryForEachCandidate) {
     AskedDriver runner(index.placed());
     std::vector<Neighbour> nearest;
     const std::uint64_t before = allocations.load();
-    ASSERT_TRUE(runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());
+    ASSERT_TRUE(
+        runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());
     made[i] = allocations.load() - before;
   }
-  EXPECT_LT(made[1], made[0] + 200) << "the scratch of ten thousand beams is that of those in flight";
+  EXPECT_LT(made[1], made[0] + 200)
+      << "the scratch of ten thousand beams is that of those in flight";
 }
 
 }  // namespace

@@ -11,15 +11,20 @@
 
 namespace hmann {
 
-/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates (`width` of them, 1 in the paper), the next the
-/// vectors of those of their neighbours that are new and live in slow memory; promoted neighbours are scored from fast memory. It ends when
-/// every candidate of its beam is expanded, or the nearest that is not is beyond epsilon of the kth.
+/// Best-first search of L0. One step reads the links of the nearest unexpanded candidates
+/// (`width` of them, 1 in the paper), the next the vectors of those of their neighbours
+/// that are new and live in slow memory; promoted neighbours are scored from fast memory.
+/// It ends when every candidate of its beam is expanded, or the nearest that is not is
+/// beyond epsilon of the kth.
 ///
-/// `--walk best-first` is one such walk, `--walk multi-start` many of them (multi_start_walk.h).
+/// `--walk best-first` is one such walk, `--walk multi-start` many of them
+/// (multi_start_walk.h).
 class BestFirstWalk {
  public:
-  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited), bounded by the beam's width. `results`, when given, is
-  /// offered every node that the walk scores; it may be shared with other walks of the same thread. `width`: candidates of a step.
+  /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited),
+  /// bounded by the beam's width. `results`, when given, is offered every node that the
+  /// walk scores; it may be shared with other walks of the same thread. `width`:
+  /// candidates of a step.
   void OpenFound(const WalkStart& start, Beam* results, EpsilonLimit limit, std::uint32_t width) {
     Bind(start, width);
     results_ = results;
@@ -27,7 +32,8 @@ class BestFirstWalk {
     NextCandidates();
   }
 
-  /// Opens with one node that is not scored yet (index without upper layers; or to reach what the candidates did not).
+  /// Opens with one node that is not scored yet (index without upper layers; or to reach
+  /// what the candidates did not).
   void OpenAt(const WalkStart& start, NodeId node) {
     Bind(start, 1);
     scratch_->batch.ids[0] = node;
@@ -37,7 +43,8 @@ class BestFirstWalk {
   bool Done() const { return step_ == Step::kDone; }
   /// Ids whose records the next Absorb needs, at most width * max_links; may be empty.
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
-  /// The part of the wanted records that the next Absorb reads (a driver of an addressable tier fetches just that).
+  /// The part of the wanted records that the next Absorb reads (a driver of an
+  /// addressable tier fetches just that).
   RecordPart Part() const { return step_ == Step::kLinks ? RecordPart::kLinks : RecordPart::kRow; }
   /// The unexpanded candidates, nearest first.
   template <typename Hint>
@@ -76,7 +83,8 @@ class BestFirstWalk {
     Beam& beam = scratch_->beam;
     const DistanceKey limit = limit_.Limit(index_->kernels, beam);
     wanted_size_ = 0;
-    while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit) wanted_[wanted_size_++] = beam.PopNext();
+    while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit)
+      wanted_[wanted_size_++] = beam.PopNext();
     step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
     Counters& total = counters_->total;
     total.expanded_l0 += wanted_size_;
@@ -91,8 +99,8 @@ class BestFirstWalk {
     total.rounds += promoted > 0 ? 1 : 0;
   }
 
-  /// The first `fresh` of the batch's ids are met for the first time: the promoted ones stay in it, to be scored from fast memory; the
-  /// others' records are wanted.
+  /// The first `fresh` of the batch's ids are met for the first time: the promoted ones
+  /// stay in it, to be scored from fast memory; the others' records are wanted.
   void Meet(std::uint32_t fresh) {
     RowBatch& batch = scratch_->batch;
     NodeId* const ids = batch.ids.data();
@@ -119,7 +127,8 @@ class BestFirstWalk {
     std::uint32_t fresh = 0;
     for (std::uint32_t i = 0; i < wanted_size_; ++i) {
       const NodeId* links = index_->Links(wanted_[i], records[i]);
-      fresh += scratch_->visited.InsertNew(links, index_->records.max_links, index_->layers.n(), scratch_->batch.ids.data() + fresh);
+      fresh += scratch_->visited.InsertNew(links, index_->records.max_links, index_->layers.n(),
+                                           scratch_->batch.ids.data() + fresh);
     }
     Meet(fresh);
   }
@@ -132,15 +141,18 @@ class BestFirstWalk {
     total.slow_touches += wanted_size_;
     total.rounds += wanted_size_ > 0 ? 1 : 0;
     counters_->Read(Wanted());
-    for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i] + index_->records.row_offset);
+    for (std::uint32_t i = 0; i < wanted_size_; ++i)
+      batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) {
-      for (std::uint32_t i = 0; i < batch.size; ++i) results_->InsertUnique(batch.keys[i], batch.ids[i]);
+      for (std::uint32_t i = 0; i < batch.size; ++i)
+        results_->InsertUnique(batch.keys[i], batch.ids[i]);
     }
     const DistanceKey limit = limit_.Limit(index_->kernels, scratch_->beam);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
-    for (std::uint32_t i = 0; i < batch.size; ++i) scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    for (std::uint32_t i = 0; i < batch.size; ++i)
+      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
     NextCandidates();
   }
 

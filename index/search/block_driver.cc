@@ -11,28 +11,39 @@ namespace {
 
 using Clock = StopCheck::Clock;
 
-/// Blocks that a query keeps: as many as a pool needs for a recall of 0.95 on a million SIFT vectors, and half as many again.
+/// Blocks that a query keeps: as many as a pool needs for a recall of 0.95 on a million
+/// SIFT vectors, and half as many again.
 constexpr std::uint64_t kMostFrames = 1024;
 
-bool FetchesAhead(const Dials& dials) { return dials.prefetch == Prefetch::kAhead || dials.prefetch == Prefetch::kHelper; }
+bool FetchesAhead(const Dials& dials) {
+  return dials.prefetch == Prefetch::kAhead || dials.prefetch == Prefetch::kHelper;
+}
 
 }  // namespace
 
 std::uint32_t BlockDriver::MinFrames(const PlacedIndex& index, const Dials& dials) {
   const std::uint32_t links = index.records.max_links;
   if (dials.walk == WalkKind::kQuantised) return std::max(links, kMaxBeamWidth) + 2 * kUpcoming;
-  return (dials.walk == WalkKind::kMultiStart ? static_cast<std::uint32_t>(kBeamsAtOnce) : dials.beam_width) * links + 2 * kUpcoming;
+  return (dials.walk == WalkKind::kMultiStart ? static_cast<std::uint32_t>(kBeamsAtOnce)
+                                              : dials.beam_width) *
+             links +
+         2 * kUpcoming;
 }
 
 absl::Status BlockDriver::Prepare(std::uint32_t in_flight, const Dials& dials) {
-  const std::uint32_t least = MinFrames(index_, dials) + 8, frame_bytes = BlockFrames::FrameBytes(index_);
-  const std::uint64_t share = std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
+  const std::uint32_t least = MinFrames(index_, dials) + 8,
+                      frame_bytes = BlockFrames::FrameBytes(index_);
+  const std::uint64_t share =
+      std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
   const std::uint32_t frames = std::max(least, static_cast<std::uint32_t>(share));
-  if (slots_.size() >= in_flight && reader_->options().frames / slots_.size() >= least) return absl::OkStatus();
+  if (slots_.size() >= in_flight && reader_->options().frames / slots_.size() >= least)
+    return absl::OkStatus();
   slots_.clear();
   queue_.reset();
   reader_.reset();
-  HMANN_ASSIGN_OR_RETURN(reader_, index_.blocks->NewReader({.depth = 32, .frames = frames * in_flight, .frame_bytes = frame_bytes}));
+  HMANN_ASSIGN_OR_RETURN(
+      reader_, index_.blocks->NewReader(
+                   {.depth = 32, .frames = frames * in_flight, .frame_bytes = frame_bytes}));
   queue_ = std::make_unique<BlockQueue>(reader_.get());
   for (std::uint32_t i = 0; i < in_flight; ++i) {
     slots_.push_back(std::make_unique<Slot>(index_, reader_.get(), queue_.get(), i, frames));
@@ -50,9 +61,11 @@ void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) 
   slot.busy = true;
   slot.which = which;
   slot.cut = StopCheck::CutOf(batch.limits);
-  // Beams that waited for each other's slowest read would leave the device idle: each goes on by itself.
+  // Beams that waited for each other's slowest read would leave the device idle: each
+  // goes on by itself.
   const std::uint32_t parts = batch.dials.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;
-  absl::Status status = slot.query.Open(batch.query(which), batch.dials, batch.counters != nullptr, parts, parts > 1 ? 1 : 0);
+  absl::Status status = slot.query.Open(batch.query(which), batch.dials, batch.counters != nullptr,
+                                        parts, parts > 1 ? 1 : 0);
   if (!status.ok()) return Finish(slot, batch, status);
   Advance(slot, batch);
 }
@@ -73,7 +86,8 @@ bool BlockDriver::Fetch(Slot& slot, Reads& reads, const W& walk, const Dials& di
       return id < index_.n1();
     });
   }
-  return reads.places.size() == wanted.size() && (slot.frames.pending() == 0 || slot.frames.AreHere(reads.places));
+  return reads.places.size() == wanted.size() &&
+         (slot.frames.pending() == 0 || slot.frames.AreHere(reads.places));
 }
 
 template <Walk W>
@@ -85,7 +99,8 @@ bool BlockDriver::Step(Slot& slot, Reads& reads, W& walk, const Dials& dials) {
   }
   const std::span<const NodeId> wanted = walk.Wanted();
   slot.records.resize(wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) slot.records[i] = slot.frames.Record(wanted[i], reads.places[i]);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    slot.records[i] = slot.frames.Record(wanted[i], reads.places[i]);
   walk.Absorb(slot.records);
   Release(slot, reads);
   return true;
@@ -115,12 +130,15 @@ bool BlockDriver::StepWalk(Slot& slot, const Dials& dials) {
 }
 
 void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
-  // With cells few of L1's candidates have their links read: fetching them ahead cost a quantised query on 1M SIFT vectors 8 useless reads
-  // of 28.
-  if (!FetchesAhead(dials) || (dials.walk == WalkKind::kQuantised && (dials.ef_l0 == 0 || dials.nprobe > 0))) return;
+  // With cells few of L1's candidates have their links read: fetching them ahead cost a
+  // quantised query on 1M SIFT vectors 8 useless reads of 28.
+  if (!FetchesAhead(dials) ||
+      (dials.walk == WalkKind::kQuantised && (dials.ef_l0 == 0 || dials.nprobe > 0)))
+    return;
   const Beam& found = slot.query.found();
   const std::uint32_t candidates = std::min({dials.ef_l1, kUpcoming, found.size()});
-  for (std::uint32_t i = 0; i < candidates; ++i) slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, dials));
+  for (std::uint32_t i = 0; i < candidates; ++i)
+    slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, dials));
   // An error of the device is found by whoever waits for it.
   if (!queue_->empty()) queue_->Pump().IgnoreError();
 }
@@ -156,8 +174,9 @@ void BlockDriver::Finish(Slot& slot, const QueryBatch& batch, const absl::Status
   if (!status.ok()) answer_ = Answer();
   if (status.ok() && batch.counters != nullptr) {
     Counters counted = slot.query.TakeCounters(read_);
-    counted.rounds = std::ranges::max(slot.reads, {}, &Reads::rounds).rounds;  // what the walk counts is what would have to wait where
-                                                                               // nothing is read before
+    counted.rounds = std::ranges::max(slot.reads, {}, &Reads::rounds)
+                         .rounds;  // what the walk counts is what would have to wait where nothing
+                                   // is read before
     *batch.counters += counted;
     *batch.counters += slot.frames.counters();
   }
@@ -195,8 +214,9 @@ absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
   HMANN_RETURN_IF_ERROR(StopCheck(limits).Now());
   if (reader_->InFlight() == 0) return absl::InternalError("the driver waits for nothing");
   if (Clock::now() - last_progress_ < kStallLimit) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("the device has answered none of ", reader_->InFlight(), " reads for ", kStallLimit.count(), " s"));
+  return absl::UnavailableError(absl::StrCat("the device has answered none of ",
+                                             reader_->InFlight(), " reads for ",
+                                             kStallLimit.count(), " s"));
 }
 
 absl::Status BlockDriver::Run(const QueryBatch& batch) {
@@ -210,7 +230,8 @@ absl::Status BlockDriver::Run(const QueryBatch& batch) {
   while (finished_ < batch.n) {
     absl::Status status;
     for (const auto& slot : slots) {
-      while (next < batch.n && !slot->busy && slot->frames.Usable() >= least) Start(*slot, batch, next++);
+      while (next < batch.n && !slot->busy && slot->frames.Usable() >= least)
+        Start(*slot, batch, next++);
       if (slots.size() > 1) status.Update(queue_->Pump());
     }
     if (finished_ == batch.n) break;

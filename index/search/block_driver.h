@@ -15,8 +15,8 @@
 
 namespace hmann {
 
-/// Drives queries on an index whose L0 lies on a block tier. Several are in flight, so that the thread computes for one while the device
-/// reads for the others.
+/// Drives queries on an index whose L0 lies on a block tier. Several are in flight, so
+/// that the thread computes for one while the device reads for the others.
 class BlockDriver : public Driver {
  public:
   /// `index` must outlive the driver.
@@ -32,7 +32,8 @@ class BlockDriver : public Driver {
   };
   /// A query on its way and the frames that it reads into.
   struct Slot {
-    Slot(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number, std::uint32_t frames_each)
+    Slot(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number,
+         std::uint32_t frames_each)
         : query(index), frames(index, reader, queue, number, number * frames_each, frames_each) {}
     Query query;
     BlockFrames frames;
@@ -59,7 +60,8 @@ class BlockDriver : public Driver {
   /// A step of the walk. False: something is still under way.
   template <Walk W>
   bool Step(Slot& slot, Reads& reads, W& walk, const Dials& dials);
-  /// As far as the walk at work gets without waiting, at most one step of it, or as many of its parts as can go. False: it has to wait.
+  /// As far as the walk at work gets without waiting, at most one step of it, or as many
+  /// of its parts as can go. False: it has to wait.
   bool StepWalk(Slot& slot, const Dials& dials);
   void FetchAheadOfL0(Slot& slot, const Dials& dials);
   static void Release(Slot& slot, Reads& reads);

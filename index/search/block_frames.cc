@@ -11,7 +11,8 @@ namespace {
 
 /// Of a record of an unpromoted node (`full`), or of a promoted one.
 std::uint32_t ReadBytes(const RecordLayout& records, bool full) {
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(kBlockBytes, records.regions[full].stride));
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(kBlockBytes, records.regions[full].stride));
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ bool BlockFrames::HasRecord(NodeId id) const {
 }
 
 const std::byte* BlockFrames::Record(NodeId id, std::uint32_t place) const {
-  return reader_->Frame(first_frame_ + place) + (index_.records.Offset(id) - std::uint64_t{entries_[place].unit} * kBlockBytes);
+  return reader_->Frame(first_frame_ + place) +
+         (index_.records.Offset(id) - std::uint64_t{entries_[place].unit} * kBlockBytes);
 }
 
 void BlockFrames::FetchAhead(NodeId id, std::uint32_t rank, std::uint32_t spare) {
@@ -65,7 +67,8 @@ void BlockFrames::FetchAhead(NodeId id, std::uint32_t rank, std::uint32_t spare)
 }
 
 std::uint32_t BlockFrames::TakeFrame(bool ahead) {
-  for (std::size_t tried = 0; free_.empty() && !ahead && tried < entries_.size(); ++tried, ++clock_) {
+  for (std::size_t tried = 0; free_.empty() && !ahead && tried < entries_.size();
+       ++tried, ++clock_) {
     const auto place = static_cast<std::uint32_t>(clock_ % entries_.size());
     if (!IsHere(place) || entries_[place].pins > 0) continue;
     units_.Erase(entries_[place].unit);
@@ -94,7 +97,10 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
   place = TakeFrame(ahead);
   if (place == IdMap::kAbsent) return place;
   Entry& entry = entries_[place];
-  entry = {.unit = unit, .bytes = ReadBytes(index_.records, id >= index_.n1()), .state = State::kUnderWay, .ahead = ahead};
+  entry = {.unit = unit,
+           .bytes = ReadBytes(index_.records, id >= index_.n1()),
+           .state = State::kUnderWay,
+           .ahead = ahead};
   units_.Insert(unit, place);
   if (ReadCache(entry, reader_->Frame(first_frame_ + place))) {
     entry.state = State::kHere;
@@ -102,7 +108,8 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
     ++io_.cache_hits;
     return place;
   }
-  // Candidate number `rank` is expanded about so many reads from now: the latest safe times of a query are in the order of the ranks.
+  // Candidate number `rank` is expanded about so many reads from now: the latest safe
+  // times of a query are in the order of the ranks.
   constexpr auto kReadTime = std::chrono::microseconds(100);
   queue_->Push({{std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
                 ahead,
@@ -117,20 +124,23 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
 bool BlockFrames::ReadCache(const Entry& entry, std::byte* frame) const {
   if (index_.cache == nullptr) return false;
   for (std::uint32_t at = 0; at < entry.bytes; at += kBlockBytes) {
-    if (!index_.cache->Read(entry.unit + at / kBlockBytes, 0, std::span(frame + at, kBlockBytes))) return false;
+    if (!index_.cache->Read(entry.unit + at / kBlockBytes, 0, std::span(frame + at, kBlockBytes)))
+      return false;
   }
   return true;
 }
 
 void BlockFrames::OfferToCache(const Entry& entry, const std::byte* frame) const {
   if (index_.cache == nullptr) return;
-  for (std::uint32_t at = 0; at < entry.bytes; at += kBlockBytes) index_.cache->Offer(entry.unit + at / kBlockBytes, frame + at);
+  for (std::uint32_t at = 0; at < entry.bytes; at += kBlockBytes)
+    index_.cache->Offer(entry.unit + at / kBlockBytes, frame + at);
 }
 
 absl::Status BlockFrames::HandleDone(const BlockDone& done) {
   const auto place = static_cast<std::uint32_t>(done.tag & 0xffffffu);
   Entry& entry = entries_[place];
-  const bool is_ours = (done.tag >> 24 & 0xffffffu) == generation_, is_wanted = is_ours && entry.pins > 0;
+  const bool is_ours = (done.tag >> 24 & 0xffffffu) == generation_,
+             is_wanted = is_ours && entry.pins > 0;
   --under_way_;
   if (is_wanted) --pending_;
   if (is_ours && done.status.ok()) {

@@ -10,9 +10,10 @@
 
 namespace hmann {
 
-/// Reads that wait for a place in the device's queue, most urgent first: what a walk waits for before what is fetched ahead, and in each
-/// class by the latest safe time: the time of use less the time that a read takes (G10's order: Zhang et al., MICRO 2023). Reads ahead
-/// never take more than half of the places.
+/// Reads that wait for a place in the device's queue, most urgent first: what a walk
+/// waits for before what is fetched ahead, and in each class by the latest safe time: the
+/// time of use less the time that a read takes (G10's order: Zhang et al., MICRO 2023).
+/// Reads ahead never take more than half of the places.
 class BlockQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,9 +31,11 @@ class BlockQueue {
     std::push_heap(waiting_.begin(), waiting_.end(), IsLater);
   }
 
-  /// A read that waits as ahead is waited for now. False: it is not here any more, so it is on its way.
+  /// A read that waits as ahead is waited for now. False: it is not here any more, so it
+  /// is on its way.
   bool MakeDemand(std::uint64_t tag, Clock::time_point now) {
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(), [tag](const Read& read) { return read.read.tag == tag; });
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [tag](const Read& read) { return read.read.tag == tag; });
     if (found == waiting_.end()) return false;
     found->ahead = false;
     found->due = now;
@@ -48,7 +51,8 @@ class BlockQueue {
     }
   }
 
-  /// Starts what the device's queue has room for. Errors: those of BlockReader::Submit; nothing is lost then.
+  /// Starts what the device's queue has room for. Errors: those of BlockReader::Submit;
+  /// nothing is lost then.
   absl::Status Pump() {
     const std::uint32_t depth = reader_->options().depth;
     batch_.clear();
@@ -60,7 +64,8 @@ class BlockQueue {
       reads_.push_back(batch_.back().read);
       waiting_.pop_back();
     }
-    const absl::StatusOr<std::size_t> taken = reads_.empty() ? absl::StatusOr<std::size_t>(0) : reader_->Submit(reads_);
+    const absl::StatusOr<std::size_t> taken =
+        reads_.empty() ? absl::StatusOr<std::size_t>(0) : reader_->Submit(reads_);
     for (std::size_t i = taken.ok() ? *taken : 0; i < batch_.size(); ++i) {
       NoteDone(batch_[i].read.tag);
       Push(batch_[i]);
@@ -74,7 +79,9 @@ class BlockQueue {
   bool empty() const { return waiting_.empty(); }
 
  private:
-  static bool IsLater(const Read& a, const Read& b) { return a.ahead != b.ahead ? a.ahead : a.due > b.due; }
+  static bool IsLater(const Read& a, const Read& b) {
+    return a.ahead != b.ahead ? a.ahead : a.due > b.due;
+  }
 
   BlockReader* reader_;
   std::vector<Read> waiting_;  ///< a heap; the most urgent in front

@@ -11,10 +11,12 @@ namespace {
 
 using Clock = BlockQueue::Clock;
 
-/// Takes reads and completes them when told to: what the queue does between is what is looked at.
+/// Takes reads and completes them when told to: what the queue does between is what is
+/// looked at.
 class ManualReader : public BlockReader {
  public:
-  explicit ManualReader(std::uint32_t depth) : BlockReader({.depth = depth, .frames = 64, .frame_bytes = 4096}) {}
+  explicit ManualReader(std::uint32_t depth)
+      : BlockReader({.depth = depth, .frames = 64, .frame_bytes = 4096}) {}
   std::byte* Frame(std::uint32_t) const override { return nullptr; }
   std::uint32_t InFlight() const override { return static_cast<std::uint32_t>(tags_.size()); }
   absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
@@ -22,7 +24,9 @@ class ManualReader : public BlockReader {
     for (const BlockRead& read : reads) tags_.push_back(read.tag);
     return reads.size();
   }
-  absl::Status Wait(Clock::time_point, std::vector<BlockDone>*) override { return absl::OkStatus(); }
+  absl::Status Wait(Clock::time_point, std::vector<BlockDone>*) override {
+    return absl::OkStatus();
+  }
 
   /// Ends the read that was started first.
   std::uint64_t EndFirst() {
@@ -38,15 +42,17 @@ class ManualReader : public BlockReader {
 };
 
 BlockQueue::Read Read(std::uint64_t tag, bool ahead, int due) {
-  return {{.offset = tag * 4096, .bytes = 4096, .frame = static_cast<std::uint32_t>(tag), .tag = tag},
-          ahead,
-          Clock::time_point() + std::chrono::microseconds(due)};
+  return {
+      {.offset = tag * 4096, .bytes = 4096, .frame = static_cast<std::uint32_t>(tag), .tag = tag},
+      ahead,
+      Clock::time_point() + std::chrono::microseconds(due)};
 }
 
 TEST(BlockQueue, DemandGoesFirstThenTheLatestSafeTime) {
   ManualReader reader(8);
   BlockQueue queue(&reader);
-  for (const auto& read : {Read(1, true, 1), Read(2, false, 30), Read(3, true, 0), Read(4, false, 10), Read(5, false, 20)})
+  for (const auto& read : {Read(1, true, 1), Read(2, false, 30), Read(3, true, 0),
+                           Read(4, false, 10), Read(5, false, 20)})
     queue.Push(read);
   ASSERT_TRUE(queue.Pump().ok());
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{4, 5, 2, 3, 1}));
@@ -80,7 +86,8 @@ TEST(BlockQueue, AReadAheadThatIsWaitedForBecomesDemand) {
 TEST(BlockQueue, NothingIsLostWhenTheRingRefuses) {
   ManualReader reader(4);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 3; ++tag) queue.Push(Read(tag, tag == 0, static_cast<int>(tag)));
+  for (std::uint64_t tag = 0; tag < 3; ++tag)
+    queue.Push(Read(tag, tag == 0, static_cast<int>(tag)));
   reader.refuses_ = true;
   EXPECT_EQ(queue.Pump().code(), absl::StatusCode::kInternal);
   reader.refuses_ = false;
@@ -91,13 +98,15 @@ TEST(BlockQueue, NothingIsLostWhenTheRingRefuses) {
 TEST(BlockQueue, RemovedReadsAreNotStarted) {
   ManualReader reader(8);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 6; ++tag) queue.Push(Read(tag, false, static_cast<int>(6 - tag)));
+  for (std::uint64_t tag = 0; tag < 6; ++tag)
+    queue.Push(Read(tag, false, static_cast<int>(6 - tag)));
   queue.Remove([](std::uint64_t tag) { return tag % 2 == 0; });
   ASSERT_TRUE(queue.Pump().ok());
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{5, 3, 1}));
 }
 
-/// Random pushes, ends and promotions: never over the depth, never over the half, every read started once.
+/// Random pushes, ends and promotions: never over the depth, never over the half, every
+/// read started once.
 TEST(BlockQueue, KeepsItsRulesUnderAnyOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     ManualReader reader(1 + static_cast<std::uint32_t>(seed % 9));
@@ -110,7 +119,8 @@ TEST(BlockQueue, KeepsItsRulesUnderAnyOrderOfEvents) {
       return (state >> 33) % below;
     };
     std::size_t seen = 0;
-    for (int step = 0; step < 2000 && (next < 400 || reader.InFlight() > 0 || !queue.empty()); ++step) {
+    for (int step = 0; step < 2000 && (next < 400 || reader.InFlight() > 0 || !queue.empty());
+         ++step) {
       for (std::uint64_t i = random(4); i > 0 && next < 400; --i, ++next) {
         ahead[next] = random(2) == 0;
         queue.Push(Read(next, ahead[next], static_cast<int>(random(100))));

@@ -8,7 +8,9 @@ namespace {
 
 bool ByBlock(const PlacedIndex& index) { return index.blocks != nullptr; }
 
-std::uint64_t Units(const PlacedIndex& index) { return ByBlock(index) ? index.records.TotalBytes() / kBlockBytes : index.records.n; }
+std::uint64_t Units(const PlacedIndex& index) {
+  return ByBlock(index) ? index.records.TotalBytes() / kBlockBytes : index.records.n;
+}
 
 std::uint32_t UnitBytes(const PlacedIndex& index) {
   return ByBlock(index) ? static_cast<std::uint32_t>(kBlockBytes) : index.MostRecordBytes();
@@ -16,11 +18,14 @@ std::uint32_t UnitBytes(const PlacedIndex& index) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockCache>> MakeRecordCache(const PlacedIndex& index, std::uint64_t bytes, CachePolicy policy) {
+absl::StatusOr<std::unique_ptr<BlockCache>> MakeRecordCache(const PlacedIndex& index,
+                                                            std::uint64_t bytes,
+                                                            CachePolicy policy) {
   return BlockCache::Make(Units(index), UnitBytes(index), bytes, policy);
 }
 
-absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l0, BlockCache& cache, Progress& progress) {
+absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l0,
+                          BlockCache& cache, Progress& progress) {
   const RecordLayout& records = index.records;
   const NodeId n = index.layers.n();
   std::vector<std::uint32_t> uses(Units(index), 0);

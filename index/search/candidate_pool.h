@@ -12,9 +12,11 @@
 
 namespace hmann {
 
-/// What a quantised walk shares with its scorers: the query, the candidates and the nearest nodes so far.
+/// What a quantised walk shares with its scorers: the query, the candidates and the
+/// nearest nodes so far.
 ///
-/// The pool is scratch->beam. It holds promoted nodes by their exact distance and the others by their estimate, until they are read.
+/// The pool is scratch->beam. It holds promoted nodes by their exact distance and the
+/// others by their estimate, until they are read.
 struct CandidatePool {
   const PlacedIndex* index = nullptr;
   const std::byte* query = nullptr;
@@ -37,33 +39,43 @@ struct CandidatePool {
     scratch->batch.size = 0;
     results.Reset(dials.k);
     const Beam& found = scratch->beam;
-    for (std::uint32_t i = 0; i < std::min(found.size(), dials.k); ++i) results.Insert(found.key(i), found.id(i));
+    for (std::uint32_t i = 0; i < std::min(found.size(), dials.k); ++i)
+      results.Insert(found.key(i), found.id(i));
     UpdateLimit();
   }
 
-  void UpdateLimit() { limit = EpsilonLimit{dials.epsilon, dials.k}.Limit(index->kernels, results); }
-
-  /// Estimates above it cannot enter the pool, or are beyond epsilon. An integer key may round off up to 1.
-  float BoundDistance() const {
-    const DistanceKey bound = std::min(scratch->beam.bound(), limit);
-    const float slack = index->kernels.dtype == DType::kF32 || index->kernels.metric == Metric::kCosine ? 0.0f : 1.0f;
-    return bound == ~DistanceKey{0} ? std::numeric_limits<float>::max() : index->kernels.ToDistance(bound) + slack;
+  void UpdateLimit() {
+    limit = EpsilonLimit{dials.epsilon, dials.k}.Limit(index->kernels, results);
   }
 
-  /// Offers the pool a candidate of slow memory that is not in it, and returns whether it entered.
+  /// Estimates above it cannot enter the pool, or are beyond epsilon. An integer key may
+  /// round off up to 1.
+  float BoundDistance() const {
+    const DistanceKey bound = std::min(scratch->beam.bound(), limit);
+    const float slack =
+        index->kernels.dtype == DType::kF32 || index->kernels.metric == Metric::kCosine ? 0.0f
+                                                                                        : 1.0f;
+    return bound == ~DistanceKey{0} ? std::numeric_limits<float>::max()
+                                    : index->kernels.ToDistance(bound) + slack;
+  }
+
+  /// Offers the pool a candidate of slow memory that is not in it, and returns whether it
+  /// entered.
   bool Offer(float estimate, NodeId id) {
     const DistanceKey key = index->kernels.ToKey(estimate);
     return key <= std::min(scratch->beam.bound(), limit) && scratch->beam.Insert(key, id);
   }
 
-  /// Adds a promoted node to the row batch, and fetches its row. The batch is empty before a scorer begins, and after.
+  /// Adds a promoted node to the row batch, and fetches its row. The batch is empty
+  /// before a scorer begins, and after.
   void Gather(NodeId id) {
     const std::byte* row = index->FastRow(id);
     PrefetchLines(row, PrefetchBytes(index->kernels));
     scratch->batch.Add(id, row);
   }
 
-  /// Scores what was gathered. The first `candidates` of it are met for the first time, and enter. The keys stay until more is gathered.
+  /// Scores what was gathered. The first `candidates` of it are met for the first time,
+  /// and enter. The keys stay until more is gathered.
   void ScoreGathered(std::uint32_t candidates) {
     RowBatch& batch = scratch->batch;
     batch.Score(index->kernels, query);

@@ -11,23 +11,27 @@
 
 namespace hmann {
 
-/// Scores nodes of slow memory by their codes, which lie in fast memory: the members of cells, and neighbours of what was read. A code is
-/// centred on the centroid of its node, so the distance of the query to the centroid is needed. It is computed once.
+/// Scores nodes of slow memory by their codes, which lie in fast memory: the members of
+/// cells, and neighbours of what was read. A code is centred on the centroid of its node,
+/// so the distance of the query to the centroid is needed. It is computed once.
 ///
-/// The visited set has all neighbours. It has a node of a cell only once that has entered the pool: another may come again as a neighbour.
+/// The visited set has all neighbours. It has a node of a cell only once that has entered
+/// the pool: another may come again as a neighbour.
 class CellScorer {
  public:
-  /// Opens while the pool still holds all that L1 has found. These are the first centroids that are met, and ScoreCells scores the cells of
-  /// the nearest.
+  /// Opens while the pool still holds all that L1 has found. These are the first
+  /// centroids that are met, and ScoreCells scores the cells of the nearest.
   void Open(const CandidatePool& pool) {
     const Beam& found = pool.scratch->beam;
     cells_ = std::min(pool.dials.nprobe, found.size());
     places_.Clear();
     centroids_.clear();
-    for (std::uint32_t i = 0; i < found.size(); ++i) MeetCentroid(found.id(i), pool.index->kernels.ToDistance(found.key(i)));
+    for (std::uint32_t i = 0; i < found.size(); ++i)
+      MeetCentroid(found.id(i), pool.index->kernels.ToDistance(found.key(i)));
   }
 
-  /// Scores the members of these cells, whose codes lie side by side, then the nodes that have one of their centroids as second-nearest.
+  /// Scores the members of these cells, whose codes lie side by side, then the nodes that
+  /// have one of their centroids as second-nearest.
   void ScoreCells(CandidatePool& pool) {
     const Cells& cells = *pool.index->cells;
     for (std::uint32_t i = 0; i < cells_; ++i) cells.PrefetchCellsOf(centroids_[i].id);
@@ -36,7 +40,9 @@ class CellScorer {
     for (std::uint32_t i = 0; i < cells_ + kAhead; ++i) {
       if (i < cells_) {
         const auto [begin, end] = cells.MembersOf(centroids_[i].id);
-        if (begin != end) PrefetchLines(pool.index->Code(begin), std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
+        if (begin != end)
+          PrefetchLines(pool.index->Code(begin),
+                        std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
       }
       if (i >= kAhead) ScoreMembers(pool, centroids_[i - kAhead]);
     }
@@ -47,14 +53,17 @@ class CellScorer {
     ScoreMet(pool, false);
   }
 
-  /// Scores the neighbours of `nodes` that are met for the first time; records[i] is the record of nodes[i].
-  void ScoreNeighbours(CandidatePool& pool, std::span<const NodeId> nodes, std::span<const std::byte* const> records) {
+  /// Scores the neighbours of `nodes` that are met for the first time; records[i] is the
+  /// record of nodes[i].
+  void ScoreNeighbours(CandidatePool& pool, std::span<const NodeId> nodes,
+                       std::span<const std::byte* const> records) {
     const PlacedIndex& index = *pool.index;
     RowBatch& batch = pool.scratch->batch;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const NodeId* links = index.Links(nodes[i], records[i]);
       NodeId* const fresh = batch.ids.data() + batch.size;
-      const std::uint32_t count = pool.scratch->visited.InsertNew(links, index.records.max_links, index.layers.n(), fresh);
+      const std::uint32_t count =
+          pool.scratch->visited.InsertNew(links, index.records.max_links, index.layers.n(), fresh);
       for (std::uint32_t l = 0; l < count; ++l) {
         const NodeId node = fresh[l];
         node < index.n1() ? pool.Gather(node) : MeetNode(*index.cells, node);
@@ -101,24 +110,28 @@ class CellScorer {
     float estimates[kBatch];
     for (NodeId begin = first; begin < end; begin += kBatch) {
       const auto count = std::min<NodeId>(end - begin, kBatch);
-      pool.code_query.EstimateCell(pool.index->Code(begin), count, centroid.distance, estimates, nullptr);
+      pool.code_query.EstimateCell(pool.index->Code(begin), count, centroid.distance, estimates,
+                                   nullptr);
       pool.counters->total.estimates += count;
       const float bound = pool.BoundDistance();
       for (NodeId i = 0; i < count; ++i) {
-        if (estimates[i] <= bound && pool.Offer(estimates[i], begin + i)) pool.scratch->visited.Insert(begin + i);
+        if (estimates[i] <= bound && pool.Offer(estimates[i], begin + i))
+          pool.scratch->visited.Insert(begin + i);
       }
     }
   }
 
-  /// Scores promoted neighbours, which are in the row batch, and centroids that were not met before in one go; then all of met_. These are
-  /// neighbours or replicas. A replica whose own cell was scored is known already.
+  /// Scores promoted neighbours, which are in the row batch, and centroids that were not
+  /// met before in one go; then all of met_. These are neighbours or replicas. A replica
+  /// whose own cell was scored is known already.
   void ScoreMet(CandidatePool& pool, bool are_neighbours) {
     const std::uint32_t promoted = pool.scratch->batch.size;
     const std::size_t centroids = centroids_.size();
     FindCentroids(pool, are_neighbours ? 0 : cells_);
     pool.ScoreGathered(promoted);
     const DistanceKey* key = pool.scratch->batch.keys.data() + promoted;
-    for (std::size_t i = centroids; i < centroids_.size(); ++i) centroids_[i].distance = pool.index->kernels.ToDistance(*key++);
+    for (std::size_t i = centroids; i < centroids_.size(); ++i)
+      centroids_[i].distance = pool.index->kernels.ToDistance(*key++);
     pool.counters->total.estimates += met_.size();
     const std::byte* codes[kBatch];
     float centroid_distances[kBatch], estimates[kBatch];
@@ -132,14 +145,17 @@ class CellScorer {
       pool.code_query.Estimate(codes, centroid_distances, count, estimates, nullptr);
       const float bound = pool.BoundDistance();
       for (std::size_t i = 0; i < count; ++i) {
-        if (estimates[i] <= bound && pool.Offer(estimates[i], met[i].id) && !are_neighbours) pool.scratch->visited.Insert(met[i].id);
+        if (estimates[i] <= bound && pool.Offer(estimates[i], met[i].id) && !are_neighbours)
+          pool.scratch->visited.Insert(met[i].id);
       }
     }
     met_.clear();
   }
 
-  /// From ids to places of their centroids' distances, through two lookups that each miss the cache: all ids take the first, then all the
-  /// second. Centroids that were not met before go into the row batch; nodes whose centroid is one of the first `known` are dropped.
+  /// From ids to places of their centroids' distances, through two lookups that each miss
+  /// the cache: all ids take the first, then all the second. Centroids that were not met
+  /// before go into the row batch; nodes whose centroid is one of the first `known` are
+  /// dropped.
   void FindCentroids(CandidatePool& pool, std::uint32_t known) {
     const PlacedIndex& index = *pool.index;
     for (Met& met : met_) {

@@ -25,10 +25,15 @@ double OnePass(const PlacedIndex& index, MemoryDriver& driver, Prefetch prefetch
   const absl::StatusOr<Dials> dials = options.Resolve(index.Context());
   if (!dials.ok()) return std::numeric_limits<double>::infinity();
   const auto start = std::chrono::steady_clock::now();
-  // A stored row begins with the components as they were given (or normalised), so that it is a query as well.
-  const auto query = [&](std::size_t i) -> const void* { return index.FastRow(static_cast<NodeId>(i * index.n1() / kQueries)); };
+  // A stored row begins with the components as they were given (or normalised), so that
+  // it is a query as well.
+  const auto query = [&](std::size_t i) -> const void* {
+    return index.FastRow(static_cast<NodeId>(i * index.n1() / kQueries));
+  };
   bool failed = false;
-  const auto done = [&failed](std::size_t, const absl::Status& status, Answer&) { failed = failed || !status.ok(); };
+  const auto done = [&failed](std::size_t, const absl::Status& status, Answer&) {
+    failed = failed || !status.ok();
+  };
   const SearchLimits limits;
   failed = !driver.Run({kQueries, 1, query, *dials, done, nullptr, limits}).ok() || failed;
   if (failed) return std::numeric_limits<double>::infinity();
@@ -50,7 +55,8 @@ double PassWith(const PlacedIndex& index, int threads) {
 }  // namespace
 
 int ChooseHelpersByPasses(int most, const std::function<double(int threads)>& pass) {
-  std::vector<double> quickest(static_cast<std::size_t>(most) + 1, std::numeric_limits<double>::infinity());
+  std::vector<double> quickest(static_cast<std::size_t>(most) + 1,
+                               std::numeric_limits<double>::infinity());
   for (int round = 0; round < kRounds; ++round) {
     for (int threads = 0; threads <= most; ++threads) {
       double& time = quickest[static_cast<std::size_t>(threads)];
@@ -58,7 +64,8 @@ int ChooseHelpersByPasses(int most, const std::function<double(int threads)>& pa
     }
   }
   const double enough = *std::min_element(quickest.begin(), quickest.end()) * (1 + kGain);
-  const auto smallest = std::find_if(quickest.begin(), quickest.end(), [&](double time) { return time <= enough; });
+  const auto smallest =
+      std::find_if(quickest.begin(), quickest.end(), [&](double time) { return time <= enough; });
   return static_cast<int>(smallest - quickest.begin());
 }
 

@@ -17,13 +17,15 @@ SearchOptions DialsWith(Prefetch prefetch) {
   return {.k = 10, .ef_l1 = 20, .ef_l0 = 40, .walk = WalkKind::kBestFirst, .prefetch = prefetch};
 }
 
-/// True times of 0, 1, ... helpers, and passes that measure them on a busy machine: up to kJitter too much always, and up to eleven times
-/// as much now and then, but never in each of the five rounds.
+/// True times of 0, 1, ... helpers, and passes that measure them on a busy machine: up to
+/// kJitter too much always, and up to eleven times as much now and then, but never in
+/// each of the five rounds.
 class BusyMachine {
  public:
   static constexpr double kJitter = 0.015;
 
-  explicit BusyMachine(std::uint64_t seed) : seed_(seed), passes_(1 + RandomBelow(seed, draws_++, 5)) {
+  explicit BusyMachine(std::uint64_t seed)
+      : seed_(seed), passes_(1 + RandomBelow(seed, draws_++, 5)) {
     // Differences of a few percent, where a wrong choice is likely; and large ones.
     const double spread = seed % 2 == 0 ? 0.1 : 2;
     for (std::size_t i = 0; i < passes_.size(); ++i) times_.push_back(1e5 * (1 + spread * Draw()));
@@ -54,7 +56,8 @@ TEST(ChooseHelpersByPasses, IsWithinFivePercentOfTryingAllWithAsFewAsThatTakes) 
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(seed);
     BusyMachine machine(seed);
-    const int chosen = ChooseHelpersByPasses(machine.most(), [&](int threads) { return machine.Pass(threads); });
+    const int chosen =
+        ChooseHelpersByPasses(machine.most(), [&](int threads) { return machine.Pass(threads); });
     ASSERT_GE(chosen, 0);
     ASSERT_LE(chosen, machine.most());
     ++chosen_counts[static_cast<std::size_t>(chosen)];
@@ -62,7 +65,8 @@ TEST(ChooseHelpersByPasses, IsWithinFivePercentOfTryingAllWithAsFewAsThatTakes) 
     ASSERT_LE(machine.times()[static_cast<std::size_t>(chosen)], 1.05 * best);
     // A smaller number was passed over only because it costs something.
     for (int fewer = 0; fewer < chosen; ++fewer) {
-      ASSERT_GT(machine.times()[static_cast<std::size_t>(fewer)] * (1 + BusyMachine::kJitter), 1.03 * best);
+      ASSERT_GT(machine.times()[static_cast<std::size_t>(fewer)] * (1 + BusyMachine::kJitter),
+                1.03 * best);
     }
     for (const int passes : machine.passes()) ASSERT_EQ(passes, 5);
   }
@@ -107,8 +111,14 @@ TEST_F(OnEmulatedTier, LeavesACoreToTheSearchAndChangesNoAnswer) {
     Counters counters;
     for (std::uint64_t query = 0; query < 50; ++query) {
       std::vector<Neighbour> found, expected;
-      ASSERT_TRUE(runner.Search(index_.Query(query).data(), DialsWith(Prefetch::kHelper), &found, &counters, {}).ok());
-      ASSERT_TRUE(plain.Search(index_.Query(query).data(), DialsWith(Prefetch::kRound), &expected, nullptr, {}).ok());
+      ASSERT_TRUE(runner
+                      .Search(index_.Query(query).data(), DialsWith(Prefetch::kHelper), &found,
+                              &counters, {})
+                      .ok());
+      ASSERT_TRUE(plain
+                      .Search(index_.Query(query).data(), DialsWith(Prefetch::kRound), &expected,
+                              nullptr, {})
+                      .ok());
       ASSERT_EQ(found.size(), expected.size());
       for (std::size_t i = 0; i < found.size(); ++i) {
         ASSERT_EQ(found[i].label, expected[i].label) << threads << " helpers, query " << query;

@@ -15,7 +15,8 @@
 
 namespace hmann {
 
-/// Queries 0 .. n - 1 that share their dials: see Searcher::SearchMany. Everything is the caller's.
+/// Queries 0 .. n - 1 that share their dials: see Searcher::SearchMany. Everything is the
+/// caller's.
 struct QueryBatch {
   std::size_t n = 0;
   std::uint32_t in_flight = 1;
@@ -32,7 +33,8 @@ class StopCheck {
   using Clock = std::chrono::steady_clock;
 
   explicit StopCheck(const SearchLimits& limits)
-      : limits_(limits), is_free_(limits.cancelled == nullptr && limits.deadline == Clock::time_point::max()) {}
+      : limits_(limits),
+        is_free_(limits.cancelled == nullptr && limits.deadline == Clock::time_point::max()) {}
 
   /// When a query that begins now is to end with what it has.
   static Clock::time_point CutOf(const SearchLimits& limits) {
@@ -47,8 +49,10 @@ class StopCheck {
 
   /// Errors: DEADLINE_EXCEEDED, CANCELLED.
   absl::Status Now() const {
-    if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("search cancelled");
-    if (Clock::now() >= limits_.deadline) return absl::DeadlineExceededError("the deadline passed during the search");
+    if (limits_.cancelled != nullptr && limits_.cancelled->load(std::memory_order_relaxed))
+      return absl::CancelledError("search cancelled");
+    if (Clock::now() >= limits_.deadline)
+      return absl::DeadlineExceededError("the deadline passed during the search");
     return absl::OkStatus();
   }
 
@@ -58,8 +62,9 @@ class StopCheck {
   std::uint32_t calls_ = 0;
 };
 
-/// Who fetches the records that queries want, and advances the queries meanwhile; budget, deadline and cancellation are its to watch. One
-/// for each kind of tier. Keeps its memory between batches; one per thread.
+/// Who fetches the records that queries want, and advances the queries meanwhile; budget,
+/// deadline and cancellation are its to watch. One for each kind of tier. Keeps its
+/// memory between batches; one per thread.
 class Driver {
  public:
   virtual ~Driver() = default;

@@ -21,7 +21,13 @@ Answered AnswerWith(float epsilon, WalkKind walk) {
   AskedDriver runner(index.placed());
   Answered answered;
   for (std::uint64_t query = 0; query < 20; ++query) {
-    const SearchOptions options{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = walk, .nprobe = 0, .beam_width = 2, .epsilon = epsilon};
+    const SearchOptions options{.k = 10,
+                                .ef_l1 = 4,
+                                .ef_l0 = 64,
+                                .walk = walk,
+                                .nprobe = 0,
+                                .beam_width = 2,
+                                .epsilon = epsilon};
     std::vector<Neighbour> nearest;
     Counters counters;
     EXPECT_TRUE(runner.Search(index.Query(query).data(), options, &nearest, &counters, {}).ok());
@@ -51,10 +57,12 @@ TEST(EpsilonLimit, IsRefusedWhereDistancesHaveNoMultiples) {
   const RandomIndex index({.metric = Metric::kInnerProduct});
   AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
-  const absl::Status status = runner.Search(index.Query(1).data(), {.epsilon = 0.2f}, &nearest, nullptr, {});
+  const absl::Status status =
+      runner.Search(index.Query(1).data(), {.epsilon = 0.2f}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("inner products"));
-  EXPECT_TRUE(runner.Search(index.Query(1).data(), {}, &nearest, nullptr, {}).ok()) << "by default there is none";
+  EXPECT_TRUE(runner.Search(index.Query(1).data(), {}, &nearest, nullptr, {}).ok())
+      << "by default there is none";
 }
 
 }  // namespace

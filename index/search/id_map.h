@@ -8,7 +8,8 @@
 
 namespace hmann {
 
-/// A small number for each of a few ids: open addressing, sized by use, like VisitedSet. Keeps its memory between queries.
+/// A small number for each of a few ids: open addressing, sized by use, like VisitedSet.
+/// Keeps its memory between queries.
 class IdMap {
  public:
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
@@ -26,7 +27,8 @@ class IdMap {
   /// kAbsent if `id` has none.
   std::uint32_t Find(std::uint32_t id) const {
     std::size_t slot = Home(id);
-    // Neither there nor empty: one branch, which is nearly always right (see VisitedSet::InsertNew).
+    // Neither there nor empty: one branch, which is nearly always right (see
+    // VisitedSet::InsertNew).
     while (std::uint64_t{slots_[slot].id ^ id} * (slots_[slot].id ^ kNoNode) != 0) [[unlikely]]
       slot = (slot + 1) & (slots_.size() - 1);
     return slots_[slot].value;
@@ -46,7 +48,8 @@ class IdMap {
     const std::size_t mask = slots_.size() - 1;
     std::size_t hole = Home(id);
     while (slots_[hole].id != id) hole = (hole + 1) & mask;
-    for (std::size_t next = (hole + 1) & mask; slots_[next].id != kNoNode; next = (next + 1) & mask) {
+    for (std::size_t next = (hole + 1) & mask; slots_[next].id != kNoNode;
+         next = (next + 1) & mask) {
       // An entry may move to the hole unless its home lies cyclically behind it.
       if (((next - Home(slots_[next].id)) & mask) < ((next - hole) & mask)) continue;
       slots_[hole] = slots_[next];
@@ -63,7 +66,9 @@ class IdMap {
     std::uint32_t value = kAbsent;
   };
 
-  std::size_t Home(std::uint32_t id) const { return ((id * std::uint64_t{0x9e3779b97f4a7c15u}) >> 32) & (slots_.size() - 1); }
+  std::size_t Home(std::uint32_t id) const {
+    return ((id * std::uint64_t{0x9e3779b97f4a7c15u}) >> 32) & (slots_.size() - 1);
+  }
 
   void Grow() {
     std::vector<Slot> old(slots_.size() * 2);

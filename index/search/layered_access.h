@@ -16,8 +16,9 @@
 
 namespace hmann {
 
-/// Cached records, over what was migrated, over memory that is slow or emulated to be: PlainAccess with every layer that an index may have.
-/// Keeps its memory between queries; one per searching thread.
+/// Cached records, over what was migrated, over memory that is slow or emulated to be:
+/// PlainAccess with every layer that an index may have. Keeps its memory between queries;
+/// one per searching thread.
 class LayeredAccess {
  public:
   static constexpr bool kWatchesL1 = true;

@@ -19,10 +19,13 @@ namespace {
 /// Slower than any machine is busy: what it has fetched does not come during a test.
 constexpr EmulationSpec kNever{.latency_ns = 3'600'000'000'000, .lines = 4};
 
-bool Same(std::span<const std::byte> a, std::span<const std::byte> b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
 
 /// Of a record at `record`: the part that Ask brought.
-std::span<const std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part, const std::byte* record) {
+std::span<const std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part,
+                                  const std::byte* record) {
   const RecordExtent extent = index.Extent(id, part);
   return {record + extent.offset, extent.bytes};
 }
@@ -35,7 +38,8 @@ class AccessLayers : public testing::Test {
   Beam Found(const std::vector<NodeId>& nearest_first) const {
     Beam beam;
     beam.Reset(100);
-    for (std::size_t i = 0; i < nearest_first.size(); ++i) beam.Insert(static_cast<DistanceKey>(i), nearest_first[i]);
+    for (std::size_t i = 0; i < nearest_first.size(); ++i)
+      beam.Insert(static_cast<DistanceKey>(i), nearest_first[i]);
     return beam;
   }
   /// What the links of a promoted node lead to, and L1 does not have.
@@ -84,7 +88,8 @@ TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
   CachedRecords none(placed_, 4, counts_);
   EXPECT_EQ(none.Find(1, RecordPart::kRow, 0), nullptr);
   EXPECT_FALSE(none.Takes());
-  const auto cache = *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  const auto cache =
+      *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
   placed_.cache = cache.get();
   CachedRecords cached(placed_, 4, counts_);
   ASSERT_TRUE(cached.Takes());
@@ -95,9 +100,12 @@ TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
   const std::byte* second = cached.Find(1999, RecordPart::kRow, 1);
   const std::byte* third = cached.Find(5, RecordPart::kLinks, 3);
   ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr);
-  EXPECT_TRUE(Same(PartOf(placed_, 400, RecordPart::kRow, first), placed_.Bytes(400, RecordPart::kRow)));
-  EXPECT_TRUE(Same(PartOf(placed_, 1999, RecordPart::kRow, second), placed_.Bytes(1999, RecordPart::kRow)));
-  EXPECT_TRUE(Same(PartOf(placed_, 5, RecordPart::kLinks, third), placed_.Bytes(5, RecordPart::kLinks)));
+  EXPECT_TRUE(
+      Same(PartOf(placed_, 400, RecordPart::kRow, first), placed_.Bytes(400, RecordPart::kRow)));
+  EXPECT_TRUE(
+      Same(PartOf(placed_, 1999, RecordPart::kRow, second), placed_.Bytes(1999, RecordPart::kRow)));
+  EXPECT_TRUE(
+      Same(PartOf(placed_, 5, RecordPart::kLinks, third), placed_.Bytes(5, RecordPart::kLinks)));
   EXPECT_EQ(counts_.cache_hits, 3u);
   cache->SetPolicy(CachePolicy::kStatic);
   EXPECT_FALSE(cached.Takes());
@@ -189,7 +197,8 @@ TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
         std::this_thread::yield();
       }
       ASSERT_NE(migration.Find(id), nullptr);
-      EXPECT_TRUE(Same({migration.Find(id), placed_.records.RecordBytes(id)}, {placed_.Record(id), placed_.records.RecordBytes(id)}));
+      EXPECT_TRUE(Same({migration.Find(id), placed_.records.RecordBytes(id)},
+                       {placed_.Record(id), placed_.records.RecordBytes(id)}));
       migration.Stepped(beam, 1);
     }
     EXPECT_EQ(counts_.migrated, 1 + rows.size());
@@ -206,7 +215,8 @@ TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
 TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
   EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
   MigrationHelpers helpers(1, &soon);
-  const auto cache = *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  const auto cache =
+      *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
   PlainAccess plain(index_.placed());
   for (const bool emulated : {false, true}) {
     for (const bool cached : {false, true}) {
@@ -215,7 +225,8 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
       placed_.helpers = &helpers;
       LayeredAccess access(placed_);
       Counters counts;
-      for (const Prefetch prefetch : {Prefetch::kOff, Prefetch::kRound, Prefetch::kAhead, Prefetch::kHelper}) {
+      for (const Prefetch prefetch :
+           {Prefetch::kOff, Prefetch::kRound, Prefetch::kAhead, Prefetch::kHelper}) {
         access.Begin(prefetch);
         for (std::uint64_t draw = 0; draw < 2000; ++draw) {
           access.Stepped(Found({static_cast<NodeId>(RandomBelow(1, draw, placed_.n1()))}), 1);
@@ -227,12 +238,14 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
           const std::byte* record = access.Ask(id, part, slot);
           access.Hint(id);
           access.Await({&id, 1}, part);
-          ASSERT_TRUE(Same(PartOf(placed_, id, part, record), PartOf(placed_, id, part, plain.Ask(id, part, slot))));
+          ASSERT_TRUE(Same(PartOf(placed_, id, part, record),
+                           PartOf(placed_, id, part, plain.Ask(id, part, slot))));
         }
         Counters of_query;
         access.AddCounts(of_query);
         EXPECT_EQ(of_query.cache_hits > 0, cached);
-        EXPECT_EQ(of_query.migrated > 0, prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper);
+        EXPECT_EQ(of_query.migrated > 0,
+                  prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper);
         EXPECT_EQ(of_query.migrated_used > 0, of_query.migrated > 0);
       }
     }

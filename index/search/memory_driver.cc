@@ -15,7 +15,8 @@ bool Always(NodeId) { return true; }
 
 /// Has what the walk wants brought near: records[i] becomes the record of Wanted()[i].
 template <Walk W, typename Access>
-void AskFor(const W& walk, Access& access, std::vector<const std::byte*>& records, std::uint32_t width) {
+void AskFor(const W& walk, Access& access, std::vector<const std::byte*>& records,
+            std::uint32_t width) {
   const std::span<const NodeId> wanted = walk.Wanted();
   const RecordPart part = walk.Part();
   if (records.size() < wanted.size()) records.resize(wanted.size());
@@ -42,19 +43,24 @@ void MemoryDriver::Step(Slot<Access>& slot) {
   slot.query.Visit([&slot](auto& walk) {
     Absorb(walk, slot.access, slot.records);
     if constexpr (Access::kWatchesL1 && requires { walk.HasNewCandidates(); }) {
-      if (walk.HasNewCandidates()) slot.access.Stepped(slot.query.found(), slot.query.dials().ef_l1);
+      if (walk.HasNewCandidates())
+        slot.access.Stepped(slot.query.found(), slot.query.dials().ef_l1);
     }
     if (!walk.Done()) return AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width);
     slot.query.Next();
     if (slot.query.Parts().size() > 1) return;  // each of them asks for itself
-    slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().beam_width); });
+    slot.query.Visit([&slot](const auto& next) {
+      AskFor(next, slot.access, slot.records, slot.query.dials().beam_width);
+    });
   });
 }
 
 template <typename Access>
-absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state, const QueryBatch& batch) {
+absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state,
+                                    const QueryBatch& batch) {
   const std::span<MultiStartWalk> parts = slot.query.Parts();
-  while (state.helpers.size() < parts.size()) state.helpers.push_back(std::make_unique<Helper<Access>>(index_));
+  while (state.helpers.size() < parts.size())
+    state.helpers.push_back(std::make_unique<Helper<Access>>(index_));
   if (threads_ == nullptr || threads_->threads() < static_cast<int>(parts.size())) {
     threads_ = std::make_unique<ThreadPool>(static_cast<int>(parts.size()));
   }
@@ -77,10 +83,13 @@ absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state, co
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!state.helpers[i]->status.ok()) return state.helpers[i]->status;
     done = done && parts[i].Done();
-    if constexpr (Access::kWatchesL1) state.helpers[i]->access.AddCounts(slot.query.counters().total);
+    if constexpr (Access::kWatchesL1)
+      state.helpers[i]->access.AddCounts(slot.query.counters().total);
   }
   done ? slot.query.Next() : void(slot.query.CutShort(Always));
-  slot.query.Visit([&slot](const auto& next) { AskFor(next, slot.access, slot.records, slot.query.dials().beam_width); });
+  slot.query.Visit([&slot](const auto& next) {
+    AskFor(next, slot.access, slot.records, slot.query.dials().beam_width);
+  });
   return absl::OkStatus();
 }
 
@@ -89,10 +98,13 @@ bool MemoryDriver::Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_
   for (; *next < batch.n; ++*next) {
     slot.cut = StopCheck::CutOf(batch.limits);
     slot.access.Begin(batch.dials.prefetch);
-    const absl::Status opened = slot.query.Open(batch.query(*next), batch.dials, batch.counters != nullptr, batch.dials.query_threads);
+    const absl::Status opened = slot.query.Open(
+        batch.query(*next), batch.dials, batch.counters != nullptr, batch.dials.query_threads);
     if (opened.ok()) {
       slot.which = (*next)++;
-      slot.query.Visit([&slot](const auto& walk) { AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width); });
+      slot.query.Visit([&slot](const auto& walk) {
+        AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width);
+      });
       return true;
     }
     answer_ = Answer();
@@ -113,12 +125,14 @@ void MemoryDriver::Finish(Slot<Access>& slot, const QueryBatch& batch) {
 
 template <typename Access>
 absl::Status MemoryDriver::RunWith(State<Access>& state, const QueryBatch& batch) {
-  const std::size_t slots = std::min<std::size_t>(batch.n, std::clamp(batch.in_flight, 1u, kMostInFlight));
+  const std::size_t slots =
+      std::min<std::size_t>(batch.n, std::clamp(batch.in_flight, 1u, kMostInFlight));
   while (state.slots.size() < slots) state.slots.push_back(std::make_unique<Slot<Access>>(index_));
   StopCheck stop(batch.limits);
   absl::Status status = stop.Now();
   std::size_t next = 0, busy = 0;
-  for (std::size_t i = 0; i < slots && status.ok(); ++i) busy += Begin(*state.slots[i], batch, &next) ? 1 : 0;
+  for (std::size_t i = 0; i < slots && status.ok(); ++i)
+    busy += Begin(*state.slots[i], batch, &next) ? 1 : 0;
   const bool has_budget = batch.limits.budget.count() > 0;
   for (std::uint32_t turn = 1; busy > 0 && status.ok(); ++turn) {
     const bool looks = has_budget && turn % kTurnsBetweenCuts == 0;
@@ -153,8 +167,10 @@ absl::Status MemoryDriver::RunWith(State<Access>& state, const QueryBatch& batch
 
 absl::Status MemoryDriver::Run(const QueryBatch& batch) {
   const Prefetch prefetch = batch.dials.prefetch;
-  const bool is_plain = prefetch == Prefetch::kRound || (prefetch == Prefetch::kAhead && !index_.far);
-  if (is_plain && index_.emulated == nullptr && index_.cache == nullptr) return RunWith(plain_, batch);
+  const bool is_plain =
+      prefetch == Prefetch::kRound || (prefetch == Prefetch::kAhead && !index_.far);
+  if (is_plain && index_.emulated == nullptr && index_.cache == nullptr)
+    return RunWith(plain_, batch);
   return RunWith(layered_, batch);
 }
 

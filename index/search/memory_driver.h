@@ -15,8 +15,8 @@
 
 namespace hmann {
 
-/// Drives queries on an index whose L0 can be addressed: one at a time, or several in turn, so that the fetches of each are under way while
-/// the others compute.
+/// Drives queries on an index whose L0 can be addressed: one at a time, or several in
+/// turn, so that the fetches of each are under way while the others compute.
 class MemoryDriver : public Driver {
  public:
   /// `index` must outlive the driver.
@@ -50,7 +50,8 @@ class MemoryDriver : public Driver {
 
   template <typename Access>
   absl::Status RunWith(State<Access>& state, const QueryBatch& batch);
-  /// Begins the next query that can, in `slot`; those that cannot are answered at once. False: there is none.
+  /// Begins the next query that can, in `slot`; those that cannot are answered at once.
+  /// False: there is none.
   template <typename Access>
   bool Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_t* next);
   template <typename Access>
@@ -58,7 +59,8 @@ class MemoryDriver : public Driver {
   /// A step of the query's walk.
   template <typename Access>
   static void Step(Slot<Access>& slot);
-  /// All parts of a multi-start search, each in a thread of its own. Errors: those of StopCheck.
+  /// All parts of a multi-start search, each in a thread of its own. Errors: those of
+  /// StopCheck.
   template <typename Access>
   absl::Status RunParts(Slot<Access>& slot, State<Access>& state, const QueryBatch& batch);
 

@@ -27,15 +27,18 @@ TEST(MemoryDriver, AnswersDoNotDependOnThreadsCountersOrPastQueries) {
       options.query_threads = threads;
       const DriverAnswer together = MustSearch(threaded, index.Query(query), options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(together.nearest, alone.nearest));
-      EXPECT_EQ(together.counters.distances_slow, alone.counters.distances_slow) << threads << " threads";
+      EXPECT_EQ(together.counters.distances_slow, alone.counters.distances_slow)
+          << threads << " threads";
       EXPECT_EQ(together.counters.slow_reads, alone.counters.slow_reads) << threads << " threads";
       EXPECT_EQ(together.counters.rounds, alone.counters.rounds) << threads << " threads";
       std::vector<Neighbour> uncounted;
-      ASSERT_TRUE(threaded.Search(index.Query(query).data(), options, &uncounted, nullptr, {}).ok());
+      ASSERT_TRUE(
+          threaded.Search(index.Query(query).data(), options, &uncounted, nullptr, {}).ok());
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted, alone.nearest));
     }
     // A wide pool in between leaves more behind than any of these.
-    MustSearch(threaded, index.Query(query + 500), {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kBestFirst});
+    MustSearch(threaded, index.Query(query + 500),
+               {.k = 200, .ef_l1 = 300, .ef_l0 = 900, .walk = WalkKind::kBestFirst});
   }
 }
 
@@ -46,7 +49,8 @@ TEST(MemoryDriver, CountersAreAddedTo) {
   const Counters once = MustSearch(runner, index.Query(1), options).counters;
   Counters twice;
   std::vector<Neighbour> nearest;
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, &twice, {}).ok());
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, &twice, {}).ok());
   EXPECT_GT(once.slow_reads, 0u);
   EXPECT_EQ(twice.slow_reads, 2 * once.slow_reads);
   EXPECT_EQ(twice.distances_fast, 2 * once.distances_fast);
@@ -57,11 +61,13 @@ TEST(MemoryDriver, EfL0OfZeroIsL1sOwnAnswer) {
   AskedDriver runner(index.placed());
   for (std::uint64_t query = 0; query < 20; ++query) {
     // A beam as wide as L1 measures all of it: the answer is the nearest promoted nodes.
-    const DriverAnswer found = MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .walk = WalkKind::kUpper});
+    const DriverAnswer found =
+        MustSearch(runner, index.Query(query), {.k = 10, .ef_l1 = 100, .walk = WalkKind::kUpper});
     std::vector<std::byte> stored(index.placed().kernels.row_bytes);
     ASSERT_TRUE(EncodeRow(index.placed().kernels, index.Query(query).data(), stored.data()).ok());
     std::vector<Candidate> all;
-    for (NodeId id = 0; id < 100; ++id) all.push_back({index.placed().kernels.one(stored.data(), index.Row(id), 6), id});
+    for (NodeId id = 0; id < 100; ++id)
+      all.push_back({index.placed().kernels.one(stored.data(), index.Row(id), 6), id});
     std::sort(all.begin(), all.end());
     std::vector<std::uint64_t> expected;
     for (int i = 0; i < 10; ++i) expected.push_back(index.Label(all[i].id));
@@ -77,16 +83,22 @@ TEST(MemoryDriver, KOfNGivesEveryLabelOnceInOrder) {
       const RandomIndex index({.n = 300, .n1 = n1, .user_labels = true, .l1_in_pieces = in_pieces});
       AskedDriver runner(index.placed());
       for (const std::optional<WalkKind> walk :
-           {std::optional<WalkKind>(), std::optional(WalkKind::kMultiStart), std::optional(WalkKind::kBestFirst)}) {
-        for (const std::optional<std::uint32_t> ef_l0 : {std::optional<std::uint32_t>(), {1u}, {50u}}) {
-          SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ", walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ", ef_l0.value_or(99)));
-          const DriverAnswer found = MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
+           {std::optional<WalkKind>(), std::optional(WalkKind::kMultiStart),
+            std::optional(WalkKind::kBestFirst)}) {
+        for (const std::optional<std::uint32_t> ef_l0 :
+             {std::optional<std::uint32_t>(), {1u}, {50u}}) {
+          SCOPED_TRACE(absl::StrCat("n1 ", n1, ", walk ",
+                                    walk.has_value() ? static_cast<int>(*walk) : -1, ", ef_l0 ",
+                                    ef_l0.value_or(99)));
+          const DriverAnswer found =
+              MustSearch(runner, index.Query(3), {.k = 300, .ef_l0 = ef_l0, .walk = walk});
           std::set<std::uint64_t> labels;
           for (const Neighbour& neighbour : found.nearest) labels.insert(neighbour.label);
           EXPECT_EQ(found.nearest.size(), 300u);
           EXPECT_EQ(labels.size(), 300u);
-          EXPECT_TRUE(std::is_sorted(found.nearest.begin(), found.nearest.end(),
-                                     [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; }));
+          EXPECT_TRUE(std::is_sorted(
+              found.nearest.begin(), found.nearest.end(),
+              [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; }));
         }
       }
     }
@@ -99,9 +111,14 @@ TEST(MemoryDriver, KIsAlwaysFilled) {
   for (const WalkKind walk : {WalkKind::kMultiStart, WalkKind::kBestFirst}) {
     for (const std::uint32_t k : {2u, 49u, 50u, 51u, 200u, 399u}) {
       for (const std::uint32_t ef_l0 : {1u, 2u}) {
-        EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
+        EXPECT_EQ(
+            MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .ef_l0 = ef_l0, .walk = walk})
+                .nearest.size(),
+            k);
       }
-      EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .walk = WalkKind::kUpper}).nearest.size(), k);
+      EXPECT_EQ(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 1, .walk = WalkKind::kUpper})
+                    .nearest.size(),
+                k);
     }
   }
 }
@@ -109,7 +126,8 @@ TEST(MemoryDriver, KIsAlwaysFilled) {
 TEST(MemoryDriver, WrongQueriesHaveNamedErrors) {
   const RandomIndex index({.dim = 3, .dtype = DType::kF32, .metric = Metric::kCosine});
   AskedDriver runner(index.placed());
-  const float good[] = {1, 2, 3}, zero[] = {0, 0, 0}, nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
+  const float good[] = {1, 2, 3}, zero[] = {0, 0, 0},
+              nan[] = {1, std::numeric_limits<float>::quiet_NaN(), 0};
   std::vector<Neighbour> nearest = {{42, 1.0f}};
   const auto error = [&](const float* query, const SearchOptions& options) {
     const absl::Status status = runner.Search(query, options, &nearest, nullptr, {});
@@ -138,18 +156,29 @@ TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
   for (const SearchOptions& options :
        {SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 3000, .walk = WalkKind::kBestFirst},
         SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 10, .ef_l1 = 500, .ef_l0 = 100, .walk = WalkKind::kMultiStart, .query_threads = 3}}) {
+        SearchOptions{.k = 10,
+        .ef_l1 = 500,
+        .ef_l0 = 100,
+        .walk = WalkKind::kMultiStart,
+        .query_threads = 3}}) {
     const DriverAnswer before = MustSearch(runner, index.Query(1), options);
     const auto now = std::chrono::steady_clock::now();
-    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = now - std::chrono::seconds(1)}).code(),
+    EXPECT_EQ(runner
+                  .Search(index.Query(1).data(), options, &nearest, nullptr,
+                          {.deadline = now - std::chrono::seconds(1)})
+                  .code(),
               absl::StatusCode::kDeadlineExceeded);
-    // Thousands of distances take longer than this on any machine; a slow one is past it at the start.
+    // Thousands of distances take longer than this on any machine; a slow one is past it
+    // at the start.
     const auto soon = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = soon}).code(),
-              absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(
+        runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.deadline = soon}).code(),
+        absl::StatusCode::kDeadlineExceeded);
     cancelled = true;
-    EXPECT_EQ(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled}).code(),
-              absl::StatusCode::kCancelled);
+    EXPECT_EQ(
+        runner.Search(index.Query(1).data(), options, &nearest, nullptr, {.cancelled = &cancelled})
+            .code(),
+        absl::StatusCode::kCancelled);
     cancelled = false;
     const DriverAnswer after = MustSearch(runner, index.Query(1), options);
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(after.nearest, before.nearest));
@@ -167,8 +196,10 @@ TEST(MemoryDriver, ADeadlineOrACancellationEndsAQueryAndNotTheRunner) {
 }
 
 /// Queries 0 .. n - 1 through SearchMany; each is asked for and answered exactly once.
-std::vector<DriverAnswer> SearchTogether(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries,
-                                         const SearchOptions& options, std::uint32_t in_flight, Counters* counters) {
+std::vector<DriverAnswer> SearchTogether(AskedDriver& runner,
+                                         const std::vector<std::vector<std::byte>>& queries,
+                                         const SearchOptions& options, std::uint32_t in_flight,
+                                         Counters* counters) {
   std::vector<DriverAnswer> results(queries.size());
   std::vector<int> begun(queries.size()), ended(queries.size());
   std::size_t open = 0, most_open = 0;
@@ -204,19 +235,23 @@ TEST(MemoryDriver, QueriesInFlightTogetherAnswerAndCountAsAlone) {
         SearchOptions{.k = 120, .ef_l1 = 20, .ef_l0 = 5, .walk = WalkKind::kBestFirst},
         SearchOptions{.k = 10, .ef_l1 = 40, .walk = WalkKind::kUpper},
         SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2}}) {
+        SearchOptions{
+            .k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2}}) {
     for (const std::uint32_t in_flight : {1u, 2u, 4u, 64u}) {
       SCOPED_TRACE(absl::StrCat("k ", options.k, ", in flight ", in_flight));
       Counters expected, counted;
-      const std::vector<DriverAnswer> found = SearchTogether(together, queries, options, in_flight, &counted);
-      const std::vector<DriverAnswer> uncounted = SearchTogether(together, queries, options, in_flight, nullptr);
+      const std::vector<DriverAnswer> found =
+          SearchTogether(together, queries, options, in_flight, &counted);
+      const std::vector<DriverAnswer> uncounted =
+          SearchTogether(together, queries, options, in_flight, nullptr);
       for (std::size_t i = 0; i < queries.size(); ++i) {
         const DriverAnswer single = MustSearch(alone, queries[i], options);
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found[i].nearest, single.nearest));
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(uncounted[i].nearest, single.nearest));
         expected += single.counters;
       }
-      for (const CounterName& counter : CounterNames()) EXPECT_EQ(counted.*counter.value, expected.*counter.value) << counter.name;
+      for (const CounterName& counter : CounterNames())
+        EXPECT_EQ(counted.*counter.value, expected.*counter.value) << counter.name;
     }
   }
 }
@@ -227,7 +262,8 @@ TEST(MemoryDriver, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < 9; ++i) queries.push_back(index.Query(i));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const std::size_t wrong : {std::size_t{0}, std::size_t{5}, std::size_t{8}}) std::memcpy(queries[wrong].data(), &nan, sizeof(nan));
+  for (const std::size_t wrong : {std::size_t{0}, std::size_t{5}, std::size_t{8}})
+    std::memcpy(queries[wrong].data(), &nan, sizeof(nan));
   std::vector<absl::StatusCode> codes(queries.size(), absl::StatusCode::kUnknown);
   ASSERT_TRUE(runner
                   .SearchMany(
@@ -239,7 +275,9 @@ TEST(MemoryDriver, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
                       nullptr, {})
                   .ok());
   for (std::size_t i = 0; i < codes.size(); ++i) {
-    EXPECT_EQ(codes[i], i % 5 == 0 || i == 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk) << "query " << i;
+    EXPECT_EQ(codes[i],
+              i % 5 == 0 || i == 8 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk)
+        << "query " << i;
   }
 }
 
@@ -258,7 +296,8 @@ TEST(MemoryDriver, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
                       queries.size(), [&](std::size_t i) { return queries[i].data(); }, options, 4,
                       [&](std::size_t i, const absl::Status& done, Answer&) {
                         ++ended[i];
-                        // The first that is answered ends the others, but for those that end before the next look at the limits.
+                        // The first that is answered ends the others, but for those that
+                        // end before the next look at the limits.
                         EXPECT_TRUE(done.ok() || absl::IsCancelled(done)) << done;
                         given_up += done.ok() ? 0 : 1;
                         cancelled = true;
@@ -267,7 +306,8 @@ TEST(MemoryDriver, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
                   .ok());
   EXPECT_THAT(ended, ::testing::Each(1));
   EXPECT_GE(given_up, 6);
-  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(SearchTogether(runner, queries, options, 3, nullptr)[1].nearest, before.nearest));
+  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(
+      SearchTogether(runner, queries, options, 3, nullptr)[1].nearest, before.nearest));
 }
 
 TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
@@ -276,7 +316,8 @@ TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
     RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed});
     std::uint64_t counter = 0;
     index.Damage([&](std::byte* bytes, std::size_t size) {
-      const std::uint64_t every = 1 + RandomBelow(seed, counter++, 200);  // from all of it down to a few
+      const std::uint64_t every =
+          1 + RandomBelow(seed, counter++, 200);  // from all of it down to a few
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, every))
         bytes[i] = static_cast<std::byte>(Random(seed, counter++));
     });
@@ -284,7 +325,10 @@ TEST(MemoryDriver, DamagedLinksNeverCrashASearch) {
     for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
       for (const std::uint32_t k : {1u, 10u, 100u, 200u}) {
         for (const std::uint32_t ef_l0 : {1u, 2u, 50u}) {
-          EXPECT_LE(MustSearch(runner, index.Query(k), {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk}).nearest.size(), k);
+          EXPECT_LE(MustSearch(runner, index.Query(k),
+                               {.k = k, .ef_l1 = 10, .ef_l0 = ef_l0, .walk = walk})
+                        .nearest.size(),
+                    k);
         }
       }
     }

@@ -16,18 +16,22 @@
 
 namespace hmann {
 
-/// The migration layer: fetches ahead what L0 will probably begin with, while L1 is searched, into the CPU's cache or, with helper threads,
-/// into a migration space. No part of a record twice, at most kMostBytes a query, never while demand would have to wait for it.
+/// The migration layer: fetches ahead what L0 will probably begin with, while L1 is
+/// searched, into the CPU's cache or, with helper threads, into a migration space. No
+/// part of a record twice, at most kMostBytes a query, never while demand would have to
+/// wait for it.
 class Migration {
  public:
   /// Counts migrated, migrated_used and migrated_late. All must outlive it.
-  Migration(const PlacedIndex& index, SlowMemory& memory, Counters& counts) : index_(index), memory_(memory), counts_(counts) {}
+  Migration(const PlacedIndex& index, SlowMemory& memory, Counters& counts)
+      : index_(index), memory_(memory), counts_(counts) {}
   ~Migration() {
     if (space_.has_value()) index_.helpers->Remove(&*space_);
   }
   Migration(const Migration&) = delete;
 
-  /// A new query. kAhead and kHelper fetch ahead, the latter through the index's helpers if it has any.
+  /// A new query. kAhead and kHelper fetch ahead, the latter through the index's helpers
+  /// if it has any.
   void Begin(Prefetch prefetch) {
     by_helpers_ = prefetch == Prefetch::kHelper && index_.helpers != nullptr;
     window_ = prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper ? kMostWindow : 0;
@@ -41,15 +45,16 @@ class Migration {
     index_.helpers->Wake();
   }
 
-  /// L1's beam has changed: fetches ahead the L0 links of its first `window` candidates, nearest first, and once they are here, the rows
-  /// that those of the nearest lead to.
+  /// L1's beam has changed: fetches ahead the L0 links of its first `window` candidates,
+  /// nearest first, and once they are here, the rows that those of the nearest lead to.
   void Stepped(const Beam& beam, std::uint32_t window) {
     const std::uint32_t looked_at = std::min({window, window_, beam.size()});
     for (std::uint32_t i = 0; i < looked_at; ++i) {
       const NodeId candidate = beam.id(i);
       const std::byte* record = Arrived(candidate, RecordPart::kLinks);
       if (record == nullptr && !FetchAhead(candidate, RecordPart::kLinks)) return;
-      if (record == nullptr || i > 0 || candidate == followed_) continue;  // rows are dear: the nearest candidate's alone
+      if (record == nullptr || i > 0 || candidate == followed_)
+        continue;  // rows are dear: the nearest candidate's alone
       const NodeId* links = index_.Links(candidate, record);
       for (std::uint32_t l = 0; l < index_.records.max_links && links[l] < index_.layers.n(); ++l) {
         if (links[l] >= index_.n1() && !FetchAhead(links[l], RecordPart::kRow)) return;
@@ -63,7 +68,9 @@ class Migration {
 
   /// The part is wanted now.
   void CountUse(NodeId id, RecordPart part) {
-    if (part == RecordPart::kLabel || !ahead_.Contains(Key(id, part)) || !used_.Insert(Key(id, part))) return;
+    if (part == RecordPart::kLabel || !ahead_.Contains(Key(id, part)) ||
+        !used_.Insert(Key(id, part)))
+      return;
     ++counts_.migrated_used;
     counts_.migrated_late += Arrived(id, part) == nullptr ? 1 : 0;
   }
@@ -73,7 +80,9 @@ class Migration {
   static constexpr std::uint32_t kMostWindow = 8;
 
   /// Node numbers have 31 bits, which leaves one for the part: links or row.
-  static std::uint32_t Key(NodeId id, RecordPart part) { return id << 1 | (part == RecordPart::kRow ? 1u : 0u); }
+  static std::uint32_t Key(NodeId id, RecordPart part) {
+    return id << 1 | (part == RecordPart::kRow ? 1u : 0u);
+  }
 
   /// False: no more may be fetched now.
   bool FetchAhead(NodeId id, RecordPart part) {
@@ -98,7 +107,8 @@ class Migration {
   const PlacedIndex& index_;
   SlowMemory& memory_;
   Counters& counts_;
-  std::optional<MigrationSpace> space_;  ///< known to the helpers from the first query on that asks for them
+  std::optional<MigrationSpace>
+      space_;  ///< known to the helpers from the first query on that asks for them
   bool by_helpers_ = false;
   std::uint32_t window_ = 0;   ///< candidates of L1 that are looked at after each of its steps
   NodeId followed_ = kNoNode;  ///< the nearest candidate, once its rows were fetched ahead

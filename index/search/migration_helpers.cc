@@ -8,7 +8,9 @@
 
 namespace hmann {
 
-std::uint64_t MigrationSpace::Bytes(const PlacedIndex& index) { return std::uint64_t{kSlots} * index.MostRecordBytes(); }
+std::uint64_t MigrationSpace::Bytes(const PlacedIndex& index) {
+  return std::uint64_t{kSlots} * index.MostRecordBytes();
+}
 
 MigrationSpace::MigrationSpace(const PlacedIndex& index)
     : index_(index), record_bytes_(index.MostRecordBytes()), slots_(kSlots), bytes_(Bytes(index)) {}
@@ -19,9 +21,11 @@ void MigrationSpace::Begin() {
 }
 
 bool MigrationSpace::Post(NodeId id) {
-  const std::uint64_t post = posted_.load(std::memory_order_relaxed), first = first_.load(std::memory_order_relaxed);
+  const std::uint64_t post = posted_.load(std::memory_order_relaxed),
+                      first = first_.load(std::memory_order_relaxed);
   // A slot is free when it belongs to no post of this query and the helper has left it.
-  if (post - first >= kSlots || post - copied_.load(std::memory_order_acquire) >= kSlots) return false;
+  if (post - first >= kSlots || post - copied_.load(std::memory_order_acquire) >= kSlots)
+    return false;
   if (posts_.Find(id) != IdMap::kAbsent) return false;
   posts_.Insert(id, static_cast<std::uint32_t>(post - first));
   slots_[post % kSlots].id = id;
@@ -52,8 +56,10 @@ bool MigrationSpace::CopyOne(SlowMemory& memory) {
   return true;
 }
 
-MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated) : queues_(static_cast<std::size_t>(threads)) {
-  for (Queue& queue : queues_) threads_.emplace_back([this, &queue, emulated] { Work(queue, emulated); });
+MigrationHelpers::MigrationHelpers(int threads, EmulatedBus* emulated)
+    : queues_(static_cast<std::size_t>(threads)) {
+  for (Queue& queue : queues_)
+    threads_.emplace_back([this, &queue, emulated] { Work(queue, emulated); });
 }
 
 MigrationHelpers::~MigrationHelpers() {

@@ -15,8 +15,10 @@ namespace hmann {
 
 struct PlacedIndex;
 
-/// The migration space of one searcher (section 6 of doc/paper.md): whole records of slow memory, copied ahead by a helper thread. The
-/// searcher posts ids, nearest first; a record is used once its copy is complete and otherwise read from slow memory: nobody waits.
+/// The migration space of one searcher (section 6 of doc/paper.md): whole records of slow
+/// memory, copied ahead by a helper thread. The searcher posts ids, nearest first; a
+/// record is used once its copy is complete and otherwise read from slow memory: nobody
+/// waits.
 ///
 /// Thread safety: one searcher (Begin, Post, Find) and one helper (CopyOne).
 class MigrationSpace {
@@ -30,7 +32,8 @@ class MigrationSpace {
 
   /// A new query: what was posted and copied before is forgotten.
   void Begin();
-  /// Asks for a copy of the record; false when the space is full or `id` was posted before.
+  /// Asks for a copy of the record; false when the space is full or `id` was posted
+  /// before.
   bool Post(NodeId id);
   /// The copy of a record that was posted, nullptr while it is not complete.
   const std::byte* Find(NodeId id) const;
@@ -51,14 +54,17 @@ class MigrationSpace {
   std::vector<std::byte> bytes_;
   std::atomic<std::uint64_t> posted_{0};  ///< posts so far
   std::atomic<std::uint64_t> copied_{0};  ///< posts that the helper is done with
-  std::atomic<std::uint64_t> first_{0};   ///< first post of the present query; older ones are not worth copying
-  IdMap posts_;                           ///< id to post number - first
+  std::atomic<std::uint64_t> first_{
+      0};        ///< first post of the present query; older ones are not worth copying
+  IdMap posts_;  ///< id to post number - first
 };
 
-/// Threads that copy for the searchers of an index. They spin while a search runs and sleep when none does.
+/// Threads that copy for the searchers of an index. They spin while a search runs and
+/// sleep when none does.
 class MigrationHelpers {
  public:
-  /// `threads`: at least 1. `emulated`: of the slow tier, whose latency the helpers wait for as everybody; else nullptr.
+  /// `threads`: at least 1. `emulated`: of the slow tier, whose latency the helpers wait
+  /// for as everybody; else nullptr.
   MigrationHelpers(int threads, EmulatedBus* emulated);
   ~MigrationHelpers();
   MigrationHelpers(const MigrationHelpers&) = delete;

@@ -1,4 +1,5 @@
-/// The migration space: beside a plain model, and with searchers and helpers that run at once.
+/// The migration space: beside a plain model, and with searchers and helpers that run at
+/// once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,9 @@ class Model {
 
   void Begin() { first_ = posts_.size(); }
   Answer Post(NodeId id) {
-    if (std::find(posts_.begin() + static_cast<std::ptrdiff_t>(first_), posts_.end(), id) != posts_.end()) return Answer::kDuplicate;
+    if (std::find(posts_.begin() + static_cast<std::ptrdiff_t>(first_), posts_.end(), id) !=
+        posts_.end())
+      return Answer::kDuplicate;
     if (posts_.size() - first_ == kCapacity) return Answer::kQueryIsFull;
     if (posts_.size() - passed_ == kCapacity) return Answer::kHelperIsBehind;
     posts_.push_back(id);
@@ -49,7 +52,8 @@ class Model {
   /// What the present query posted, and whether the helper has come past it.
   std::map<NodeId, bool> Live() const {
     std::map<NodeId, bool> live;
-    for (std::size_t post = first_; post < posts_.size(); ++post) live[posts_[post]] = post < passed_;
+    for (std::size_t post = first_; post < posts_.size(); ++post)
+      live[posts_[post]] = post < passed_;
     return live;
   }
 
@@ -60,11 +64,14 @@ class Model {
 
 /// What the sequences have met, so that none of it goes untested.
 struct Met {
-  int taken = 0, duplicates = 0, full = 0, behind = 0, found = 0, not_yet = 0, of_earlier_queries = 0;
+  int taken = 0, duplicates = 0, full = 0, behind = 0, found = 0, not_yet = 0,
+      of_earlier_queries = 0;
 };
 
-/// Looks for every node: only live copies are found, whole, inside of what the space may hold, and no two of them share a byte.
-void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Model& model, Met& met) {
+/// Looks for every node: only live copies are found, whole, inside of what the space may
+/// hold, and no two of them share a byte.
+void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Model& model,
+                 Met& met) {
   const std::map<NodeId, bool> live = model.Live();
   ASSERT_LE(live.size(), kCapacity);
   std::vector<std::pair<const std::byte*, const std::byte*>> extents;
@@ -79,20 +86,24 @@ void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Mo
     extents.emplace_back(copy, copy + index.records.RecordBytes(id));
   }
   std::sort(extents.begin(), extents.end());
-  for (std::size_t i = 1; i < extents.size(); ++i) ASSERT_LE(extents[i - 1].second, extents[i].first);
+  for (std::size_t i = 1; i < extents.size(); ++i)
+    ASSERT_LE(extents[i - 1].second, extents[i].first);
   if (!extents.empty()) {
-    ASSERT_LE(extents.back().second - extents.front().first, static_cast<std::ptrdiff_t>(MigrationSpace::Bytes(index)));
+    ASSERT_LE(extents.back().second - extents.front().first,
+              static_cast<std::ptrdiff_t>(MigrationSpace::Bytes(index)));
   }
 }
 
-/// A random sequence. Its seed says how many nodes it is about, how eager the helper is and how long a query lasts.
+/// A random sequence. Its seed says how many nodes it is about, how eager the helper is
+/// and how long a query lasts.
 void CompareWithModel(const RandomIndex& index, std::uint64_t seed, Met& met) {
   const PlacedIndex& placed = index.placed();
   MigrationSpace space(placed);
   SlowMemory memory(nullptr);
   Model model;
   const NodeId nodes = std::min<NodeId>(placed.layers.n(), 30u << (seed % 6));
-  const std::uint64_t copies = std::array{5, 45, 60}[seed % 3], query = std::array{40, 700, 5000}[seed / 3 % 3];
+  const std::uint64_t copies = std::array{5, 45, 60}[seed % 3],
+                      query = std::array{40, 700, 5000}[seed / 3 % 3];
   std::vector<NodeId> before;
   for (std::uint64_t step = 0; step < 12'000; ++step) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", step ", step));
@@ -123,7 +134,8 @@ void CompareWithModel(const RandomIndex& index, std::uint64_t seed, Met& met) {
 void CompareWithModelOn(const RandomShape& shape) {
   const RandomIndex index(shape);
   Met met;
-  for (std::uint64_t seed = 0; seed < 18; ++seed) ASSERT_NO_FATAL_FAILURE(CompareWithModel(index, seed, met));
+  for (std::uint64_t seed = 0; seed < 18; ++seed)
+    ASSERT_NO_FATAL_FAILURE(CompareWithModel(index, seed, met));
   EXPECT_GT(met.taken, 0);
   EXPECT_GT(met.duplicates, 0);
   EXPECT_GT(met.full, 0);
@@ -133,15 +145,24 @@ void CompareWithModelOn(const RandomShape& shape) {
   EXPECT_GT(met.of_earlier_queries, 0);
 }
 
-TEST(MigrationSpace, EqualsAPlainModel) { CompareWithModelOn({.n = 1000, .n1 = 200, .m = 4, .dim = 70}); }
+TEST(MigrationSpace, EqualsAPlainModel) {
+  CompareWithModelOn({.n = 1000, .n1 = 200, .m = 4, .dim = 70});
+}
 TEST(MigrationSpace, EqualsAPlainModelWhereLinksHaveCodes) {
-  CompareWithModelOn({.n = 700, .n1 = 100, .m = 5, .dim = 33, .user_labels = true, .bits = 2, .place = CodePlace::kLink});
+  CompareWithModelOn({.n = 700,
+                      .n1 = 100,
+                      .m = 5,
+                      .dim = 33,
+                      .user_labels = true,
+                      .bits = 2,
+                      .place = CodePlace::kLink});
 }
 
 /// One searcher: rounds of posts among which it looks for what it has posted.
 class Rounds {
  public:
-  Rounds(const PlacedIndex& index, MigrationHelpers& helpers, std::uint64_t seed) : index_(index), helpers_(helpers), seed_(seed) {}
+  Rounds(const PlacedIndex& index, MigrationHelpers& helpers, std::uint64_t seed)
+      : index_(index), helpers_(helpers), seed_(seed) {}
 
   void Run() {
     for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
@@ -167,7 +188,8 @@ class Rounds {
     ASSERT_TRUE(IsRecord(index_, id, copy)) << "node " << id;
   }
 
-  /// `to_the_end`: until all copies are there; otherwise the next query begins while the helper is at work.
+  /// `to_the_end`: until all copies are there; otherwise the next query begins while the
+  /// helper is at work.
   void OneQuery(bool to_the_end) {
     space_->Begin();
     helpers_.Wake();
@@ -203,7 +225,8 @@ class Rounds {
 void SearchTogether(int helper_threads) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 6, .dim = 128});
   MigrationHelpers helpers(helper_threads, nullptr);
-  std::array<Rounds, 2> searchers = {Rounds(index.placed(), helpers, 1), Rounds(index.placed(), helpers, 2)};
+  std::array<Rounds, 2> searchers = {Rounds(index.placed(), helpers, 1),
+                                     Rounds(index.placed(), helpers, 2)};
   std::vector<std::thread> threads;
   for (Rounds& searcher : searchers) threads.emplace_back([&searcher] { searcher.Run(); });
   for (std::thread& thread : threads) thread.join();

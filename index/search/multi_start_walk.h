@@ -11,13 +11,16 @@
 
 namespace hmann {
 
-/// Beams that are walked together: eight with up to 2M rows each fill the line-fill buffers many times over.
+/// Beams that are walked together: eight with up to 2M rows each fill the line-fill
+/// buffers many times over.
 constexpr std::size_t kBeamsAtOnce = 8;
 
-/// Algorithm 3 as section 11.d of doc/paper.md reads it, or one query thread's part of it: a best-first search of width efSearchL0 from
-/// each candidate of L1, kBeamsAtOnce of them in step. Each beam has a visited set of its own, so that no answer depends on how the
-/// candidates are divided among threads. A result list receives all that the beams score: they crowd around the same few nearest nodes, so
-/// that the union of their efSearchL0 best would be far fewer than k.
+/// Algorithm 3 as section 11.d of doc/paper.md reads it, or one query thread's part of
+/// it: a best-first search of width efSearchL0 from each candidate of L1, kBeamsAtOnce of
+/// them in step. Each beam has a visited set of its own, so that no answer depends on how
+/// the candidates are divided among threads. A result list receives all that the beams
+/// score: they crowd around the same few nearest nodes, so that the union of their
+/// efSearchL0 best would be far fewer than k.
 class MultiStartWalk {
  public:
   /// Opens with candidates [first, last) of start.scratch.beam. Counts by itself.
@@ -32,7 +35,8 @@ class MultiStartWalk {
     results_.Reset(dials_->k);
     open_ = 0;
     const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
-    for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i) order_[open_++] = &searches_[i];
+    for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i)
+      order_[open_++] = &searches_[i];
     Gather();
   }
 
@@ -58,7 +62,8 @@ class MultiStartWalk {
     Gather();
   }
 
-  /// Calls add(beam) with the nearest of what was scored so far, and with the candidates that no beam has begun with.
+  /// Calls add(beam) with the nearest of what was scored so far, and with the candidates
+  /// that no beam has begun with.
   template <typename Add>
   void ForResults(const Add& add) {
     add(results_);
@@ -110,8 +115,8 @@ class MultiStartWalk {
   WalkCounters counters_;
 };
 
-/// `--walk multi-start`: the whole of it, in as many parts as its driver can walk side by side. As a walk it is its first part; where there
-/// are more, each is walked by itself.
+/// `--walk multi-start`: the whole of it, in as many parts as its driver can walk side by
+/// side. As a walk it is its first part; where there are more, each is walked by itself.
 class MultiStartSearch {
  public:
   static constexpr bool kLeavesBeam = false;
@@ -120,7 +125,9 @@ class MultiStartSearch {
     const std::uint32_t beams = std::min(start.dials.ef_l1, start.scratch.beam.size());
     open_ = std::max(1u, std::min(start.parts, beams));
     if (parts_.size() < open_) parts_.resize(open_);
-    const auto first = [&](std::uint32_t part) { return static_cast<std::uint32_t>(std::uint64_t{part} * beams / open_); };
+    const auto first = [&](std::uint32_t part) {
+      return static_cast<std::uint32_t>(std::uint64_t{part} * beams / open_);
+    };
     for (std::uint32_t i = 0; i < open_; ++i) parts_[i].Open(start, first(i), first(i + 1));
   }
 

@@ -20,7 +20,8 @@ namespace hmann {
 
 class MigrationHelpers;
 
-/// What a walk reads of a record at a step. kRowAndLinks: with the codes of the links, where records have them.
+/// What a walk reads of a record at a step. kRowAndLinks: with the codes of the links,
+/// where records have them.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks };
 
 /// Bytes of a record, from its start.
@@ -29,7 +30,8 @@ struct RecordExtent {
   std::uint32_t bytes = 0;
 };
 
-/// An index as the walks see it: where each structure lies, whatever tier holds it. Not owned; immutable.
+/// An index as the walks see it: where each structure lies, whatever tier holds it. Not
+/// owned; immutable.
 struct PlacedIndex {
   Kernels kernels;
   Layers layers;
@@ -37,18 +39,20 @@ struct PlacedIndex {
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
   const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
-  const std::byte* codes = nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
+  const std::byte* codes =
+      nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
   std::uint32_t code_bytes = 0;
-  const Cells* cells = nullptr;         ///< nullptr where `codes` is
-  RecordLayout records;                 ///< of L0
-  const std::byte* l0 = nullptr;        ///< L0's records on an addressable tier; else nullptr, and
-  const Region* blocks = nullptr;       ///< the region of a block tier that holds them
-  EmulatedBus* emulated = nullptr;      ///< of an emulated tier: who must be told of every touch of l0
-  BlockCache* cache = nullptr;          ///< of slow records: by record on an addressable tier, by block on a block tier
+  const Cells* cells = nullptr;     ///< nullptr where `codes` is
+  RecordLayout records;             ///< of L0
+  const std::byte* l0 = nullptr;    ///< L0's records on an addressable tier; else nullptr, and
+  const Region* blocks = nullptr;   ///< the region of a block tier that holds them
+  EmulatedBus* emulated = nullptr;  ///< of an emulated tier: who must be told of every touch of l0
+  BlockCache* cache =
+      nullptr;  ///< of slow records: by record on an addressable tier, by block on a block tier
   MigrationHelpers* helpers = nullptr;  ///< threads that copy ahead, for Prefetch::kHelper
-  bool helpers_asked = false;           ///< they were asked for, though measuring may have favoured none
-  bool far = false;                     ///< l0 is farther than DRAM: worth fetching from while L1 is searched
-  std::uint64_t migration_bytes = 0;    ///< buffers of a searcher for reads from a block tier
+  bool helpers_asked = false;  ///< they were asked for, though measuring may have favoured none
+  bool far = false;  ///< l0 is farther than DRAM: worth fetching from while L1 is searched
+  std::uint64_t migration_bytes = 0;  ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
   /// What the dials of a search here depend on: the one place that says so.
@@ -62,13 +66,17 @@ struct PlacedIndex {
             .has_ratios = kernels.metric != Metric::kInnerProduct,
             .has_helpers = helpers != nullptr || helpers_asked};
   }
-  const std::byte* Code(NodeId id) const { return codes + static_cast<std::size_t>(id - n1()) * code_bytes; }
+  const std::byte* Code(NodeId id) const {
+    return codes + static_cast<std::size_t>(id - n1()) * code_bytes;
+  }
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   /// Of the longest record: that of an unpromoted node.
-  std::uint32_t MostRecordBytes() const { return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes); }
+  std::uint32_t MostRecordBytes() const {
+    return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes);
+  }
   const std::byte* Record(NodeId id) const { return l0 + records.Offset(id); }
-  /// Links of `id` within its record: padded with kNoNode to records.max_links. A link >= n ends the list too: it stands in a corrupt file
-  /// only.
+  /// Links of `id` within its record: padded with kNoNode to records.max_links. A link >=
+  /// n ends the list too: it stands in a corrupt file only.
   const NodeId* Links(NodeId id, const std::byte* record) const {
     return reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
   }
@@ -76,7 +84,8 @@ struct PlacedIndex {
   RecordExtent Extent(NodeId id, RecordPart part) const {
     switch (part) {
       case RecordPart::kLinks:
-        return {records.LinksOffset(id), records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
+        return {records.LinksOffset(id),
+                records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
       case RecordPart::kRow:
         return {records.row_offset, records.row_bytes};
       case RecordPart::kRowAndLinks:
@@ -92,9 +101,13 @@ struct PlacedIndex {
   }
 
   /// Label of a promoted node.
-  std::uint64_t FastLabel(NodeId id) const { return ReadLabel(fast_labels + static_cast<std::size_t>(id) * label_bytes); }
+  std::uint64_t FastLabel(NodeId id) const {
+    return ReadLabel(fast_labels + static_cast<std::size_t>(id) * label_bytes);
+  }
   /// Label within the record of a node that is not.
-  std::uint64_t SlowLabel(const std::byte* record) const { return ReadLabel(record + records.label_offset); }
+  std::uint64_t SlowLabel(const std::byte* record) const {
+    return ReadLabel(record + records.label_offset);
+  }
 
  private:
   std::uint64_t ReadLabel(const std::byte* place) const {

@@ -16,18 +16,21 @@ namespace hmann {
 
 /// The quantised walk: codes decide which records of slow memory are worth a read.
 ///
-/// Each round reads the records (vector and links: one read each) of the `beam_width` best of the pool that were not read, replaces
-/// estimates by exact distances and scores the neighbours. It ends when the first ef_l0 of the pool are read. Before the first round, all
-/// members of the nearest `nprobe` cells are scored. A node is not read once estimate - error_bound * error is above the kth exact
-/// distance, and the walk ends at the first that is beyond epsilon of it. ef_l0 = 0: no walk along links; the members of cells alone are
-/// candidates, and what `error_bound` leaves of them is read. Answers are ordered by exact distances only.
+/// Each round reads the records (vector and links: one read each) of the `beam_width`
+/// best of the pool that were not read, replaces estimates by exact distances and scores
+/// the neighbours. It ends when the first ef_l0 of the pool are read. Before the first
+/// round, all members of the nearest `nprobe` cells are scored. A node is not read once
+/// estimate - error_bound * error is above the kth exact distance, and the walk ends at
+/// the first that is beyond epsilon of it. ef_l0 = 0: no walk along links; the members of
+/// cells alone are candidates, and what `error_bound` leaves of them is read. Answers are
+/// ordered by exact distances only.
 ///
-/// An index has codes of its nodes, in fast memory (CellScorer), or of the links of each record (LinkScorer). The latter know no cells and
-/// no `error_bound`.
+/// An index has codes of its nodes, in fast memory (CellScorer), or of the links of each
+/// record (LinkScorer). The latter know no cells and no `error_bound`.
 class QuantisedWalk {
  public:
-  /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all in scratch.visited), nearest first. The answer is
-  /// in results() once Done.
+  /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all
+  /// in scratch.visited), nearest first. The answer is in results() once Done.
   void Open(const WalkStart& start) {
     const PlacedIndex& index = start.index;
     const Dials& dials = start.dials;
@@ -93,7 +96,8 @@ class QuantisedWalk {
 
   bool IsWorthARead(NodeId id, DistanceKey kth) const {
     const std::optional<float> stop = pool_.dials.error_bound;
-    return !stop.has_value() || kth == ~DistanceKey{0} || pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;
+    return !stop.has_value() || kth == ~DistanceKey{0} ||
+           pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;
   }
 
   /// Exact distances of what was read take the place of estimates.

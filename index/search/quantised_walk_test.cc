@@ -15,7 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Fast walk and reference from the same L1.
-void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const SearchOptions& asked) {
+void ExpectReference(const RandomIndex& index, std::uint64_t query_number,
+                     const SearchOptions& asked) {
   const PlacedIndex& placed = index.placed();
   const absl::StatusOr<Dials> resolved = asked.Resolve(placed.Context());
   ASSERT_TRUE(resolved.ok()) << resolved.status();
@@ -24,11 +25,13 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
   ASSERT_TRUE(EncodeRow(placed.kernels, index.Query(query_number).data(), query.data()).ok());
   LayerScratch scratch;
   NullLayerCounters none;
-  OpenBeam(placed.upper[0], query.data(), 0, std::max<std::uint32_t>(options.ef_l1, options.k), scratch, none);
+  OpenBeam(placed.upper[0], query.data(), 0, std::max<std::uint32_t>(options.ef_l1, options.k),
+           scratch, none);
   SearchLayer(placed.upper[0], query.data(), options.ef_l1, scratch, none);
   std::vector<ReferenceQuantised::Entry> w;
   std::set<NodeId> met;
-  for (std::uint32_t i = 0; i < scratch.beam.size(); ++i) w.emplace_back(scratch.beam.key(i), scratch.beam.id(i));
+  for (std::uint32_t i = 0; i < scratch.beam.size(); ++i)
+    w.emplace_back(scratch.beam.key(i), scratch.beam.id(i));
   for (NodeId id = 0; id < placed.layers.n(); ++id) {
     if (scratch.visited.Contains(id)) met.insert(id);
   }
@@ -46,7 +49,8 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
     walk.Absorb(records);
   }
   std::vector<ReferenceQuantised::Entry> found;
-  for (std::uint32_t i = 0; i < walk.results().size(); ++i) found.emplace_back(walk.results().key(i), walk.results().id(i));
+  for (std::uint32_t i = 0; i < walk.results().size(); ++i)
+    found.emplace_back(walk.results().key(i), walk.results().id(i));
   EXPECT_EQ(found, expected);
   EXPECT_EQ(std::set<NodeId>(counters.read.begin(), counters.read.end()), reference.read);
   EXPECT_EQ(counters.read.size(), reference.read.size()) << "no record twice";
@@ -58,16 +62,26 @@ void ExpectReference(const RandomIndex& index, std::uint64_t query_number, const
 
 TEST(QuantisedWalk, IsTheReferenceAtManyDials) {
   std::uint64_t query = 0;
-  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
-                                      std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+  for (const auto& [dtype, metric] :
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
+        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
     for (const std::uint32_t replicas : {1u, 2u}) {
-      const RandomIndex index(
-          {.n = 400, .n1 = 50, .m = 4, .dim = 9, .dtype = dtype, .metric = metric, .seed = 3, .bits = 2, .replicas = replicas});
+      const RandomIndex index({.n = 400,
+                               .n1 = 50,
+                               .m = 4,
+                               .dim = 9,
+                               .dtype = dtype,
+                               .metric = metric,
+                               .seed = 3,
+                               .bits = 2,
+                               .replicas = replicas});
       for (const std::uint32_t ef_l0 : {0u, 1u, 10u, 60u, 400u}) {
         for (const std::uint32_t cells : {0u, 1u, 7u, 50u}) {
           for (const std::optional<float> stop : {std::optional<float>(), {0.0f}, {1.5f}}) {
-            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " replicas ",
-                                      replicas, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ", stop.value_or(-1)));
+            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ",
+                                      absl::string_view(Name(metric).data()), " replicas ",
+                                      replicas, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ",
+                                      stop.value_or(-1)));
             for (const float epsilon : {-1.0f, 0.0f, 0.3f}) {
               if (epsilon >= 0 && metric == Metric::kInnerProduct) continue;
               SCOPED_TRACE(absl::StrCat("epsilon ", epsilon));
@@ -92,8 +106,9 @@ TEST(QuantisedWalk, IsTheReferenceAtManyDials) {
 
 TEST(QuantisedWalk, IsTheReferenceWithCodesOfLinks) {
   std::uint64_t query = 0;
-  for (const auto& [dtype, metric] : {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
-                                      std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+  for (const auto& [dtype, metric] :
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
+        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
     for (const std::uint32_t bits : {1u, 2u, 4u}) {
       for (const NodeId n1 : {1u, 50u}) {
         const RandomIndex index({.n = 400,
@@ -107,13 +122,18 @@ TEST(QuantisedWalk, IsTheReferenceWithCodesOfLinks) {
                                  .place = CodePlace::kLink});
         for (const std::uint32_t ef_l0 : {1u, 10u, 60u, 400u}) {
           for (const std::uint32_t width : {1u, 3u, 8u, 64u}) {
-            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ", absl::string_view(Name(metric).data()), " bits ", bits,
+            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ",
+                                      absl::string_view(Name(metric).data()), " bits ", bits,
                                       ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
             for (const float epsilon : {-1.0f, 0.3f}) {
               if (epsilon >= 0 && metric == Metric::kInnerProduct) continue;
-              ExpectReference(
-                  index, query++,
-                  {.k = 10, .ef_l1 = 12, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .beam_width = width, .epsilon = epsilon});
+              ExpectReference(index, query++,
+                              {.k = 10,
+                               .ef_l1 = 12,
+                               .ef_l0 = ef_l0,
+                               .walk = WalkKind::kQuantised,
+                               .beam_width = width,
+                               .epsilon = epsilon});
             }
             if (testing::Test::HasFailure()) return;
           }
@@ -128,34 +148,50 @@ TEST(QuantisedWalk, CodesOfLinksHaveNoCells) {
   AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
   for (const SearchOptions& options :
-       {SearchOptions{.walk = WalkKind::kQuantised, .nprobe = 1}, SearchOptions{.walk = WalkKind::kQuantised, .error_bound = 1},
+       {SearchOptions{.walk = WalkKind::kQuantised, .nprobe = 1},
+        SearchOptions{.walk = WalkKind::kQuantised, .error_bound = 1},
         SearchOptions{.ef_l0 = 0, .walk = WalkKind::kQuantised}}) {
-    const absl::Status status = runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
+    const absl::Status status =
+        runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr("codes of nodes"));
   }
-  EXPECT_TRUE(runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {}).ok());
+  EXPECT_TRUE(
+      runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {})
+          .ok());
 }
 
 TEST(QuantisedWalk, WithEveryDialOpenItIsExact) {
   for (std::uint32_t shape = 0; shape < 8; ++shape) {
     const std::uint32_t bits = 1u << shape % 3;
-    const RandomIndex index(
-        {.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits, .place = shape < 4 ? CodePlace::kNode : CodePlace::kLink});
+    const RandomIndex index({.n = 500,
+                             .n1 = 60,
+                             .m = 4,
+                             .dim = 12,
+                             .seed = bits,
+                             .bits = bits,
+                             .place = shape < 4 ? CodePlace::kNode : CodePlace::kLink});
     AskedDriver runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
       std::set<float> all;
       for (NodeId id = 0; id < 500; ++id)
-        all.insert(index.placed().kernels.ToDistance(index.placed().kernels.one(query.data(), index.Row(id), 12)));
+        all.insert(index.placed().kernels.ToDistance(
+            index.placed().kernels.one(query.data(), index.Row(id), 12)));
       std::vector<Neighbour> nearest;
       Counters counters;
-      ASSERT_TRUE(
-          runner.Search(query.data(), {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kQuantised}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(runner
+                      .Search(query.data(),
+                              {.k = 1, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kQuantised},
+                              &nearest, &counters, {})
+                      .ok());
       EXPECT_EQ(nearest[0].distance, *all.begin());
       EXPECT_GT(counters.estimates, 0u);
-      ASSERT_TRUE(
-          runner.Search(query.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kQuantised}, &nearest, &counters, {}).ok());
+      ASSERT_TRUE(runner
+                      .Search(query.data(),
+                              {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kQuantised},
+                              &nearest, &counters, {})
+                      .ok());
       EXPECT_EQ(nearest.size(), 500u) << "k is always filled";
     }
   }
@@ -165,7 +201,8 @@ TEST(QuantisedWalk, AnIndexWithoutCodesSaysSo) {
   const RandomIndex index({});
   AskedDriver runner(index.placed());
   std::vector<Neighbour> nearest;
-  const absl::Status status = runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {});
+  const absl::Status status =
+      runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --codes node"));
 }
@@ -173,7 +210,14 @@ TEST(QuantisedWalk, AnIndexWithoutCodesSaysSo) {
 TEST(QuantisedWalk, DamagedRecordsNeverCrashASearch) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const CodePlace place = seed % 2 == 0 ? CodePlace::kLink : CodePlace::kNode;
-    RandomIndex index({.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed, .bits = 2, .replicas = 2, .place = place});
+    RandomIndex index({.n = 200,
+                       .n1 = 40,
+                       .m = 3,
+                       .dim = 4,
+                       .seed = seed,
+                       .bits = 2,
+                       .replicas = 2,
+                       .place = place});
     std::uint64_t counter = 0;
     index.Damage([&](std::byte* bytes, std::size_t size) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
@@ -183,7 +227,10 @@ TEST(QuantisedWalk, DamagedRecordsNeverCrashASearch) {
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
       if (place == CodePlace::kLink && ef_l0 == 0) continue;
-      const SearchOptions options{.k = 20, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = place == CodePlace::kLink ? 0 : 5};
+      const SearchOptions options{.k = 20,
+                                  .ef_l0 = ef_l0,
+                                  .walk = WalkKind::kQuantised,
+                                  .nprobe = place == CodePlace::kLink ? 0 : 5};
       ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
       EXPECT_LE(nearest.size(), 20u);
     }

@@ -20,12 +20,13 @@
 
 namespace hmann {
 
-/// Turns ids into an answer. Labels of unpromoted nodes lie in their records, mostly on a cache line that was not read yet: many are asked
-/// for together.
+/// Turns ids into an answer. Labels of unpromoted nodes lie in their records, mostly on a
+/// cache line that was not read yet: many are asked for together.
 class LabelWalk {
  public:
   /// The answer is complete once Done.
-  void Open(const PlacedIndex& index, const Beam& found, std::uint32_t k, std::vector<Neighbour>& answer) {
+  void Open(const PlacedIndex& index, const Beam& found, std::uint32_t k,
+            std::vector<Neighbour>& answer) {
     index_ = &index;
     answer_ = &answer;
     answer.resize(std::min(k, found.size()));
@@ -34,7 +35,8 @@ class LabelWalk {
     read_ = 0;
     for (std::uint32_t i = 0; i < answer.size(); ++i) {
       const NodeId id = found.id(i);
-      answer[i] = {id < index.n1() ? index.FastLabel(id) : 0, index.kernels.ToDistance(found.key(i))};
+      answer[i] = {id < index.n1() ? index.FastLabel(id) : 0,
+                   index.kernels.ToDistance(found.key(i))};
       if (id < index.n1()) continue;
       ids_.push_back(id);
       places_.push_back(i);
@@ -43,14 +45,16 @@ class LabelWalk {
 
   bool Done() const { return read_ == ids_.size(); }
   std::span<const NodeId> Wanted() const {
-    return std::span(ids_).subspan(read_, std::min<std::size_t>(ids_.size() - read_, index_->records.max_links));
+    return std::span(ids_).subspan(
+        read_, std::min<std::size_t>(ids_.size() - read_, index_->records.max_links));
   }
   RecordPart Part() const { return RecordPart::kLabel; }
   template <typename Hint>
   void ForUpcoming(std::uint32_t, const Hint&) const {}
 
   void Absorb(std::span<const std::byte* const> records) {
-    for (const std::byte* record : records) (*answer_)[places_[read_++]].label = index_->SlowLabel(record);
+    for (const std::byte* record : records)
+      (*answer_)[places_[read_++]].label = index_->SlowLabel(record);
   }
 
  private:
@@ -61,8 +65,9 @@ class LabelWalk {
   std::size_t read_ = 0;               ///< of ids_
 };
 
-/// One query, from its entry point to its answer, whatever holds the records: a sequence of walks, of which one is at work at a time. Down
-/// to L1; through L0, as the dials say; to what closed components have hidden, where k is not filled; to the labels.
+/// One query, from its entry point to its answer, whatever holds the records: a sequence
+/// of walks, of which one is at work at a time. Down to L1; through L0, as the dials say;
+/// to what closed components have hidden, where k is not filled; to the labels.
 ///
 ///   query.Open(vector, dials, lists_reads);
 ///   while (!query.Done()) {
@@ -72,17 +77,21 @@ class LabelWalk {
 ///   }
 ///   query.TakeAnswer(&answer);
 ///
-/// Keeps its scratch from query to query. `L0Walks`: the walks through L0, in the order of WalkKind.
+/// Keeps its scratch from query to query. `L0Walks`: the walks through L0, in the order
+/// of WalkKind.
 template <L0Walk... L0Walks>
 class BasicQuery {
  public:
   explicit BasicQuery(const PlacedIndex& index) : index_(index), vector_(index.kernels.row_bytes) {}
 
-  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct records were read. `parts`, `in_step`: of a
-  /// multi-start search (WalkStart); as many as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
-  absl::Status Open(const void* vector, const Dials& dials, bool lists_reads, std::uint32_t parts = 1, std::uint32_t in_step = 0) {
+  /// `dials` must outlive the query. `lists_reads`: somebody will ask how many distinct
+  /// records were read. `parts`, `in_step`: of a multi-start search (WalkStart); as many
+  /// as it has then are in Parts(). Errors: those of EncodeRow; the query is then done.
+  absl::Status Open(const void* vector, const Dials& dials, bool lists_reads,
+                    std::uint32_t parts = 1, std::uint32_t in_step = 0) {
     phase_ = Phase::kDone;
-    if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok()) return status;
+    if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok())
+      return status;
     dials_ = &dials;
     parts_ = parts;
     in_step_ = in_step;
@@ -122,7 +131,8 @@ class BasicQuery {
     }
   }
 
-  /// More than one: the parts of a multi-start search, each to be walked to its end, in any order or side by side, before Next.
+  /// More than one: the parts of a multi-start search, each to be walked to its end, in
+  /// any order or side by side, before Next.
   std::span<MultiStartWalk> Parts() {
     std::span<MultiStartWalk> parts;
     if (phase_ == Phase::kL0) {
@@ -139,11 +149,14 @@ class BasicQuery {
     SkipWhatIsDone();
   }
 
-  /// Ends the search with the best of what it has found whose records can be had without waiting: those of promoted nodes, and of which
-  /// has_record(id). False: that is nothing yet, and the search goes on.
+  /// Ends the search with the best of what it has found whose records can be had without
+  /// waiting: those of promoted nodes, and of which has_record(id). False: that is
+  /// nothing yet, and the search goes on.
   template <typename HasRecord>
   bool CutShort(const HasRecord& has_record) {
-    if (phase_ == Phase::kLabels || phase_ == Phase::kDone || (phase_ == Phase::kUpper && !upper_.InL1())) return false;
+    if (phase_ == Phase::kLabels || phase_ == Phase::kDone ||
+        (phase_ == Phase::kUpper && !upper_.InL1()))
+      return false;
     Keep(has_record);
     if (kept_.size() == 0) return false;
     if (phase_ == Phase::kL0) VisitL0([this](auto& walk) { walk.Finish(counters_); });
@@ -157,7 +170,8 @@ class BasicQuery {
   /// Gives the query up.
   void Drop() { phase_ = Phase::kDone; }
 
-  /// The content of `out` from before goes back into the query, as memory for the next answer.
+  /// The content of `out` from before goes back into the query, as memory for the next
+  /// answer.
   void TakeAnswer(Answer* out) { std::swap(*out, answer_); }
 
   /// All work, with distinct reads where they are listed. `read`: scratch.
@@ -173,7 +187,9 @@ class BasicQuery {
  private:
   enum class Phase { kUpper, kL0, kRest, kLabels, kDone };
 
-  WalkStart Start() { return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_}; }
+  WalkStart Start() {
+    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_};
+  }
 
   /// Calls visit with the walk of dials_->walk.
   template <typename Visitor>
@@ -218,13 +234,15 @@ class BasicQuery {
     phase_ = Phase::kL0;
   }
 
-  /// kept_ becomes the nearest k of what the walk at work has found, without unpromoted nodes that `may_keep` is false for.
+  /// kept_ becomes the nearest k of what the walk at work has found, without unpromoted
+  /// nodes that `may_keep` is false for.
   template <typename MayKeep>
   void Keep(const MayKeep& may_keep) {
     kept_.Reset(dials_->k);
     const auto add = [&](const Beam& found) {
       for (std::uint32_t i = 0; i < found.size(); ++i) {
-        if (found.id(i) < index_.n1() || may_keep(found.id(i))) kept_.InsertUnique(found.key(i), found.id(i));
+        if (found.id(i) < index_.n1() || may_keep(found.id(i)))
+          kept_.InsertUnique(found.key(i), found.id(i));
       }
     };
     bool leaves_beam = true;
@@ -237,12 +255,14 @@ class BasicQuery {
     if (leaves_beam) add(scratch_.beam);
   }
 
-  /// What was found is closed in on itself (or there is no upper layer), and k is not filled: every node can be reached from node 0. A beam
-  /// that is not full has lost nothing: what it holds is all that was met.
+  /// What was found is closed in on itself (or there is no upper layer), and k is not
+  /// filled: every node can be reached from node 0. A beam that is not full has lost
+  /// nothing: what it holds is all that was met.
   void OpenRest() {
     if (scratch_.beam.size() >= dials_->k) return OpenLabels();
     scratch_.visited.Clear();
-    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i) scratch_.visited.Insert(scratch_.beam.id(i));
+    for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
+      scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(std::max(dials_->k, scratch_.beam.width()));
     rest_.OpenAt(Start(), 0);
     phase_ = Phase::kRest;

@@ -17,8 +17,18 @@ const std::vector<SearchOptions>& EveryWalk() {
       {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .walk = WalkKind::kBestFirst, .epsilon = 0.3f},
       {.k = 10, .ef_l1 = 12, .walk = WalkKind::kUpper},
       {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 4},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 20, .beam_width = 4},
+      {.k = 10,
+       .ef_l1 = 12,
+       .ef_l0 = 40,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 0,
+       .beam_width = 4},
+      {.k = 10,
+       .ef_l1 = 12,
+       .ef_l0 = 0,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 20,
+       .beam_width = 4},
       {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
       {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kBestFirst},
   };
@@ -27,14 +37,19 @@ const std::vector<SearchOptions>& EveryWalk() {
 
 std::vector<std::pair<std::uint64_t, float>> Pairs(const std::vector<Neighbour>& nearest) {
   std::vector<std::pair<std::uint64_t, float>> pairs;
-  for (const Neighbour& neighbour : nearest) pairs.emplace_back(neighbour.label, neighbour.distance);
+  for (const Neighbour& neighbour : nearest)
+    pairs.emplace_back(neighbour.label, neighbour.distance);
   return pairs;
 }
 
-/// Knows nothing but the face of a walk: it hands out copies of records that die after each Absorb.
+/// Knows nothing but the face of a walk: it hands out copies of records that die after
+/// each Absorb.
 class CopyingDriver {
  public:
-  explicit CopyingDriver(const PlacedIndex& index) : index_(index), without_l0_(index), query_(without_l0_) { without_l0_.l0 = nullptr; }
+  explicit CopyingDriver(const PlacedIndex& index)
+      : index_(index), without_l0_(index), query_(without_l0_) {
+    without_l0_.l0 = nullptr;
+  }
 
   Query& query() { return query_; }
 
@@ -68,7 +83,8 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
   AskedDriver driver(index.placed());
   for (const SearchOptions& options : EveryWalk()) {
     for (std::uint64_t number = 0; number < 10; ++number) {
-      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ", options.ef_l0.value_or(0), ", query ", number));
+      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ",
+                                options.ef_l0.value_or(0), ", query ", number));
       const std::vector<std::byte> vector = index.Query(number);
       std::vector<Neighbour> expected;
       Counters counted;
@@ -82,7 +98,8 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
       EXPECT_FALSE(answer.cut_short);
       VisitedSet read;
       const Counters found = copying.query().TakeCounters(read);
-      for (const CounterName& counter : CounterNames()) EXPECT_EQ(found.*counter.value, counted.*counter.value) << counter.name;
+      for (const CounterName& counter : CounterNames())
+        EXPECT_EQ(found.*counter.value, counted.*counter.value) << counter.name;
     }
   }
 }
@@ -117,7 +134,8 @@ TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   EXPECT_EQ(answers[1].size(), 10u);
 }
 
-/// Cut short after any number of steps, a query answers with what it has whose records are there, nearest first, by exact distances.
+/// Cut short after any number of steps, a query answers with what it has whose records
+/// are there, nearest first, by exact distances.
 TEST(Query, CutShortItAnswersWithWhatItHas) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7, .bits = 2});
   const PlacedIndex& placed = index.placed();
@@ -155,8 +173,9 @@ TEST(Query, CutShortItAnswersWithWhatItHas) {
   }
 }
 
-/// A walk that is nowhere in the engine: it reads every record and is always right. A file with such a class and a place in the list of
-/// BasicQuery is all that a query needs; what a user needs besides is its name (WalkKind, DialTable, search.proto).
+/// A walk that is nowhere in the engine: it reads every record and is always right. A
+/// file with such a class and a place in the list of BasicQuery is all that a query
+/// needs; what a user needs besides is its name (WalkKind, DialTable, search.proto).
 class ScanWalk {
  public:
   static constexpr bool kLeavesBeam = false;
@@ -174,7 +193,8 @@ class ScanWalk {
   template <typename Hint>
   void ForUpcoming(std::uint32_t, const Hint&) const {}
   void Absorb(std::span<const std::byte* const> records) {
-    for (std::size_t i = 0; i < records.size(); ++i) Score(wanted_[i], records[i] + start_->index.records.row_offset);
+    for (std::size_t i = 0; i < records.size(); ++i)
+      Score(wanted_[i], records[i] + start_->index.records.row_offset);
     Want();
   }
   template <typename Add>
@@ -220,7 +240,11 @@ TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
   query.TakeAnswer(&answer);
   AskedDriver driver(placed);
   std::vector<Neighbour> all;
-  ASSERT_TRUE(driver.Search(vector.data(), {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kBestFirst}, &all, nullptr, {}).ok());
+  ASSERT_TRUE(driver
+                  .Search(vector.data(),
+                          {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kBestFirst}, &all,
+                          nullptr, {})
+                  .ok());
   all.resize(10);
   EXPECT_EQ(Pairs(answer.nearest), Pairs(all));
 }

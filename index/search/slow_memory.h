@@ -9,8 +9,9 @@
 
 namespace hmann {
 
-/// The emulation layer: slow memory as one thread touches it. Prefetch instructions begin the way of bytes to the CPU; an emulated tier is
-/// told of every touch, and makes it slow.
+/// The emulation layer: slow memory as one thread touches it. Prefetch instructions begin
+/// the way of bytes to the CPU; an emulated tier is told of every touch, and makes it
+/// slow.
 class SlowMemory {
  public:
   /// `bus`: of an emulated tier, which must outlive this; else nullptr.
@@ -30,8 +31,11 @@ class SlowMemory {
   void Use(std::span<const std::byte> bytes) {
     if (lines_.has_value()) lines_->Use(bytes.data(), bytes.size());
   }
-  /// Whether what was fetched is here. On real memory nobody can tell; at the next step it probably is.
-  bool Arrived(std::span<const std::byte> bytes) const { return !lines_.has_value() || lines_->Arrived(bytes.data(), bytes.size()); }
+  /// Whether what was fetched is here. On real memory nobody can tell; at the next step
+  /// it probably is.
+  bool Arrived(std::span<const std::byte> bytes) const {
+    return !lines_.has_value() || lines_->Arrived(bytes.data(), bytes.size());
+  }
   /// Whether demand would not have to wait for one more fetch.
   bool HasRoom() const { return !lines_.has_value() || lines_->HasRoom(); }
 

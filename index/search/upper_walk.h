@@ -9,8 +9,9 @@
 
 namespace hmann {
 
-/// Algorithm 2 down to L1, a step at a time: scratch.beam then holds what L1 found, the nearest ef_l1 of it being W. It wants no record of
-/// slow memory; each step begins the way to the CPU of what the next one reads.
+/// Algorithm 2 down to L1, a step at a time: scratch.beam then holds what L1 found, the
+/// nearest ef_l1 of it being W. It wants no record of slow memory; each step begins the
+/// way to the CPU of what the next one reads.
 class UpperWalk {
  public:
   /// Requires n1 > 0.
@@ -38,7 +39,8 @@ class UpperWalk {
   void Absorb(std::span<const std::byte* const>) {
     const bool in_l1 = !search_.is_greedy();
     Observer observer{*counters_, in_l1};
-    const DistanceKey limit = in_l1 ? limit_.Limit(index_->kernels, scratch_->beam) : ~DistanceKey{0};
+    const DistanceKey limit =
+        in_l1 ? limit_.Limit(index_->kernels, scratch_->beam) : ~DistanceKey{0};
     const bool over = search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit);
     stepped_ = observer.stepped;
     if (!over) return;
@@ -67,16 +69,21 @@ class UpperWalk {
     const LayerView& view = index_->upper[layer - 1];
     Observer observer{*counters_, false};
     if (layer >= 2) return search_.OpenGreedy(view, query_, entry, *scratch_, observer);
-    // These keep what L1 scored beyond its efSearchL1 candidates: it spares L0 the distances. Where `epsilon` ends the walk, efSearchL0 is
-    // for the hardest queries alone, and a beam of that width would cost every query a tenth of its time.
+    // These keep what L1 scored beyond its efSearchL1 candidates: it spares L0 the
+    // distances. Where `epsilon` ends the walk, efSearchL0 is for the hardest queries
+    // alone, and a beam of that width would cost every query a tenth of its time.
     std::uint32_t width = dials_->ef_l1;
     if (dials_->walk == WalkKind::kBestFirst || dials_->walk == WalkKind::kQuantised) {
-      width = std::max(width, dials_->epsilon.has_value() ? std::min(dials_->ef_l0, std::max(kKeptWithEpsilon, dials_->k)) : dials_->ef_l0);
+      width = std::max(width, dials_->epsilon.has_value()
+                                  ? std::min(dials_->ef_l0, std::max(kKeptWithEpsilon, dials_->k))
+                                  : dials_->ef_l0);
     }
     if (dials_->walk == WalkKind::kQuantised) width = std::max({width, dials_->k, dials_->nprobe});
-    // What is neither of L1's own candidates nor within epsilon of the kth is of no use to a pool. A quantised walk takes from it the
-    // distances of centroids.
-    limit_ = dials_->walk == WalkKind::kBestFirst ? EpsilonLimit{dials_->epsilon, std::max(dials_->k, dials_->ef_l1)} : EpsilonLimit{};
+    // What is neither of L1's own candidates nor within epsilon of the kth is of no use
+    // to a pool. A quantised walk takes from it the distances of centroids.
+    limit_ = dials_->walk == WalkKind::kBestFirst
+                 ? EpsilonLimit{dials_->epsilon, std::max(dials_->k, dials_->ef_l1)}
+                 : EpsilonLimit{};
     search_.OpenBeam(view, query_, entry, width, dials_->ef_l1, *scratch_, observer);
   }
 

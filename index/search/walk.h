@@ -12,19 +12,22 @@
 
 namespace hmann {
 
-/// A walk through the graph: a state machine that names the records of slow memory it needs, is handed them, and knows nothing of where
-/// they come from. Whoever drives it does
+/// A walk through the graph: a state machine that names the records of slow memory it
+/// needs, is handed them, and knows nothing of where they come from. Whoever drives it
+/// does
 ///
 ///   while (!walk.Done()) { ids = walk.Wanted(); ...; walk.Absorb(records); }
 ///
-/// Wanted() may be empty: then the step needs fast memory alone. Part() is what Absorb reads of each wanted record. Absorb(records):
-/// records[i] is the record of Wanted()[i], valid during the call. A record may be wanted again later (its links after its vector): whoever
-/// reads from a device keeps what it has read until the query is done.
+/// Wanted() may be empty: then the step needs fast memory alone. Part() is what Absorb
+/// reads of each wanted record. Absorb(records): records[i] is the record of Wanted()[i],
+/// valid during the call. A record may be wanted again later (its links after its
+/// vector): whoever reads from a device keeps what it has read until the query is done.
 ///
-/// ForUpcoming(most, hint) calls hint(id) for the candidates whose links will probably be wanted next, the most likely first, until `most`
-/// of the calls have returned true.
+/// ForUpcoming(most, hint) calls hint(id) for the candidates whose links will probably be
+/// wanted next, the most likely first, until `most` of the calls have returned true.
 template <typename W>
-concept Walk = requires(W walk, const W& fixed, std::span<const std::byte* const> records, bool (*hint)(NodeId)) {
+concept Walk = requires(W walk, const W& fixed, std::span<const std::byte* const> records,
+                        bool (*hint)(NodeId)) {
   { fixed.Done() } -> std::same_as<bool>;
   { fixed.Wanted() } -> std::same_as<std::span<const NodeId>>;
   { fixed.Part() } -> std::same_as<RecordPart>;
@@ -35,7 +38,8 @@ concept Walk = requires(W walk, const W& fixed, std::span<const std::byte* const
 /// What the walks of one query count.
 struct WalkCounters {
   Counters total;
-  /// Records that were read, with repeats where several walks count here; kept only where somebody asks how many distinct ones there were.
+  /// Records that were read, with repeats where several walks count here; kept only where
+  /// somebody asks how many distinct ones there were.
   std::vector<NodeId> read;
   bool lists_reads = false;
 
@@ -54,17 +58,20 @@ struct WalkStart {
   const PlacedIndex& index;
   const std::byte* query;  ///< in stored form
   const Dials& dials;
-  /// Shared by the walks of a query, one after the other. beam: what was found so far, nearest first; visited: what was met on the way.
+  /// Shared by the walks of a query, one after the other. beam: what was found so far,
+  /// nearest first; visited: what was met on the way.
   LayerScratch& scratch;
   WalkCounters& counters;
   std::uint32_t parts = 1;    ///< that may be walked side by side
   std::uint32_t in_step = 0;  ///< beams that a part walks together; 0: as many as suit memory
 };
 
-/// A walk through L0, as the dials name it. It opens with what L1 has found. What it finds is in scratch.beam (kLeavesBeam), or is handed
-/// to ForResults(add) as add(beam), as often as somebody asks; Finish is called once, when it is over.
+/// A walk through L0, as the dials name it. It opens with what L1 has found. What it
+/// finds is in scratch.beam (kLeavesBeam), or is handed to ForResults(add) as add(beam),
+/// as often as somebody asks; Finish is called once, when it is over.
 template <typename W>
-concept L0Walk = Walk<W> && requires(W walk, const WalkStart& start, void (*add)(const Beam&), WalkCounters& counters) {
+concept L0Walk = Walk<W> && requires(W walk, const WalkStart& start, void (*add)(const Beam&),
+                                     WalkCounters& counters) {
   walk.Open(start);
   { W::kLeavesBeam } -> std::convertible_to<bool>;
   walk.ForResults(add);

@@ -1,4 +1,5 @@
-/// For tests: an index that is opened on many tiers, and the answers that it must give on each of them.
+/// For tests: an index that is opened on many tiers, and the answers that it must give on
+/// each of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +16,9 @@
 namespace hmann {
 
 inline constexpr std::uint64_t kTierQueries = 20;
-inline constexpr SearchOptions kTierDials{.ef_l0 = 64,
-                                          .walk = WalkKind::kBestFirst};  ///< the same dials everywhere: defaults depend on the tier
+inline constexpr SearchOptions kTierDials{
+    .ef_l0 = 64,
+    .walk = WalkKind::kBestFirst};  ///< the same dials everywhere: defaults depend on the tier
 
 struct TierAnswers {
   std::vector<std::vector<Neighbour>> nearest;
@@ -26,7 +28,8 @@ struct TierAnswers {
 
 /// An index, and some of its vectors' neighbourhoods as queries.
 struct TierSample {
-  TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500, CodePlace codes = CodePlace::kNode) {
+  TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500,
+             CodePlace codes = CodePlace::kNode) {
     BuildOptions options = SmallBuild(folder, dtype, metric, n, dim);
     options.promote = 0.1;
     options.codes = codes;
@@ -43,8 +46,8 @@ struct TierSample {
   }
 
   /// All at once where the tier can; what a query does not answer is an empty list.
-  TierAnswers Search(const std::shared_ptr<const Index>& index, const SearchOptions& options, std::uint32_t in_flight = 4,
-                     const SearchLimits& limits = {}) const {
+  TierAnswers Search(const std::shared_ptr<const Index>& index, const SearchOptions& options,
+                     std::uint32_t in_flight = 4, const SearchLimits& limits = {}) const {
     TierAnswers answers;
     answers.nearest.resize(kTierQueries);
     answers.status.resize(kTierQueries, absl::UnknownError("not answered"));
@@ -53,7 +56,8 @@ struct TierSample {
     if (!resolved.ok()) return answers;
     Searcher searcher(index);
     const absl::Status status = searcher.SearchMany(
-        kTierQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); }, resolved->dials, in_flight,
+        kTierQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); },
+        resolved->dials, in_flight,
         [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           answers.status[i] = outcome;
           if (outcome.ok()) answers.nearest[i] = answer.nearest;
@@ -73,7 +77,8 @@ inline void ExpectSameAnswers(const TierAnswers& found, const TierAnswers& expec
     ASSERT_TRUE(found.status[query].ok()) << found.status[query];
     ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
     for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
-      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label) << "query " << query << ", neighbour " << i;
+      ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label)
+          << "query " << query << ", neighbour " << i;
       ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance);
     }
   }
@@ -87,10 +92,32 @@ inline const std::vector<SearchOptions>& ManyTierDials() {
       {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kBestFirst},
       {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
       {.k = 10, .walk = WalkKind::kMultiStart},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 40, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8},
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 8, .epsilon = 0.1f},
-      {.k = 10, .ef_l1 = 15, .ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 30, .beam_width = 5},
-      {.k = 100, .ef_l1 = 100, .ef_l0 = 20, .walk = WalkKind::kQuantised, .nprobe = 3, .beam_width = 64, .error_bound = 2},
+      {.k = 10,
+       .ef_l1 = 16,
+       .ef_l0 = 40,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 0,
+       .beam_width = 8},
+      {.k = 10,
+       .ef_l1 = 16,
+       .ef_l0 = 100,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 0,
+       .beam_width = 8,
+       .epsilon = 0.1f},
+      {.k = 10,
+       .ef_l1 = 15,
+       .ef_l0 = 0,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 30,
+       .beam_width = 5},
+      {.k = 100,
+       .ef_l1 = 100,
+       .ef_l0 = 20,
+       .walk = WalkKind::kQuantised,
+       .nprobe = 3,
+       .beam_width = 64,
+       .error_bound = 2},
       {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
   };
   return dials;

@@ -8,21 +8,26 @@
 
 namespace hmann {
 
-/// Streams of block numbers for the tests and benchmarks of caches. Which blocks are hot has nothing to do with their numbers.
+/// Streams of block numbers for the tests and benchmarks of caches. Which blocks are hot
+/// has nothing to do with their numbers.
 enum class AccessStream { kUniform, kZipf };
 
-/// By block: how often it is asked for, in the long run. kZipf: the r-th hottest with probability proportional to 1/r (alpha = 1).
-inline std::vector<double> Frequencies(AccessStream stream, std::uint32_t blocks, std::uint64_t seed) {
+/// By block: how often it is asked for, in the long run. kZipf: the r-th hottest with
+/// probability proportional to 1/r (alpha = 1).
+inline std::vector<double> Frequencies(AccessStream stream, std::uint32_t blocks,
+                                       std::uint64_t seed) {
   std::vector<double> frequency(blocks, 1.0 / blocks);
   if (stream == AccessStream::kUniform) return frequency;
   double sum = 0;
   for (std::uint32_t rank = 1; rank <= blocks; ++rank) sum += 1.0 / rank;
   const std::vector<std::uint32_t> by_heat = RandomPermutation(blocks, seed);
-  for (std::uint32_t rank = 1; rank <= blocks; ++rank) frequency[by_heat[rank - 1]] = 1.0 / (rank * sum);
+  for (std::uint32_t rank = 1; rank <= blocks; ++rank)
+    frequency[by_heat[rank - 1]] = 1.0 / (rank * sum);
   return frequency;
 }
 
-inline std::vector<std::uint32_t> Accesses(const std::vector<double>& frequency, std::size_t length, std::uint64_t seed) {
+inline std::vector<std::uint32_t> Accesses(const std::vector<double>& frequency, std::size_t length,
+                                           std::uint64_t seed) {
   std::vector<double> upto(frequency.size());
   double sum = 0;
   for (std::size_t i = 0; i < frequency.size(); ++i) upto[i] = sum += frequency[i];
@@ -34,11 +39,13 @@ inline std::vector<std::uint32_t> Accesses(const std::vector<double>& frequency,
   return stream;
 }
 
-/// What an LFU cache that knows the true frequencies hits in the long run: those of the `held` hottest blocks.
+/// What an LFU cache that knows the true frequencies hits in the long run: those of the
+/// `held` hottest blocks.
 inline double IdealLfuHitRate(std::vector<double> frequency, std::uint64_t held) {
   std::sort(frequency.rbegin(), frequency.rend());
   double sum = 0;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(held, frequency.size()); ++i) sum += frequency[i];
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(held, frequency.size()); ++i)
+    sum += frequency[i];
   return sum;
 }
 

@@ -22,9 +22,11 @@ namespace {
 
 constexpr std::uint64_t kPageBlocks = 64;
 constexpr std::uint64_t kLeastPages = 8;
-constexpr CachePolicy kPolicies[] = {CachePolicy::kNone, CachePolicy::kStatic, CachePolicy::kDynamic};
+constexpr CachePolicy kPolicies[] = {CachePolicy::kNone, CachePolicy::kStatic,
+                                     CachePolicy::kDynamic};
 
-/// One thread's counts. The first kOwnTallies threads of the process have one each and need no atomic addition; the others share the last.
+/// One thread's counts. The first kOwnTallies threads of the process have one each and
+/// need no atomic addition; the others share the last.
 struct alignas(64) Tally {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
@@ -33,7 +35,8 @@ constexpr std::uint32_t kOwnTallies = 64;
 
 std::uint32_t ThreadNumber() {
   static std::atomic<std::uint32_t> next{0};
-  thread_local const std::uint32_t number = std::min(next.fetch_add(1, std::memory_order_relaxed), kOwnTallies);
+  thread_local const std::uint32_t number =
+      std::min(next.fetch_add(1, std::memory_order_relaxed), kOwnTallies);
   return number;
 }
 
@@ -55,30 +58,35 @@ absl::StatusOr<CachePolicy> ParseCachePolicy(std::string_view name) {
     if (name == Name(policy)) return policy;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("cache policy: expected none, static or dynamic, found '", absl::string_view(name.data(), name.size()), "'"));
+      absl::StrCat("cache policy: expected none, static or dynamic, found '",
+                   absl::string_view(name.data(), name.size()), "'"));
 }
 
-/// Pages are filled in the order of their numbers, around and around: that of number `current + 1` is the oldest.
+/// Pages are filled in the order of their numbers, around and around: that of number
+/// `current + 1` is the oldest.
 ///
-/// A reader adds its pin and then looks at the entry again; the flusher clears the entries of a page and then looks at its pins by a
-/// read-modify-write. Of these two on one atomic, one comes first: either the flusher sees the pin and leaves the page alone, or the reader
-/// sees the cleared entry (or a newer one, that of the same block in the same place) and its miss.
+/// A reader adds its pin and then looks at the entry again; the flusher clears the
+/// entries of a page and then looks at its pins by a read-modify-write. Of these two on
+/// one atomic, one comes first: either the flusher sees the pin and leaves the page
+/// alone, or the reader sees the cleared entry (or a newer one, that of the same block in
+/// the same place) and its miss.
 struct BlockCache::Impl {
   std::uint64_t blocks = 0;
   std::uint32_t block_bytes = 0;
   std::uint64_t slots = 0;
-  std::uint64_t page_blocks = 0;     ///< a power of two
-  int page_shift = 0;                ///< its logarithm
-  Buffer copies;                     ///< slots x block_bytes
-  Buffer entries;                    ///< by block, u32: 0, or 1 + its slot
-  Buffer marks;                      ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a
-                                     ///< miss stays in L2
+  std::uint64_t page_blocks = 0;  ///< a power of two
+  int page_shift = 0;             ///< its logarithm
+  Buffer copies;                  ///< slots x block_bytes
+  Buffer entries;                 ///< by block, u32: 0, or 1 + its slot
+  Buffer marks;  ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a
+                 ///< miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
   std::atomic<CachePolicy> policy{CachePolicy::kNone};
   std::array<Tally, kOwnTallies + 1> tallies;
 
-  std::mutex filling;  ///< guards `current`, Page::used, `owner`, and all writing of entries and copies
+  std::mutex
+      filling;  ///< guards `current`, Page::used, `owner`, and all writing of entries and copies
   std::uint64_t current = 0;
   std::atomic<std::uint64_t> filled{0}, flushed{0}, declined{0};
 
@@ -92,7 +100,9 @@ struct BlockCache::Impl {
   }
   static std::uint64_t Bit(std::uint64_t block) { return std::uint64_t{1} << block % 64; }
   std::byte* Copy(std::uint64_t slot) { return copies.data() + slot * block_bytes; }
-  std::uint64_t Room(std::uint64_t page) const { return std::min(page_blocks, slots - page * page_blocks) - pages[page].used; }
+  std::uint64_t Room(std::uint64_t page) const {
+    return std::min(page_blocks, slots - page * page_blocks) - pages[page].used;
+  }
 
   void Count(std::atomic<std::uint64_t> Tally::*which) {
     const std::uint32_t thread = ThreadNumber();
@@ -140,23 +150,30 @@ struct BlockCache::Impl {
 BlockCache::BlockCache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BlockCache::~BlockCache() = default;
 
-absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t blocks, std::uint32_t block_bytes, std::uint64_t capacity_bytes,
+absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t blocks,
+                                                             std::uint32_t block_bytes,
+                                                             std::uint64_t capacity_bytes,
                                                              CachePolicy policy) {
-  if (blocks == 0 || block_bytes == 0) return absl::InvalidArgumentError("cache: no blocks to hold");
+  if (blocks == 0 || block_bytes == 0)
+    return absl::InvalidArgumentError("cache: no blocks to hold");
   if (capacity_bytes < block_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cache: expected room for a block of ", block_bytes, " bytes, found ", capacity_bytes, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("cache: expected room for a block of ",
+                                                   block_bytes, " bytes, found ", capacity_bytes,
+                                                   " bytes"));
   }
   const std::uint64_t slots = std::min(blocks, capacity_bytes / block_bytes);
-  if (slots >= std::numeric_limits<std::uint32_t>::max() || blocks > std::numeric_limits<std::uint64_t>::max() / sizeof(std::uint32_t)) {
-    return absl::InvalidArgumentError(absl::StrCat("cache: expected fewer than 2^32 copies, found ", blocks, " blocks of ", block_bytes,
-                                                   " bytes in ", FormatSize(capacity_bytes)));
+  if (slots >= std::numeric_limits<std::uint32_t>::max() ||
+      blocks > std::numeric_limits<std::uint64_t>::max() / sizeof(std::uint32_t)) {
+    return absl::InvalidArgumentError(absl::StrCat("cache: expected fewer than 2^32 copies, found ",
+                                                   blocks, " blocks of ", block_bytes, " bytes in ",
+                                                   FormatSize(capacity_bytes)));
   }
   auto impl = std::make_unique<Impl>();
   impl->blocks = blocks;
   impl->block_bytes = block_bytes;
   impl->slots = slots;
-  impl->page_blocks = std::bit_floor(std::clamp<std::uint64_t>(slots / kLeastPages, 1, kPageBlocks));
+  impl->page_blocks =
+      std::bit_floor(std::clamp<std::uint64_t>(slots / kLeastPages, 1, kPageBlocks));
   impl->page_shift = std::countr_zero(impl->page_blocks);
   HMANN_ASSIGN_OR_RETURN(impl->copies, Buffer::Allocate(slots * block_bytes));
   HMANN_ASSIGN_OR_RETURN(impl->entries, Buffer::Allocate(blocks * sizeof(std::uint32_t)));
@@ -168,7 +185,9 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
 }
 
 CachePolicy BlockCache::policy() const { return impl_->policy.load(std::memory_order_relaxed); }
-void BlockCache::SetPolicy(CachePolicy policy) { impl_->policy.store(policy, std::memory_order_relaxed); }
+void BlockCache::SetPolicy(CachePolicy policy) {
+  impl_->policy.store(policy, std::memory_order_relaxed);
+}
 
 bool BlockCache::Read(std::uint64_t block, std::uint32_t offset, std::span<std::byte> out) {
   Impl& impl = *impl_;
@@ -205,7 +224,8 @@ void BlockCache::Offer(std::uint64_t block, const std::byte* bytes) {
 bool BlockCache::Fill(std::uint64_t block, const std::byte* bytes) {
   const std::lock_guard lock(impl_->filling);
   Impl::Outcome outcome;
-  while ((outcome = impl_->Take(block, bytes, /*may_flush=*/false)) == Impl::Outcome::kPinned) std::this_thread::yield();
+  while ((outcome = impl_->Take(block, bytes, /*may_flush=*/false)) == Impl::Outcome::kPinned)
+    std::this_thread::yield();
   return outcome == Impl::Outcome::kTaken;
 }
 
@@ -221,18 +241,23 @@ BlockCache::Stats BlockCache::stats() const {
   stats.declined = impl.declined.load(std::memory_order_relaxed);
   stats.capacity_bytes = impl.slots * impl.block_bytes;
   stats.used_bytes = (std::max(stats.filled, stats.flushed) - stats.flushed) * impl.block_bytes;
-  stats.index_bytes = impl.entries.size() + impl.marks.size() + impl.owner.size() * sizeof(impl.owner[0]) +
-                      impl.pages.size() * sizeof(Page) + sizeof(impl.tallies);
+  stats.index_bytes = impl.entries.size() + impl.marks.size() +
+                      impl.owner.size() * sizeof(impl.owner[0]) + impl.pages.size() * sizeof(Page) +
+                      sizeof(impl.tallies);
   return stats;
 }
 
-std::vector<std::uint64_t> MostUsedBlocks(std::span<const std::uint32_t> uses, std::uint64_t limit) {
+std::vector<std::uint64_t> MostUsedBlocks(std::span<const std::uint32_t> uses,
+                                          std::uint64_t limit) {
   std::vector<std::uint64_t> order;
   for (std::uint64_t block = 0; block < uses.size(); ++block) {
     if (uses[block] != 0) order.push_back(block);
   }
-  const auto better = [&](std::uint64_t a, std::uint64_t b) { return uses[a] != uses[b] ? uses[a] > uses[b] : a < b; };
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(limit, order.size()));
+  const auto better = [&](std::uint64_t a, std::uint64_t b) {
+    return uses[a] != uses[b] ? uses[a] > uses[b] : a < b;
+  };
+  const auto end =
+      order.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(limit, order.size()));
   std::partial_sort(order.begin(), end, order.end(), better);
   order.erase(end, order.end());
   return order;

@@ -6,14 +6,16 @@
 #include "index/tiers/access_streams.h"
 #include "index/tiers/block_cache.h"
 
-/// What a lookup costs: switched off, a miss in an index of the given number of blocks, a hit. And the hit rates of two streams with a
-/// tenth of the blocks held, beside an LFU that knows the true frequencies (`hit_rate`, `ideal`).
+/// What a lookup costs: switched off, a miss in an index of the given number of blocks, a
+/// hit. And the hit rates of two streams with a tenth of the blocks held, beside an LFU
+/// that knows the true frequencies (`hit_rate`, `ideal`).
 namespace hmann {
 namespace {
 
 constexpr std::uint32_t kBlockBytes = 4096;
 
-std::unique_ptr<BlockCache> MakeCache(std::uint64_t blocks, std::uint32_t block_bytes, std::uint64_t held, CachePolicy policy) {
+std::unique_ptr<BlockCache> MakeCache(std::uint64_t blocks, std::uint32_t block_bytes,
+                                      std::uint64_t held, CachePolicy policy) {
   auto cache = BlockCache::Make(blocks, block_bytes, held * block_bytes, policy);
   if (!cache.ok()) std::abort();
   return *std::move(cache);
@@ -68,13 +70,18 @@ void BM_HitRate(benchmark::State& state, AccessStream kind, CachePolicy policy) 
     if (!cache->Read(block, 0, bytes)) cache->Offer(block, bytes.data());
   }
   const BlockCache::Stats stats = cache->stats();
-  state.counters["hit_rate"] = static_cast<double>(stats.hits) / static_cast<double>(stats.hits + stats.misses);
+  state.counters["hit_rate"] =
+      static_cast<double>(stats.hits) / static_cast<double>(stats.hits + stats.misses);
   state.counters["ideal"] = IdealLfuHitRate(frequency, kHeld);
 }
-BENCHMARK_CAPTURE(BM_HitRate, uniform_static, AccessStream::kUniform, CachePolicy::kStatic)->Iterations(1 << 20);
-BENCHMARK_CAPTURE(BM_HitRate, uniform_dynamic, AccessStream::kUniform, CachePolicy::kDynamic)->Iterations(1 << 20);
-BENCHMARK_CAPTURE(BM_HitRate, zipf_static, AccessStream::kZipf, CachePolicy::kStatic)->Iterations(1 << 20);
-BENCHMARK_CAPTURE(BM_HitRate, zipf_dynamic, AccessStream::kZipf, CachePolicy::kDynamic)->Iterations(1 << 20);
+BENCHMARK_CAPTURE(BM_HitRate, uniform_static, AccessStream::kUniform, CachePolicy::kStatic)
+    ->Iterations(1 << 20);
+BENCHMARK_CAPTURE(BM_HitRate, uniform_dynamic, AccessStream::kUniform, CachePolicy::kDynamic)
+    ->Iterations(1 << 20);
+BENCHMARK_CAPTURE(BM_HitRate, zipf_static, AccessStream::kZipf, CachePolicy::kStatic)
+    ->Iterations(1 << 20);
+BENCHMARK_CAPTURE(BM_HitRate, zipf_dynamic, AccessStream::kZipf, CachePolicy::kDynamic)
+    ->Iterations(1 << 20);
 
 }  // namespace
 }  // namespace hmann

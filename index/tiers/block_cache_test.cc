@@ -40,27 +40,32 @@ Bytes Content(std::uint64_t block, std::size_t bytes) {
   return content;
 }
 
-std::unique_ptr<BlockCache> MakeCache(std::uint64_t blocks, std::uint32_t block_bytes, std::uint64_t held, CachePolicy policy) {
+std::unique_ptr<BlockCache> MakeCache(std::uint64_t blocks, std::uint32_t block_bytes,
+                                      std::uint64_t held, CachePolicy policy) {
   auto cache = BlockCache::Make(blocks, block_bytes, held * block_bytes, policy);
   EXPECT_TRUE(cache.ok()) << cache.status();
   return *std::move(cache);
 }
 
-/// 1: a hit with exactly the block's bytes; 0: a miss that touched nothing; -1: anything else.
-int Look(BlockCache& cache, std::uint64_t block, std::uint32_t block_bytes, std::uint32_t offset, std::size_t bytes) {
+/// 1: a hit with exactly the block's bytes; 0: a miss that touched nothing; -1: anything
+/// else.
+int Look(BlockCache& cache, std::uint64_t block, std::uint32_t block_bytes, std::uint32_t offset,
+         std::size_t bytes) {
   Bytes out(bytes, std::byte{0xa5});
   if (!cache.Read(block, offset, out)) return out == Bytes(bytes, std::byte{0xa5}) ? 0 : -1;
   const Bytes content = Content(block, block_bytes);
   return std::equal(out.begin(), out.end(), content.begin() + offset) ? 1 : -1;
 }
 
-/// The same cache, written plainly: what each of its pages holds, in the order of filling.
+/// The same cache, written plainly: what each of its pages holds, in the order of
+/// filling.
 class Model {
  public:
   Model(std::uint64_t held, std::uint64_t page_blocks) : held_(held), page_blocks_(page_blocks) {}
 
   bool Has(std::uint64_t block) const {
-    return std::any_of(pages_.begin(), pages_.end(), [&](const auto& page) { return page.blocks.contains(block); });
+    return std::any_of(pages_.begin(), pages_.end(),
+                       [&](const auto& page) { return page.blocks.contains(block); });
   }
   std::uint64_t used() const {
     std::uint64_t sum = 0;
@@ -118,17 +123,21 @@ void CompareWithModel(const Shape& shape, std::uint64_t seed) {
       cache->Offer(block, Content(block, shape.block_bytes).data());
       if (policy == CachePolicy::kDynamic) model.Take(block, true);
     } else if (action < 400) {
-      ASSERT_EQ(cache->Fill(block, Content(block, shape.block_bytes).data()), model.Take(block, false));
+      ASSERT_EQ(cache->Fill(block, Content(block, shape.block_bytes).data()),
+                model.Take(block, false));
     } else {
-      const auto offset = static_cast<std::uint32_t>(RandomBelow(seed, 4 * step + 2, shape.block_bytes + 1));
+      const auto offset =
+          static_cast<std::uint32_t>(RandomBelow(seed, 4 * step + 2, shape.block_bytes + 1));
       const std::uint64_t bytes = RandomBelow(seed, 4 * step + 3, shape.block_bytes - offset + 1);
-      ASSERT_EQ(Look(*cache, block, shape.block_bytes, offset, bytes), policy != CachePolicy::kNone && model.Has(block));
+      ASSERT_EQ(Look(*cache, block, shape.block_bytes, offset, bytes),
+                policy != CachePolicy::kNone && model.Has(block));
     }
     ASSERT_EQ(cache->stats().used_bytes, model.used() * shape.block_bytes);
   }
   cache->SetPolicy(CachePolicy::kStatic);
   for (std::uint64_t block = 0; block < shape.blocks; ++block) {
-    ASSERT_EQ(Look(*cache, block, shape.block_bytes, 0, shape.block_bytes), model.Has(block)) << block << " seed " << seed;
+    ASSERT_EQ(Look(*cache, block, shape.block_bytes, 0, shape.block_bytes), model.Has(block))
+        << block << " seed " << seed;
   }
   const BlockCache::Stats stats = cache->stats();
   EXPECT_EQ(stats.filled - stats.flushed, model.used());
@@ -137,9 +146,11 @@ void CompareWithModel(const Shape& shape, std::uint64_t seed) {
 }
 
 TEST(BlockCache, HoldsExactlyWhatAPlainModelHolds) {
-  for (const Shape& shape : {Shape{40, 24, 1, 1}, Shape{40, 64, 7, 1}, Shape{100, 13, 20, 2}, Shape{300, 8, 100, 8},
-                             Shape{3000, 64, 1111, 64}, Shape{50, 16, 50, 4}}) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) ASSERT_NO_FATAL_FAILURE(CompareWithModel(shape, seed)) << shape.held;
+  for (const Shape& shape :
+       {Shape{40, 24, 1, 1}, Shape{40, 64, 7, 1}, Shape{100, 13, 20, 2}, Shape{300, 8, 100, 8},
+        Shape{3000, 64, 1111, 64}, Shape{50, 16, 50, 4}}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      ASSERT_NO_FATAL_FAILURE(CompareWithModel(shape, seed)) << shape.held;
   }
 }
 
@@ -165,7 +176,8 @@ TEST(BlockCache, AStaticCacheIsFilledOnceAndNeverChanges) {
     cache->Offer(block, Content(block, 32).data());
   }
   EXPECT_TRUE(cache->Fill(3, Content(3, 32).data())) << "is here already";
-  for (std::uint64_t block = 0; block < 100; ++block) EXPECT_EQ(Look(*cache, block, 32, 0, 32), block < 10);
+  for (std::uint64_t block = 0; block < 100; ++block)
+    EXPECT_EQ(Look(*cache, block, 32, 0, 32), block < 10);
   const BlockCache::Stats stats = cache->stats();
   EXPECT_EQ(stats.hits, 10u);
   EXPECT_EQ(stats.misses, 90u);
@@ -188,13 +200,21 @@ TEST(BlockCache, NoneAnswersNothingAndForgetsNothing) {
 }
 
 TEST(BlockCache, RefusesWhatCannotBe) {
-  EXPECT_EQ(BlockCache::Make(0, 64, 4096, CachePolicy::kStatic).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BlockCache::Make(10, 0, 4096, CachePolicy::kStatic).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BlockCache::Make(10, 64, 63, CachePolicy::kStatic).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BlockCache::Make(1ull << 40, 1, 1ull << 40, CachePolicy::kStatic).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BlockCache::Make(std::numeric_limits<std::uint64_t>::max() / 4, 64, 4096, CachePolicy::kStatic).status().code(),
+  EXPECT_EQ(BlockCache::Make(0, 64, 4096, CachePolicy::kStatic).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockCache::Make(10, 0, 4096, CachePolicy::kStatic).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockCache::Make(10, 64, 63, CachePolicy::kStatic).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockCache::Make(1ull << 40, 1, 1ull << 40, CachePolicy::kStatic).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockCache::Make(std::numeric_limits<std::uint64_t>::max() / 4, 64, 4096,
+                             CachePolicy::kStatic)
+                .status()
+                .code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(MakeCache(10, 64, 1000, CachePolicy::kStatic)->stats().capacity_bytes, 640u) << "no more than there are blocks";
+  EXPECT_EQ(MakeCache(10, 64, 1000, CachePolicy::kStatic)->stats().capacity_bytes, 640u)
+      << "no more than there are blocks";
   for (CachePolicy policy : {CachePolicy::kNone, CachePolicy::kStatic, CachePolicy::kDynamic}) {
     EXPECT_EQ(*ParseCachePolicy(Name(policy)), policy);
   }
@@ -206,7 +226,8 @@ TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushedAndThePolicyCh
   constexpr std::uint32_t kBytes = 600;
   constexpr int kReaders = 3;
   std::vector<Bytes> contents;
-  for (std::uint64_t block = 0; block < kBlocks; ++block) contents.push_back(Content(block, kBytes));
+  for (std::uint64_t block = 0; block < kBlocks; ++block)
+    contents.push_back(Content(block, kBytes));
   const auto cache = MakeCache(kBlocks, kBytes, 32, CachePolicy::kDynamic);
   std::atomic<std::uint64_t> looks{0}, hits{0}, wrong{0};
   std::atomic<int> reading{kReaders};
@@ -216,7 +237,8 @@ TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushedAndThePolicyCh
       Bytes out(kBytes);
       for (std::uint64_t i = 0; i < kRounds; ++i) {
         // Half of the accesses to a sixteenth of the blocks, so that there are hits.
-        const std::uint64_t block = RandomBelow(thread, 2 * i, Random(thread, 2 * i + 1) % 2 == 0 ? kBlocks / 16 : kBlocks);
+        const std::uint64_t block =
+            RandomBelow(thread, 2 * i, Random(thread, 2 * i + 1) % 2 == 0 ? kBlocks / 16 : kBlocks);
         if (cache->Read(block, 0, out)) {
           hits.fetch_add(1);
           if (out != contents[block]) wrong.fetch_add(1);
@@ -298,7 +320,8 @@ struct HitRates {
   double dynamic_policy, static_by_number, static_by_profile, ideal;
 };
 
-/// The static orders: by number, which knows nothing of the stream, and by the counts of another stretch of it.
+/// The static orders: by number, which knows nothing of the stream, and by the counts of
+/// another stretch of it.
 HitRates Compare(AccessStream kind) {
   const std::vector<double> frequency = Frequencies(kind, kStreamBlocks, 7);
   const std::vector<std::uint32_t> past = Accesses(frequency, 500'000, 1);
@@ -309,18 +332,21 @@ HitRates Compare(AccessStream kind) {
   std::iota(by_number.begin(), by_number.end(), 0u);
   const auto static_rate = [&](const std::vector<std::uint64_t>& order) {
     const auto cache = MakeCache(kStreamBlocks, 8, kStreamHeld, CachePolicy::kStatic);
-    for (const std::uint64_t block : order) EXPECT_TRUE(cache->Fill(block, reinterpret_cast<const std::byte*>(&block)));
+    for (const std::uint64_t block : order)
+      EXPECT_TRUE(cache->Fill(block, reinterpret_cast<const std::byte*>(&block)));
     return HitRate(*cache, stream);
   };
-  return {HitRate(*MakeCache(kStreamBlocks, 8, kStreamHeld, CachePolicy::kDynamic), stream), static_rate(by_number),
-          static_rate(MostUsedBlocks(uses, kStreamHeld)), IdealLfuHitRate(frequency, kStreamHeld)};
+  return {HitRate(*MakeCache(kStreamBlocks, 8, kStreamHeld, CachePolicy::kDynamic), stream),
+          static_rate(by_number), static_rate(MostUsedBlocks(uses, kStreamHeld)),
+          IdealLfuHitRate(frequency, kStreamHeld)};
 }
 
 void Print(const char* stream, const HitRates& rates) {
   absl::PrintF(
       "%-8s stream, %d of %d blocks held: dynamic %.4f, static %.4f, static by profile %.4f, ideal "
       "LFU %.4f\n",
-      stream, kStreamHeld, kStreamBlocks, rates.dynamic_policy, rates.static_by_number, rates.static_by_profile, rates.ideal);
+      stream, kStreamHeld, kStreamBlocks, rates.dynamic_policy, rates.static_by_number,
+      rates.static_by_profile, rates.ideal);
 }
 
 TEST(BlockCacheHitRates, OnAUniformStreamStaticIsAtLeastAsGoodAsDynamic) {
@@ -335,7 +361,8 @@ TEST(BlockCacheHitRates, OnAZipfStreamWhoseHotSetIsUnknownDynamicIsBetter) {
   const HitRates rates = Compare(AccessStream::kZipf);
   Print("Zipf", rates);
   EXPECT_GT(rates.dynamic_policy, 2 * rates.static_by_number);
-  EXPECT_GT(rates.static_by_profile, rates.dynamic_policy) << "who knows the hot set does better still";
+  EXPECT_GT(rates.static_by_profile, rates.dynamic_policy)
+      << "who knows the hot set does better still";
   EXPECT_NEAR(rates.static_by_profile, rates.ideal, 0.01);
 }
 

@@ -11,13 +11,16 @@ absl::Status ReaderOptions::Validate() const {
   constexpr std::uint32_t kMostDepth = 4096;
   constexpr std::uint64_t kMostBytes = 64_GiB;
   if (depth == 0 || depth > kMostDepth) {
-    return absl::InvalidArgumentError(absl::StrCat("depth: expected 1 to ", kMostDepth, ", found ", depth));
+    return absl::InvalidArgumentError(
+        absl::StrCat("depth: expected 1 to ", kMostDepth, ", found ", depth));
   }
   if (frame_bytes == 0 || frame_bytes % 4_KiB != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("frame_bytes: expected a multiple of 4096, found ", frame_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("frame_bytes: expected a multiple of 4096, found ", frame_bytes));
   }
   if (frames == 0 || frames > kMostBytes / frame_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("frames: expected 1 to ", kMostBytes / frame_bytes, ", found ", frames));
+    return absl::InvalidArgumentError(
+        absl::StrCat("frames: expected 1 to ", kMostBytes / frame_bytes, ", found ", frames));
   }
   return absl::OkStatus();
 }

@@ -22,16 +22,21 @@ class EveryBlockTier : public TierByName {
     return reader.ok() ? *std::move(reader) : nullptr;
   }
   /// The file that the bytes are read from.
-  const std::string& File(const Source& source) const { return ReadsTheIndexFile() ? source.path() : copy_; }
+  const std::string& File(const Source& source) const {
+    return ReadsTheIndexFile() ? source.path() : copy_;
+  }
   static bool ReadsTheIndexFile() { return GetParam().ends_with("nvme"); }
 };
 
-/// Reads every block of the region once, in a random order, through all frames; nothing if all bytes were right.
-std::string ReadAll(const Region& region, std::span<const std::byte> expected, const ReaderOptions& options, std::uint64_t seed) {
+/// Reads every block of the region once, in a random order, through all frames; nothing
+/// if all bytes were right.
+std::string ReadAll(const Region& region, std::span<const std::byte> expected,
+                    const ReaderOptions& options, std::uint64_t seed) {
   auto made = region.NewReader(options);
   if (!made.ok()) return made.status().ToString();
   BlockReader& reader = **made;
-  const auto blocks = static_cast<std::uint32_t>((expected.size() + options.frame_bytes - 1) / options.frame_bytes);
+  const auto blocks =
+      static_cast<std::uint32_t>((expected.size() + options.frame_bytes - 1) / options.frame_bytes);
   const std::uint64_t end = (expected.size() + 4095) / 4096 * 4096;
   const std::vector<std::uint32_t> order = RandomPermutation(blocks, seed);
   std::vector<std::uint32_t> idle(options.frames);
@@ -42,22 +47,30 @@ std::string ReadAll(const Region& region, std::span<const std::byte> expected, c
     std::vector<BlockRead> reads;
     for (std::size_t i = 0; i < idle.size() && next + i < blocks; ++i) {
       const std::uint64_t offset = std::uint64_t{order[next + i]} * options.frame_bytes;
-      reads.push_back({offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(options.frame_bytes, end - offset)), idle[i], offset});
+      reads.push_back(
+          {offset,
+           static_cast<std::uint32_t>(std::min<std::uint64_t>(options.frame_bytes, end - offset)),
+           idle[i], offset});
     }
     const std::uint32_t before = reader.InFlight();
     const auto taken = reader.Submit(reads);
     if (!taken.ok()) return taken.status().ToString();
-    if (*taken != std::min<std::size_t>(reads.size(), options.depth - before)) return "took another number than it had room for";
+    if (*taken != std::min<std::size_t>(reads.size(), options.depth - before))
+      return "took another number than it had room for";
     if (reader.InFlight() != before + *taken) return "in flight are others than were taken";
     next += *taken;
     idle.erase(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(*taken));
     done.clear();
-    if (const absl::Status status = reader.Wait(Clock::now() + std::chrono::minutes(1), &done); !status.ok()) return status.ToString();
+    if (const absl::Status status = reader.Wait(Clock::now() + std::chrono::minutes(1), &done);
+        !status.ok())
+      return status.ToString();
     if (done.empty()) return "nothing came";
     for (const BlockDone& one : done) {
       if (!one.status.ok()) return one.status.ToString();
-      const std::size_t part = std::min<std::size_t>(options.frame_bytes, expected.size() - one.tag);
-      if (!SameBytes({reader.Frame(one.frame), part}, expected.subspan(one.tag, part))) return absl::StrCat("wrong bytes at ", one.tag);
+      const std::size_t part =
+          std::min<std::size_t>(options.frame_bytes, expected.size() - one.tag);
+      if (!SameBytes({reader.Frame(one.frame), part}, expected.subspan(one.tag, part)))
+        return absl::StrCat("wrong bytes at ", one.tag);
       if (!seen.insert(one.tag).second) return "done twice";
       idle.push_back(one.frame);
     }
@@ -70,9 +83,10 @@ TEST_P(EveryBlockTier, ReadsInAnyOrderAtAnyDepth) {
   const Region region = Place(source);
   EXPECT_FALSE(tier_->traits().addressable);
   EXPECT_TRUE(region.bytes().empty());
-  for (const ReaderOptions options :
-       {ReaderOptions{1, 1, 4096}, ReaderOptions{8, 3, 4096}, ReaderOptions{3, 64, 12288}, ReaderOptions{32, 256, 4096}}) {
-    EXPECT_EQ(ReadAll(region, source.bytes(), options, options.depth), "") << "depth " << options.depth;
+  for (const ReaderOptions options : {ReaderOptions{1, 1, 4096}, ReaderOptions{8, 3, 4096},
+                                      ReaderOptions{3, 64, 12288}, ReaderOptions{32, 256, 4096}}) {
+    EXPECT_EQ(ReadAll(region, source.bytes(), options, options.depth), "")
+        << "depth " << options.depth;
   }
 }
 
@@ -82,7 +96,9 @@ TEST_P(EveryBlockTier, ServesManyThreadsEachItsOwnReader) {
   std::vector<std::string> wrong(8);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < wrong.size(); ++t) {
-    threads.emplace_back([&, t] { wrong[t] = ReadAll(region, source.bytes(), {.depth = 4, .frames = 8, .frame_bytes = 4096}, t); });
+    threads.emplace_back([&, t] {
+      wrong[t] = ReadAll(region, source.bytes(), {.depth = 4, .frames = 8, .frame_bytes = 4096}, t);
+    });
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& what : wrong) EXPECT_EQ(what, "");
@@ -105,13 +121,15 @@ TEST_P(EveryBlockTier, RefusesWhatIsNotARead) {
   const Region region = Place(source);
   const auto reader = Reader(region, {.depth = 4, .frames = 2, .frame_bytes = 8192});
   const std::vector<BlockRead> wrong = {
-      {0, 0, 0, 0},        {1, 4096, 0, 0},           {0, 100, 0, 0},    {0, 12288, 0, 0}, {0, 4096, 2, 0}, {16384, 4096, 0, 0},
+      {0, 0, 0, 0},        {1, 4096, 0, 0},           {0, 100, 0, 0},
+      {0, 12288, 0, 0},    {0, 4096, 2, 0},           {16384, 4096, 0, 0},
       {12288, 8192, 0, 0}, {~0ull << 12, 8192, 0, 0}, {0, 4096, ~0u, 0},
   };
   for (const BlockRead& read : wrong) {
     const std::vector<BlockRead> reads = {{0, 4096, 1, 0}, read};
     const auto taken = reader->Submit(reads);
-    EXPECT_THAT(taken.status().code(), AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kInternal))
+    EXPECT_THAT(taken.status().code(),
+                AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kInternal))
         << read.bytes << " at " << read.offset << " into " << read.frame;
     EXPECT_EQ(reader->InFlight(), 0u) << "then nothing is started";
   }
@@ -120,18 +138,22 @@ TEST_P(EveryBlockTier, RefusesWhatIsNotARead) {
   EXPECT_EQ(reader->InFlight(), 0u);
   const BlockRead good{12288, 4096, 1, 9};
   ASSERT_TRUE(reader->Submit({&good, 1}).ok());
-  EXPECT_FALSE(reader->Submit({&good, 1}).ok()) << "its frame is in flight, as long as nobody waits";
+  EXPECT_FALSE(reader->Submit({&good, 1}).ok())
+      << "its frame is in flight, as long as nobody waits";
   const auto done = WaitFor(*reader, 1);
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].tag, 9u);
-  EXPECT_TRUE(done[0].status.ok()) << "the last block may end before 4096 bytes: " << done[0].status;
+  EXPECT_TRUE(done[0].status.ok())
+      << "the last block may end before 4096 bytes: " << done[0].status;
 }
 
 TEST_P(EveryBlockTier, RefusesOptionsThatCannotBe) {
   const Source source(4096);
   const Region region = Place(source);
-  for (const ReaderOptions wrong : {ReaderOptions{0, 1, 4096}, ReaderOptions{1, 0, 4096}, ReaderOptions{1, 1, 0}, ReaderOptions{1, 1, 1000},
-                                    ReaderOptions{1u << 20, 1, 4096}, ReaderOptions{1, ~0u, 1u << 20}}) {
+  for (const ReaderOptions wrong :
+       {ReaderOptions{0, 1, 4096}, ReaderOptions{1, 0, 4096}, ReaderOptions{1, 1, 0},
+        ReaderOptions{1, 1, 1000}, ReaderOptions{1u << 20, 1, 4096},
+        ReaderOptions{1, ~0u, 1u << 20}}) {
     EXPECT_EQ(region.NewReader(wrong).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
@@ -154,7 +176,8 @@ TEST_P(EveryBlockTier, MayGoAwayWithReadsInFlight) {
   for (int i = 0; i < 10; ++i) {
     const auto reader = Reader(region, {.depth = 16, .frames = 16, .frame_bytes = 65536});
     std::vector<BlockRead> reads;
-    for (std::uint32_t frame = 0; frame < 16; ++frame) reads.push_back({frame * 65536u, 65536, frame, frame});
+    for (std::uint32_t frame = 0; frame < 16; ++frame)
+      reads.push_back({frame * 65536u, 65536, frame, frame});
     const auto taken = reader->Submit(reads);
     EXPECT_TRUE(taken.ok() && *taken == 16);
   }
@@ -172,8 +195,11 @@ TEST_P(EveryBlockTier, AFileThatShrankIsDataLoss) {
   std::map<std::uint64_t, absl::Status> by_tag;
   for (const BlockDone& done : WaitFor(*reader, 3)) by_tag[done.tag] = done.status;
   EXPECT_TRUE(by_tag[0].ok()) << by_tag[0];
-  EXPECT_EQ(by_tag[1], absl::DataLossError(absl::StrCat(File(source), ": offset ", begin, ": expected 8192 bytes, found 4096 bytes")));
-  EXPECT_EQ(by_tag[2], absl::DataLossError(absl::StrCat(File(source), ": offset ", begin + 4096, ": expected 4096 bytes, found 0 bytes")));
+  EXPECT_EQ(by_tag[1],
+            absl::DataLossError(absl::StrCat(File(source), ": offset ", begin,
+                                             ": expected 8192 bytes, found 4096 bytes")));
+  EXPECT_EQ(by_tag[2], absl::DataLossError(absl::StrCat(File(source), ": offset ", begin + 4096,
+                                                        ": expected 4096 bytes, found 0 bytes")));
 }
 
 TEST_P(EveryBlockTier, SaysWhereTheBytesAre) {
@@ -191,13 +217,16 @@ TEST_P(EveryBlockTier, SaysWhereTheBytesAre) {
   EXPECT_EQ(*where.cached, 0.0) << "reading went past the page cache";
   EXPECT_THAT(where.ToString(), HasSubstr(", 0 % in the page cache"));
   std::vector<char> text(region.size());
-  std::ifstream(File(source), std::ios::binary).read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::ifstream(File(source), std::ios::binary)
+      .read(text.data(), static_cast<std::streamsize>(text.size()));
   EXPECT_GT(*region.Where().cached, 0.9) << "the kernel was asked";
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, EveryBlockTier,
-                         ::testing::Values("nvme", "nvme:PATH", "pread nvme", "pread nvme:PATH", "check+nvme", "count+check+nvme:PATH",
-                                           "check+delay:min=10us,max=900us,seed=3+nvme", "fail:every=1000000+nvme",
+                         ::testing::Values("nvme", "nvme:PATH", "pread nvme", "pread nvme:PATH",
+                                           "check+nvme", "count+check+nvme:PATH",
+                                           "check+delay:min=10us,max=900us,seed=3+nvme",
+                                           "fail:every=1000000+nvme",
                                            "check+stall:after=1000000+nvme"),
                          NameOfTest);
 

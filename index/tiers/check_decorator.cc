@@ -12,8 +12,12 @@ namespace {
 
 class CheckedReader : public DecoratedReader {
  public:
-  CheckedReader(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void> region, std::uint64_t bytes)
-      : DecoratedReader(std::move(inner)), region_(std::move(region)), end_(RoundUp(bytes, 4_KiB)), started_(options().frames) {}
+  CheckedReader(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void> region,
+                std::uint64_t bytes)
+      : DecoratedReader(std::move(inner)),
+        region_(std::move(region)),
+        end_(RoundUp(bytes, 4_KiB)),
+        started_(options().frames) {}
 
   absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
     const std::size_t room = options().depth - InFlight();
@@ -23,26 +27,31 @@ class CheckedReader : public DecoratedReader {
         if (reads[j].frame == reads[i].frame) wrong = "its frame is named twice";
       }
       if (wrong != nullptr) {
-        return absl::InternalError(absl::StrCat("check: read of ", reads[i].bytes, " bytes at ", reads[i].offset, " of ", end_,
-                                                " into frame ", reads[i].frame, ": ", wrong));
+        return absl::InternalError(absl::StrCat("check: read of ", reads[i].bytes, " bytes at ",
+                                                reads[i].offset, " of ", end_, " into frame ",
+                                                reads[i].frame, ": ", wrong));
       }
       if (i < room) std::memset(Frame(reads[i].frame), 0xa5, reads[i].bytes);
     }
     HMANN_ASSIGN_OR_RETURN(const std::size_t taken, inner().Submit(reads));
     if (taken != std::min(room, reads.size())) {
-      return absl::InternalError(absl::StrCat("check: the reader took ", taken, " of ", reads.size(), " reads, and had room for ", room));
+      return absl::InternalError(absl::StrCat("check: the reader took ", taken, " of ",
+                                              reads.size(), " reads, and had room for ", room));
     }
     for (const BlockRead& read : reads.first(taken)) started_[read.frame] = {true, read.tag};
     return taken;
   }
 
-  absl::Status Wait(std::chrono::steady_clock::time_point deadline, std::vector<BlockDone>* done) override {
+  absl::Status Wait(std::chrono::steady_clock::time_point deadline,
+                    std::vector<BlockDone>* done) override {
     const std::size_t before = done->size();
     HMANN_RETURN_IF_ERROR(inner().Wait(deadline, done));
     for (const BlockDone& one : std::span(*done).subspan(before)) {
-      if (one.frame >= started_.size() || !started_[one.frame].first || started_[one.frame].second != one.tag) {
-        return absl::InternalError(
-            absl::StrCat("check: the reader says that frame ", one.frame, ", tag ", one.tag, ", is done, which was not in flight"));
+      if (one.frame >= started_.size() || !started_[one.frame].first ||
+          started_[one.frame].second != one.tag) {
+        return absl::InternalError(absl::StrCat("check: the reader says that frame ", one.frame,
+                                                ", tag ", one.tag,
+                                                ", is done, which was not in flight"));
       }
       started_[one.frame].first = false;
     }
@@ -52,9 +61,11 @@ class CheckedReader : public DecoratedReader {
  private:
   const char* Wrong(const BlockRead& read) const {
     if (region_.expired()) return "its region is gone";
-    if (read.bytes == 0 || read.bytes % 4_KiB != 0 || read.offset % 4_KiB != 0) return "not a multiple of 4096";
+    if (read.bytes == 0 || read.bytes % 4_KiB != 0 || read.offset % 4_KiB != 0)
+      return "not a multiple of 4096";
     if (read.offset >= end_ || read.bytes > end_ - read.offset) return "outside the region";
-    if (read.frame >= options().frames || read.bytes > options().frame_bytes) return "not in a frame";
+    if (read.frame >= options().frames || read.bytes > options().frame_bytes)
+      return "not in a frame";
     return started_[read.frame].first ? "its frame is in flight" : nullptr;
   }
 
@@ -65,7 +76,9 @@ class CheckedReader : public DecoratedReader {
 
 class Checker : public Decorator {
  public:
-  std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void> region, std::uint64_t bytes) override {
+  std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner,
+                                    std::weak_ptr<const void> region,
+                                    std::uint64_t bytes) override {
     return std::make_unique<CheckedReader>(std::move(inner), std::move(region), bytes);
   }
   std::string Note() const override { return "checked"; }

@@ -22,10 +22,12 @@ class CountedReader : public DecoratedReader {
     for (const BlockRead& read : reads.first(taken)) counts_->bytes += read.bytes;
     return taken;
   }
-  absl::Status Wait(std::chrono::steady_clock::time_point deadline, std::vector<BlockDone>* done) override {
+  absl::Status Wait(std::chrono::steady_clock::time_point deadline,
+                    std::vector<BlockDone>* done) override {
     const std::size_t before = done->size();
     HMANN_RETURN_IF_ERROR(inner().Wait(deadline, done));
-    for (const BlockDone& one : std::span(*done).subspan(before)) counts_->failed += one.status.ok() ? 0 : 1;
+    for (const BlockDone& one : std::span(*done).subspan(before))
+      counts_->failed += one.status.ok() ? 0 : 1;
     return absl::OkStatus();
   }
 
@@ -35,12 +37,13 @@ class CountedReader : public DecoratedReader {
 
 class Counter : public Decorator {
  public:
-  std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void>, std::uint64_t) override {
+  std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void>,
+                                    std::uint64_t) override {
     return std::make_unique<CountedReader>(std::move(inner), counts_);
   }
   std::string Note() const override {
-    return absl::StrCat("counted ", counts_->reads.load(), " reads, ", counts_->bytes.load(), " bytes, ", counts_->failed.load(),
-                        " failed");
+    return absl::StrCat("counted ", counts_->reads.load(), " reads, ", counts_->bytes.load(),
+                        " bytes, ", counts_->failed.load(), " failed");
   }
 
  private:

@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 
 class OpenFile {
  public:
-  OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  OpenFile(const std::string& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
   OpenFile(const OpenFile&) = delete;
   ~OpenFile() {
     if (fd_ >= 0) ::close(fd_);
@@ -45,7 +46,8 @@ bool IsBlank(std::span<const std::byte> bytes) {
 
 class DaxTier : public Tier {
  public:
-  explicit DaxTier(std::string path) : Tier({.name = absl::StrCat("dax:", path), .one_section = true}), path_(std::move(path)) {}
+  explicit DaxTier(std::string path)
+      : Tier({.name = absl::StrCat("dax:", path), .one_section = true}), path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();
@@ -53,7 +55,8 @@ class DaxTier : public Tier {
     const bool exists = ::stat(path_.c_str(), &status) == 0;
     if (exists && S_ISCHR(status.st_mode)) return PlaceOnDevice(status.st_rdev, source, progress);
     if (exists && !S_ISREG(status.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat("tier ", traits().name, ": expected a file on a DAX file system or a devdax node"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tier ", traits().name, ": expected a file on a DAX file system or a devdax node"));
     }
     HMANN_RETURN_IF_ERROR(TryFolder());
     HMANN_RETURN_IF_ERROR(EnsureCopy(traits().name, path_, source, progress));
@@ -62,17 +65,22 @@ class DaxTier : public Tier {
 
  private:
   absl::Status NoDax(int error) const {
-    return absl::FailedPreconditionError(absl::StrCat("tier ", traits().name, ": the file system of ", path_,
-                                                      " does not do DAX (mmap with MAP_SYNC: ", std::strerror(error),
-                                                      "): use mapped:", path_, ", or mount it with -o dax"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("tier ", traits().name, ": the file system of ", path_,
+                     " does not do DAX (mmap with MAP_SYNC: ", std::strerror(error),
+                     "): use mapped:", path_, ", or mount it with -o dax"));
   }
-  static void* MapSync(int fd, std::size_t bytes) { return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0); }
+  static void* MapSync(int fd, std::size_t bytes) {
+    return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  }
 
-  /// Finds out with a nameless file whether files in the folder can be mapped so, before much is copied there.
+  /// Finds out with a nameless file whether files in the folder can be mapped so, before
+  /// much is copied there.
   absl::Status TryFolder() const {
     const fs::path folder = fs::path(path_).parent_path();
     const OpenFile file(folder.empty() ? "." : folder.string(), O_TMPFILE | O_RDWR);
-    if (file.get() < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) return absl::OkStatus();  // no such files here: the copy will tell
+    if (file.get() < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+      return absl::OkStatus();  // no such files here: the copy will tell
     if (file.get() < 0) return ErrnoError(errno, "open", folder.string());
     if (::ftruncate(file.get(), 4_KiB) != 0) return ErrnoError(errno, "truncate", folder.string());
     void* mapping = MapSync(file.get(), 4_KiB);
@@ -87,50 +95,60 @@ class DaxTier : public Tier {
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) return ErrnoError(errno, "stat", path_);
     if (static_cast<std::uint64_t>(status.st_size) < bytes) {
-      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": expected ", bytes, " bytes, found a file of ", status.st_size));
+      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": expected ", bytes,
+                                              " bytes, found a file of ", status.st_size));
     }
     const std::size_t mapped = RoundUp(bytes, 4_KiB);
     void* mapping = MapSync(file.get(), mapped);
     if (mapping == MAP_FAILED) return NoDax(errno);
-    return RegionBuilder::OfMapping({static_cast<std::byte*>(mapping), mapped}, bytes,
-                                    absl::StrCat("DAX from ", DeviceOfFile(file.get()), " (file ", path_, ")"),
-                                    DeviceNode(SysfsOfFile(file.get())))
+    return RegionBuilder::OfMapping(
+               {static_cast<std::byte*>(mapping), mapped}, bytes,
+               absl::StrCat("DAX from ", DeviceOfFile(file.get()), " (file ", path_, ")"),
+               DeviceNode(SysfsOfFile(file.get())))
         .Seal();
   }
 
-  absl::StatusOr<Region> PlaceOnDevice(dev_t device, const PlacementSource& source, Progress& progress) const {
+  absl::StatusOr<Region> PlaceOnDevice(dev_t device, const PlacementSource& source,
+                                       Progress& progress) const {
     const std::string sysfs = SysfsOfCharacterDevice(device);
     std::error_code error;
     if (fs::canonical(absl::StrCat(sysfs, "/subsystem"), error).filename() != "dax" || error) {
-      return absl::InvalidArgumentError(absl::StrCat("tier ", traits().name, ": expected a devdax node, found another character device"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tier ", traits().name, ": expected a devdax node, found another character device"));
     }
     std::uint64_t size = 0;
     const std::optional<std::string> text = DeviceAttribute(sysfs, "size");
-    const std::uint64_t needed = RoundUp(source.bytes.size(), CopyTrailer::kBytes) + CopyTrailer::kBytes;
+    const std::uint64_t needed =
+        RoundUp(source.bytes.size(), CopyTrailer::kBytes) + CopyTrailer::kBytes;
     if (!text.has_value() || !absl::SimpleAtoi(*text, &size) || size < needed) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("tier ", traits().name, ": ", needed, " bytes are needed, found a device of ", text.value_or("unknown size")));
+      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": ", needed,
+                                                       " bytes are needed, found a device of ",
+                                                       text.value_or("unknown size")));
     }
     const OpenFile file(path_, O_RDWR);
     if (file.get() < 0) return ErrnoError(errno, "open", path_);
     void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", path_);
     const std::span<std::byte> whole(static_cast<std::byte*>(mapping), size);
-    RegionBuilder builder = RegionBuilder::OfMapping(whole, source.bytes.size(), absl::StrCat("DAX from ", path_), DeviceNode(sysfs));
+    RegionBuilder builder = RegionBuilder::OfMapping(
+        whole, source.bytes.size(), absl::StrCat("DAX from ", path_), DeviceNode(sysfs));
     HMANN_RETURN_IF_ERROR(FillDevice(builder, whole, source, progress));
     return std::move(builder).Seal();
   }
 
   /// An unfinished copy is one of 0 bytes, so that the next start may begin again.
-  absl::Status FillDevice(RegionBuilder& builder, std::span<std::byte> whole, const PlacementSource& source, Progress& progress) const {
+  absl::Status FillDevice(RegionBuilder& builder, std::span<std::byte> whole,
+                          const PlacementSource& source, Progress& progress) const {
     const CopyTrailer wanted(source.bytes.size(), source.checksum);
     const std::optional<CopyTrailer> found = CopyTrailer::Find(whole);
     if (found.has_value() && found->self == wanted.self) return absl::OkStatus();
     const std::size_t looked_at = std::min<std::size_t>(whole.size(), 2_MiB);
-    if (!found.has_value() && !(IsBlank(whole.first(looked_at)) && IsBlank(whole.last(CopyTrailer::kBytes)))) {
-      return absl::AlreadyExistsError(absl::StrCat("tier ", traits().name,
-                                                   ": the device holds something that hmann did not put there; it is ",
-                                                   "left alone: write zeros to its first 2 MiB and its last 4 KiB if it may be used"));
+    if (!found.has_value() &&
+        !(IsBlank(whole.first(looked_at)) && IsBlank(whole.last(CopyTrailer::kBytes)))) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "tier ", traits().name,
+          ": the device holds something that hmann did not put there; it is ",
+          "left alone: write zeros to its first 2 MiB and its last 4 KiB if it may be used"));
     }
     WriteTrailer(CopyTrailer(0, 0), whole);
     progress.Start(absl::StrCat("load into ", traits().name), source.bytes.size(), "bytes");
@@ -151,6 +169,8 @@ class DaxTier : public Tier {
 
 }  // namespace
 
-std::unique_ptr<Tier> MakeDaxTier(std::string path) { return std::make_unique<DaxTier>(std::move(path)); }
+std::unique_ptr<Tier> MakeDaxTier(std::string path) {
+  return std::make_unique<DaxTier>(std::move(path));
+}
 
 }  // namespace hmann

@@ -17,7 +17,9 @@ class Decorator {
  public:
   virtual ~Decorator() = default;
   /// `region` expires with the region, which has `bytes` bytes.
-  virtual std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner, std::weak_ptr<const void> region, std::uint64_t bytes) = 0;
+  virtual std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner,
+                                            std::weak_ptr<const void> region,
+                                            std::uint64_t bytes) = 0;
   /// For Whereabouts::note.
   virtual std::string Note() const = 0;
   /// Asked before an addressable tier places something.
@@ -27,18 +29,23 @@ class Decorator {
 std::unique_ptr<Decorator> MakeChecker();
 std::unique_ptr<Decorator> MakeCounter();
 std::unique_ptr<Decorator> MakeFailer(std::uint64_t every);
-std::unique_ptr<Decorator> MakeDelayer(std::chrono::nanoseconds min, std::chrono::nanoseconds max, std::uint64_t seed);
+std::unique_ptr<Decorator> MakeDelayer(std::chrono::nanoseconds min, std::chrono::nanoseconds max,
+                                       std::uint64_t seed);
 std::unique_ptr<Decorator> MakeStaller(std::uint64_t after);
 
 /// A reader that hands everything on.
 class DecoratedReader : public BlockReader {
  public:
-  explicit DecoratedReader(std::unique_ptr<BlockReader> inner) : BlockReader(inner->options()), inner_(std::move(inner)) {}
+  explicit DecoratedReader(std::unique_ptr<BlockReader> inner)
+      : BlockReader(inner->options()), inner_(std::move(inner)) {}
 
   std::byte* Frame(std::uint32_t frame) const override { return inner_->Frame(frame); }
   std::uint32_t InFlight() const override { return inner_->InFlight(); }
-  absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override { return inner_->Submit(reads); }
-  absl::Status Wait(std::chrono::steady_clock::time_point deadline, std::vector<BlockDone>* done) override {
+  absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
+    return inner_->Submit(reads);
+  }
+  absl::Status Wait(std::chrono::steady_clock::time_point deadline,
+                    std::vector<BlockDone>* done) override {
     return inner_->Wait(deadline, done);
   }
 

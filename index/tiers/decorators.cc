@@ -14,10 +14,12 @@ absl::string_view Absl(std::string_view text) { return {text.data(), text.size()
 
 class DecoratedBlocks : public BlockSource {
  public:
-  DecoratedBlocks(std::shared_ptr<Decorator> decorator, std::shared_ptr<const BlockSource> inner, std::uint64_t bytes)
+  DecoratedBlocks(std::shared_ptr<Decorator> decorator, std::shared_ptr<const BlockSource> inner,
+                  std::uint64_t bytes)
       : decorator_(std::move(decorator)), inner_(std::move(inner)), bytes_(bytes) {}
 
-  absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(
+      const ReaderOptions& options) const override {
     HMANN_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> reader, inner_->NewReader(options));
     return decorator_->Wrap(std::move(reader), alive_, bytes_);
   }
@@ -35,17 +37,20 @@ class DecoratedBlocks : public BlockSource {
 
 class DecoratedTier : public Tier {
  public:
-  DecoratedTier(TierTraits traits, std::shared_ptr<Decorator> decorator, std::unique_ptr<Tier> inner)
+  DecoratedTier(TierTraits traits, std::shared_ptr<Decorator> decorator,
+                std::unique_ptr<Tier> inner)
       : Tier(std::move(traits)), decorator_(std::move(decorator)), inner_(std::move(inner)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (traits().addressable) {
       if (absl::Status status = decorator_->BeforePlace(); !status.ok()) {
-        return absl::Status(status.code(), absl::StrCat("tier ", traits().name, ": ", status.message()));
+        return absl::Status(status.code(),
+                            absl::StrCat("tier ", traits().name, ": ", status.message()));
       }
     }
     HMANN_ASSIGN_OR_RETURN(Region region, inner_->Place(source, progress));
-    if (std::shared_ptr<const BlockSource>& blocks = RegionBuilder::Blocks(region); blocks != nullptr) {
+    if (std::shared_ptr<const BlockSource>& blocks = RegionBuilder::Blocks(region);
+        blocks != nullptr) {
       blocks = std::make_shared<DecoratedBlocks>(decorator_, std::move(blocks), region.size());
     }
     return region;
@@ -68,17 +73,24 @@ struct Settings {
 
 /// `allowed`: names, between blanks.
 absl::Status ParseSettings(std::string_view text, std::string_view allowed, Settings* settings) {
-  if (text.empty()) return absl::InvalidArgumentError(absl::StrCat("expected", Absl(allowed), "found nothing"));
+  if (text.empty())
+    return absl::InvalidArgumentError(absl::StrCat("expected", Absl(allowed), "found nothing"));
   for (const absl::string_view part : absl::StrSplit(Absl(text), ',')) {
-    const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(part, absl::MaxSplits('=', 1));
-    const std::string_view name(field.first.data(), field.first.size()), value(field.second.data(), field.second.size());
-    if (name.empty() || allowed.find(absl::StrCat(" ", field.first, " ")) == std::string_view::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("expected", Absl(allowed), "found '", part, "'"));
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const std::string_view name(field.first.data(), field.first.size()),
+        value(field.second.data(), field.second.size());
+    if (name.empty() ||
+        allowed.find(absl::StrCat(" ", field.first, " ")) == std::string_view::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected", Absl(allowed), "found '", part, "'"));
     }
     if (name == "min" || name == "max") {
       HMANN_ASSIGN_OR_RETURN((name == "min" ? settings->min : settings->max), ParseDuration(value));
     } else {
-      HMANN_RETURN_IF_ERROR(ParseCount(value, name == "seed" ? &settings->seed : name == "every" ? &settings->every : &settings->after));
+      HMANN_RETURN_IF_ERROR(ParseCount(value, name == "seed"    ? &settings->seed
+                                              : name == "every" ? &settings->every
+                                                                : &settings->after));
     }
   }
   return absl::OkStatus();
@@ -92,11 +104,13 @@ absl::StatusOr<std::unique_ptr<Decorator>> MakeDelayerOf(std::string_view text) 
   } else {
     HMANN_RETURN_IF_ERROR(ParseSettings(text, " min max seed ", &settings));
   }
-  if (settings.max < settings.min) return absl::InvalidArgumentError("expected min to be at most max");
+  if (settings.max < settings.min)
+    return absl::InvalidArgumentError("expected min to be at most max");
   return MakeDelayer(settings.min, settings.max, settings.seed);
 }
 
-absl::StatusOr<std::unique_ptr<Decorator>> MakeDecorator(std::string_view kind, std::string_view text) {
+absl::StatusOr<std::unique_ptr<Decorator>> MakeDecorator(std::string_view kind,
+                                                         std::string_view text) {
   Settings settings;
   if (kind == "delay") return MakeDelayerOf(text);
   if (kind == "stall") {
@@ -130,16 +144,20 @@ std::optional<std::pair<std::string_view, std::string_view>> SplitDecorator(std:
   return std::nullopt;
 }
 
-absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator, std::unique_ptr<Tier> inner) {
+absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
+                                               std::unique_ptr<Tier> inner) {
   const auto [kind, settings] = SplitColon(decorator);
   TierTraits traits = inner->traits();
   traits.name = absl::StrCat(Absl(decorator), "+", traits.name);
   if (traits.addressable && kind != "fail") {
-    return absl::InvalidArgumentError(absl::StrCat("tier ", traits.name, ": an addressable tier hands out pointers, past '", Absl(kind),
-                                                   "'", kind == "delay" ? ": use emulated:lat=300ns" : ": use it with nvme"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tier ", traits.name, ": an addressable tier hands out pointers, past '", Absl(kind), "'",
+        kind == "delay" ? ": use emulated:lat=300ns" : ": use it with nvme"));
   }
   auto made = MakeDecorator(kind, settings);
-  if (!made.ok()) return absl::InvalidArgumentError(absl::StrCat("tier ", traits.name, ": ", Absl(kind), ": ", made.status().message()));
+  if (!made.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", traits.name, ": ", Absl(kind), ": ", made.status().message()));
   return std::make_unique<DecoratedTier>(std::move(traits), *std::move(made), std::move(inner));
 }
 

@@ -12,7 +12,8 @@
 
 namespace hmann {
 
-/// Test equipment that stands between readers and a block tier. It is part of the program, so that whole servers can be tested with it.
+/// Test equipment that stands between readers and a block tier. It is part of the
+/// program, so that whole servers can be tested with it.
 ///
 ///   check                what a reader must not be asked for, and what it must not
 ///                        answer, is an INTERNAL error naming it: bounds, alignment, a
@@ -28,10 +29,13 @@ namespace hmann {
 ///
 /// Counting goes over all readers of all regions of the tier.
 
-/// {"delay:5ms", "nvme:/x"} of "delay:5ms+nvme:/x"; nothing if it does not begin with a decorator.
+/// {"delay:5ms", "nvme:/x"} of "delay:5ms+nvme:/x"; nothing if it does not begin with a
+/// decorator.
 std::optional<std::pair<std::string_view, std::string_view>> SplitDecorator(std::string_view spec);
 
-/// `decorator` as split off. Errors: INVALID_ARGUMENT for its settings, or for what cannot stand before an addressable tier.
-absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator, std::unique_ptr<Tier> inner);
+/// `decorator` as split off. Errors: INVALID_ARGUMENT for its settings, or for what
+/// cannot stand before an addressable tier.
+absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
+                                               std::unique_ptr<Tier> inner);
 
 }  // namespace hmann

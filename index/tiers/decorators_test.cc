@@ -33,7 +33,8 @@ class Decorators : public ::testing::Test {
   /// Blocks [begin, end), each into the frame of its number.
   static std::vector<BlockRead> Reads(std::uint32_t begin, std::uint32_t end) {
     std::vector<BlockRead> reads;
-    for (std::uint32_t block = begin; block < end; ++block) reads.push_back({block * 4096u, 4096, block, block});
+    for (std::uint32_t block = begin; block < end; ++block)
+      reads.push_back({block * 4096u, 4096, block, block});
     return reads;
   }
   bool Right(const BlockReader& reader, std::uint32_t block) const {
@@ -46,16 +47,19 @@ class Decorators : public ::testing::Test {
 TEST(SplitDecorator, TakesOneAtATimeAndLeavesPathsAlone) {
   using Halves = std::pair<std::string_view, std::string_view>;
   EXPECT_EQ(SplitDecorator("check+delay:5ms+nvme"), Halves("check", "delay:5ms+nvme"));
-  EXPECT_EQ(SplitDecorator("delay:min=1ms,max=9ms,seed=3+nvme:/a+b"), Halves("delay:min=1ms,max=9ms,seed=3", "nvme:/a+b"));
+  EXPECT_EQ(SplitDecorator("delay:min=1ms,max=9ms,seed=3+nvme:/a+b"),
+            Halves("delay:min=1ms,max=9ms,seed=3", "nvme:/a+b"));
   EXPECT_EQ(SplitDecorator("nvme:/check+b"), std::nullopt);
   EXPECT_EQ(SplitDecorator("checks+nvme"), std::nullopt);
   EXPECT_EQ(SplitDecorator("nvme"), std::nullopt);
 }
 
 TEST_F(Decorators, NameWhatIsWrongWithTheirSettings) {
-  for (const char* wrong : {"delay+nvme", "delay:+nvme", "delay:5+nvme", "delay:min=2ms,max=1ms+nvme", "delay:after=5ms+nvme",
-                            "delay:min+nvme", "fail:0+nvme", "fail:every=0+nvme", "fail:every=x+nvme", "fail:every=+nvme", "stall+nvme",
-                            "stall:5+nvme", "stall:after=-1+nvme", "check:1+nvme", "count:x+nvme", "stall:after=1,every=2+nvme"}) {
+  for (const char* wrong :
+       {"delay+nvme", "delay:+nvme", "delay:5+nvme", "delay:min=2ms,max=1ms+nvme",
+        "delay:after=5ms+nvme", "delay:min+nvme", "fail:0+nvme", "fail:every=0+nvme",
+        "fail:every=x+nvme", "fail:every=+nvme", "stall+nvme", "stall:5+nvme",
+        "stall:after=-1+nvme", "check:1+nvme", "count:x+nvme", "stall:after=1,every=2+nvme"}) {
     const absl::Status status = MakeTier(wrong).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong;
     EXPECT_THAT(std::string(status.message()), HasSubstr(wrong));
@@ -63,10 +67,12 @@ TEST_F(Decorators, NameWhatIsWrongWithTheirSettings) {
 }
 
 TEST_F(Decorators, OnAddressableTiersThereIsOnlyFail) {
-  for (const char* wrong : {"check+dram", "count+mapped", "delay:5ms+dram", "stall:after=1+emulated:lat=1ns", "check+fail+dram"}) {
+  for (const char* wrong : {"check+dram", "count+mapped", "delay:5ms+dram",
+                            "stall:after=1+emulated:lat=1ns", "check+fail+dram"}) {
     EXPECT_EQ(MakeTier(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
-  EXPECT_THAT(std::string(MakeTier("delay:5ms+dram").status().message()), HasSubstr("use emulated:"));
+  EXPECT_THAT(std::string(MakeTier("delay:5ms+dram").status().message()),
+              HasSubstr("use emulated:"));
   const absl::Status status = PlaceIn("fail+dram", source_.get()).status();
   EXPECT_EQ(status, absl::UnavailableError("tier fail+dram: fails to place, as was asked for"));
   const auto third = MakeTier("fail:every=3+dram");
@@ -80,15 +86,18 @@ TEST_F(Decorators, FailFailsTheReadsItSays) {
   ASSERT_TRUE(reader->Submit(Reads(0, kBlocks)).ok());
   for (const BlockDone& done : WaitFor(*reader, kBlocks)) {
     const bool fails = (done.tag + 1) % 7 == 0;
-    EXPECT_EQ(done.status.code(), fails ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << done.tag;
-    EXPECT_THAT(std::string(done.status.message()), HasSubstr(fails ? absl::StrCat("offset ", done.tag * 4096) : ""));
+    EXPECT_EQ(done.status.code(), fails ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk)
+        << done.tag;
+    EXPECT_THAT(std::string(done.status.message()),
+                HasSubstr(fails ? absl::StrCat("offset ", done.tag * 4096) : ""));
     EXPECT_TRUE(fails || Right(*reader, done.frame));
   }
 }
 
 TEST_F(Decorators, CountTellsWhatWasRead) {
   const Region region = Place("count+fail:every=4+nvme");
-  EXPECT_THAT(region.Where().ToString(), HasSubstr("counted 0 reads, 0 bytes, 0 failed, failing every 4, O_DIRECT from"));
+  EXPECT_THAT(region.Where().ToString(),
+              HasSubstr("counted 0 reads, 0 bytes, 0 failed, failing every 4, O_DIRECT from"));
   for (int i = 0; i < 2; ++i) {
     const auto reader = Reader(region);
     ASSERT_TRUE(reader->Submit(Reads(0, 10)).ok());

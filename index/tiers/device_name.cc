@@ -24,13 +24,18 @@ dev_t DeviceNumber(int fd) {
 
 }  // namespace
 
-std::string SysfsOfFile(int fd) { return absl::StrCat("/sys/dev/block/", Numbers(DeviceNumber(fd))); }
-std::string SysfsOfCharacterDevice(dev_t node) { return absl::StrCat("/sys/dev/char/", Numbers(node)); }
+std::string SysfsOfFile(int fd) {
+  return absl::StrCat("/sys/dev/block/", Numbers(DeviceNumber(fd)));
+}
+std::string SysfsOfCharacterDevice(dev_t node) {
+  return absl::StrCat("/sys/dev/char/", Numbers(node));
+}
 
 std::string DeviceOfFile(int fd) {
   std::error_code error;
   const fs::path target = fs::read_symlink(SysfsOfFile(fd), error);
-  return error ? absl::StrCat("device ", Numbers(DeviceNumber(fd))) : absl::StrCat("/dev/", target.filename().string());
+  return error ? absl::StrCat("device ", Numbers(DeviceNumber(fd)))
+               : absl::StrCat("/dev/", target.filename().string());
 }
 
 std::optional<std::string> DeviceAttribute(const std::string& sysfs, const std::string& name) {
@@ -49,7 +54,8 @@ std::optional<std::string> DeviceAttribute(const std::string& sysfs, const std::
 std::optional<int> DeviceNode(const std::string& sysfs) {
   int node = -1;
   const std::optional<std::string> text = DeviceAttribute(sysfs, "numa_node");
-  return text.has_value() && absl::SimpleAtoi(*text, &node) && node >= 0 ? std::optional(node) : std::nullopt;
+  return text.has_value() && absl::SimpleAtoi(*text, &node) && node >= 0 ? std::optional(node)
+                                                                         : std::nullopt;
 }
 
 }  // namespace hmann

@@ -20,37 +20,47 @@
 namespace hmann {
 namespace {
 
-absl::Status RefusesDirect(const std::string& tier, const std::string& path, const char* operation, int error) {
-  return absl::FailedPreconditionError(absl::StrCat("tier ", tier, ": ", path, ": its file system refuses O_DIRECT (", operation, ": ",
-                                                    std::strerror(error), "): use mapped, or nvme:PATH with a path on a disk"));
+absl::Status RefusesDirect(const std::string& tier, const std::string& path, const char* operation,
+                           int error) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "tier ", tier, ": ", path, ": its file system refuses O_DIRECT (", operation, ": ",
+      std::strerror(error), "): use mapped, or nvme:PATH with a path on a disk"));
 }
 
-/// Share of [begin, begin + bytes) of the file in the page cache, where the kernel tells this process the truth: since Linux 5.2 only those
-/// who may write the file are told.
-std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin, std::uint64_t bytes) {
+/// Share of [begin, begin + bytes) of the file in the page cache, where the kernel tells
+/// this process the truth: since Linux 5.2 only those who may write the file are told.
+std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
+                                  std::uint64_t bytes) {
   struct stat status {};
   if (::fstat(file.fd(), &status) != 0) return std::nullopt;
-  if (status.st_uid != ::geteuid() && ::faccessat(AT_FDCWD, file.path().c_str(), W_OK, AT_EACCESS) != 0) return std::nullopt;
-  void* mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(begin));
+  if (status.st_uid != ::geteuid() &&
+      ::faccessat(AT_FDCWD, file.path().c_str(), W_OK, AT_EACCESS) != 0)
+    return std::nullopt;
+  void* mapping =
+      ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(begin));
   if (mapping == MAP_FAILED) return std::nullopt;
   std::vector<unsigned char> pages((bytes + 4_KiB - 1) / 4_KiB);
   const bool told = ::mincore(mapping, bytes, pages.data()) == 0;
   ::munmap(mapping, bytes);
   if (!told) return std::nullopt;
-  const auto here = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  const auto here =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<double>(here) / static_cast<double>(pages.size());
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::string& tier, const std::string& path) {
+absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::string& tier,
+                                                                   const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
   if (fd < 0 && errno == EINVAL) return RefusesDirect(tier, path, "open", errno);
   if (fd < 0) return ErrnoError(errno, "open", path);
   auto file = std::make_shared<const DirectFile>(fd, path);
   struct stat status {};
   if (::fstat(fd, &status) != 0) return ErrnoError(errno, "stat", path);
-  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat("tier ", tier, ": ", path, ": not a regular file"));
+  if (!S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", tier, ": ", path, ": not a regular file"));
   return file;
 }
 
@@ -73,34 +83,42 @@ absl::Status DirectExtent::Check(const BlockRead& read, const ReaderOptions& opt
     wrong = "not in a frame";
   }
   if (wrong == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(file->path(), ": read of ", read.bytes, " bytes at ", read.offset, " of ", bytes,
-                                                 " into frame ", read.frame, " (", options.frames, " of ", options.frame_bytes,
-                                                 " bytes): ", wrong));
+  return absl::InvalidArgumentError(absl::StrCat(file->path(), ": read of ", read.bytes,
+                                                 " bytes at ", read.offset, " of ", bytes,
+                                                 " into frame ", read.frame, " (", options.frames,
+                                                 " of ", options.frame_bytes, " bytes): ", wrong));
 }
 
-absl::Status DirectExtent::Judge(std::uint64_t offset, std::uint64_t wanted, std::int64_t result) const {
+absl::Status DirectExtent::Judge(std::uint64_t offset, std::uint64_t wanted,
+                                 std::int64_t result) const {
   const std::uint64_t needed = std::min(wanted, bytes - offset);
   if (result >= 0 && static_cast<std::uint64_t>(result) >= needed) return absl::OkStatus();
-  const std::string found = result < 0 ? std::string(std::strerror(static_cast<int>(-result))) : absl::StrCat(result, " bytes");
-  return absl::DataLossError(absl::StrCat(file->path(), ": offset ", begin + offset, ": expected ", needed, " bytes, found ", found));
+  const std::string found = result < 0 ? std::string(std::strerror(static_cast<int>(-result)))
+                                       : absl::StrCat(result, " bytes");
+  return absl::DataLossError(absl::StrCat(file->path(), ": offset ", begin + offset, ": expected ",
+                                          needed, " bytes, found ", found));
 }
 
 absl::Status DirectExtent::Probe(const std::string& tier, std::span<const std::byte> source) const {
   HMANN_ASSIGN_OR_RETURN(Buffer block, Buffer::Allocate(kDirectBlock));
   for (const std::uint64_t offset : {std::uint64_t{0}, (bytes - 1) / kDirectBlock * kDirectBlock}) {
-    const ssize_t read = ::pread(file->fd(), block.data(), kDirectBlock, static_cast<off_t>(begin + offset));
+    const ssize_t read =
+        ::pread(file->fd(), block.data(), kDirectBlock, static_cast<off_t>(begin + offset));
     if (read < 0 && errno == EINVAL) return RefusesDirect(tier, file->path(), "read", errno);
     HMANN_RETURN_IF_ERROR(Judge(offset, kDirectBlock, read < 0 ? -errno : read));
     const std::size_t part = std::min<std::size_t>(kDirectBlock, bytes - offset);
     if (std::memcmp(block.data(), source.data() + offset, part) == 0) continue;
-    return absl::DataLossError(absl::StrCat("tier ", tier, ": ", file->path(), ": offset ", begin + offset, ": expected the bytes of the ",
-                                            "index that is open, found others: was the file replaced?"));
+    return absl::DataLossError(
+        absl::StrCat("tier ", tier, ": ", file->path(), ": offset ", begin + offset,
+                     ": expected the bytes of the ",
+                     "index that is open, found others: was the file replaced?"));
   }
   return absl::OkStatus();
 }
 
 void DirectExtent::Where(Whereabouts* where) const {
-  where->device = absl::StrCat("O_DIRECT from ", DeviceOfFile(file->fd()), " (file ", file->path(), ")");
+  where->device =
+      absl::StrCat("O_DIRECT from ", DeviceOfFile(file->fd()), " (file ", file->path(), ")");
   where->cached = CachedShare(*file, begin, bytes);
 }
 

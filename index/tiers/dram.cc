@@ -16,7 +16,8 @@ namespace {
 
 class MemoryTier : public Tier {
  public:
-  MemoryTier(std::string name, std::optional<int> node) : Tier({.name = std::move(name)}), node_(node) {}
+  MemoryTier(std::string name, std::optional<int> node)
+      : Tier({.name = std::move(name)}), node_(node) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     return PlaceInMemory(traits().name, node_, source, progress);
@@ -29,8 +30,9 @@ class MemoryTier : public Tier {
 absl::Status ProveNode(const std::string& tier, int wanted, const Region& region) {
   for (const auto& [node, share] : region.Where().nodes) {
     if (node == wanted) continue;
-    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": expected all of ", FormatSize(region.size()), " on node ", wanted,
-                                                     "; found ", static_cast<int>(share * 100), " % on node ", node));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("tier ", tier, ": expected all of ", FormatSize(region.size()), " on node ",
+                     wanted, "; found ", static_cast<int>(share * 100), " % on node ", node));
   }
   return absl::OkStatus();
 }
@@ -48,8 +50,10 @@ std::vector<int> UsableNodes() {
 
 }  // namespace
 
-absl::StatusOr<Region> PlaceInMemory(const std::string& tier, std::optional<int> node, const PlacementSource& source, Progress& progress) {
-  HMANN_ASSIGN_OR_RETURN(RegionBuilder builder, RegionBuilder::Anonymous(tier, source.bytes.size(), node));
+absl::StatusOr<Region> PlaceInMemory(const std::string& tier, std::optional<int> node,
+                                     const PlacementSource& source, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(RegionBuilder builder,
+                         RegionBuilder::Anonymous(tier, source.bytes.size(), node));
   progress.Start(absl::StrCat("load into ", tier), source.bytes.size(), "bytes");
   builder.Fill(source.bytes, progress);
   progress.Finish();
@@ -65,9 +69,11 @@ absl::StatusOr<std::unique_ptr<Tier>> MakeNumaTier(std::string_view node) {
   const absl::string_view text(node.data(), node.size());
   const std::vector<int> nodes = UsableNodes();
   int number = -1;
-  if (!absl::SimpleAtoi(text, &number) || std::find(nodes.begin(), nodes.end(), number) == nodes.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("tier numa:", text, ": expected a node that this process may use, which are ",
-                                                   nodes.empty() ? "none: the kernel has no NUMA support" : absl::StrJoin(nodes, ", ")));
+  if (!absl::SimpleAtoi(text, &number) ||
+      std::find(nodes.begin(), nodes.end(), number) == nodes.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tier numa:", text, ": expected a node that this process may use, which are ",
+        nodes.empty() ? "none: the kernel has no NUMA support" : absl::StrJoin(nodes, ", ")));
   }
   return std::make_unique<MemoryTier>(absl::StrCat("numa:", number), number);
 }

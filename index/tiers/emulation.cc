@@ -24,36 +24,47 @@ struct Preset {
 
 constexpr std::uint64_t kGB = 1000000000;
 constexpr Preset kPresets[] = {
-    {"optane", 217, 35 * kGB, "Optane PMM, random reads of 304 ns against 87 of DRAM: Ren's dissertation, ch. 7"},
-    {"optane-2s", 185, 35 * kGB, "Optane PMM of the own socket, 275 ns against 90: Ren's dissertation, ch. 8"},
-    {"optane-2s-remote", 250, 1 * kGB, "Optane PMM of the other socket, 340 ns against 90: Ren's dissertation, ch. 8"},
+    {"optane", 217, 35 * kGB,
+     "Optane PMM, random reads of 304 ns against 87 of DRAM: Ren's dissertation, ch. 7"},
+    {"optane-2s", 185, 35 * kGB,
+     "Optane PMM of the own socket, 275 ns against 90: Ren's dissertation, ch. 8"},
+    {"optane-2s-remote", 250, 1 * kGB,
+     "Optane PMM of the other socket, 340 ns against 90: Ren's dissertation, ch. 8"},
     {"pmbd", 110, 19 * kGB, "emulated persistent memory, 200 ns against 90: Rang et al., ReDL"},
-    {"cxl", 210, 0, "the middle of the 170-250 ns that the CXL literature gives; no bandwidth given"},
+    {"cxl", 210, 0,
+     "the middle of the 170-250 ns that the CXL literature gives; no bandwidth given"},
 };
 
-absl::Status BadField(absl::string_view settings, absl::string_view field, const absl::Status& why) {
-  return absl::InvalidArgumentError(absl::StrCat("emulated:", settings, ": ", field, ": ", why.message()));
+absl::Status BadField(absl::string_view settings, absl::string_view field,
+                      const absl::Status& why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("emulated:", settings, ": ", field, ": ", why.message()));
 }
 
 absl::Status ParseBandwidth(std::string_view value, std::uint64_t* bytes_per_second) {
   constexpr std::string_view kPerSecond = "/s";
-  if (!value.ends_with(kPerSecond)) return absl::InvalidArgumentError("expected a size and /s, as 6GB/s or 500MiB/s");
-  HMANN_ASSIGN_OR_RETURN(*bytes_per_second, ParseSize(value.substr(0, value.size() - kPerSecond.size())));
+  if (!value.ends_with(kPerSecond))
+    return absl::InvalidArgumentError("expected a size and /s, as 6GB/s or 500MiB/s");
+  HMANN_ASSIGN_OR_RETURN(*bytes_per_second,
+                         ParseSize(value.substr(0, value.size() - kPerSecond.size())));
   if (*bytes_per_second < 1000000) return absl::InvalidArgumentError("expected at least 1MB/s");
   return absl::OkStatus();
 }
 
 absl::Status ParseLatency(std::string_view value, std::uint64_t* latency_ns) {
   HMANN_ASSIGN_OR_RETURN(const auto latency, ParseDuration(value));
-  if (latency > std::chrono::milliseconds(100)) return absl::InvalidArgumentError("expected at most 100ms");
+  if (latency > std::chrono::milliseconds(100))
+    return absl::InvalidArgumentError("expected at most 100ms");
   *latency_ns = static_cast<std::uint64_t>(latency.count());
   return absl::OkStatus();
 }
 
 absl::Status ParseLines(std::string_view value, std::uint32_t* lines) {
-  const bool good =
-      absl::SimpleAtoi(absl::string_view(value.data(), value.size()), lines) && *lines >= 1 && *lines <= EmulationSpec::kMostLines;
-  return good ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("expected 1 to ", EmulationSpec::kMostLines));
+  const bool good = absl::SimpleAtoi(absl::string_view(value.data(), value.size()), lines) &&
+                    *lines >= 1 && *lines <= EmulationSpec::kMostLines;
+  return good ? absl::OkStatus()
+              : absl::InvalidArgumentError(
+                    absl::StrCat("expected 1 to ", EmulationSpec::kMostLines));
 }
 
 std::string FormatBandwidth(std::uint64_t bytes_per_second) {
@@ -64,14 +75,16 @@ std::string FormatBandwidth(std::uint64_t bytes_per_second) {
 }
 
 const Preset* FindPreset(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& preset) { return preset.name == name; });
+  const auto* found = std::find_if(std::begin(kPresets), std::end(kPresets),
+                                   [&](const Preset& preset) { return preset.name == name; });
   return found == std::end(kPresets) ? nullptr : found;
 }
 
 std::string PresetNames() {
   std::string names;
   for (const Preset& preset : kPresets)
-    absl::StrAppend(&names, names.empty() ? "" : ", ", absl::string_view(preset.name.data(), preset.name.size()));
+    absl::StrAppend(&names, names.empty() ? "" : ", ",
+                    absl::string_view(preset.name.data(), preset.name.size()));
   return names;
 }
 
@@ -93,7 +106,8 @@ std::string EmulationSpec::ToString() const {
   std::string text = absl::StrCat("lat=", latency_ns, "ns");
   if (bytes_per_second > 0) absl::StrAppend(&text, ",bw=", FormatBandwidth(bytes_per_second));
   absl::StrAppend(&text, ",lines=", lines);
-  if (const Preset* found = FindPreset(preset); found != nullptr) absl::StrAppend(&text, " (", preset, ": ", found->source, ")");
+  if (const Preset* found = FindPreset(preset); found != nullptr)
+    absl::StrAppend(&text, " (", preset, ": ", found->source, ")");
   return text;
 }
 
@@ -102,8 +116,10 @@ absl::StatusOr<EmulationSpec> EmulationSpec::Parse(std::string_view settings) {
   EmulationSpec spec;
   bool first = true, has_latency = false;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(part, absl::MaxSplits('=', 1));
-    const std::string_view name(field.first.data(), field.first.size()), value(field.second.data(), field.second.size());
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const std::string_view name(field.first.data(), field.first.size()),
+        value(field.second.data(), field.second.size());
     absl::Status status;
     if (const Preset* preset = FindPreset(name); preset != nullptr && first && value.empty()) {
       spec = {preset->latency_ns, preset->bytes_per_second, spec.lines, std::string(name)};
@@ -116,13 +132,15 @@ absl::StatusOr<EmulationSpec> EmulationSpec::Parse(std::string_view settings) {
     } else if (name == "lines") {
       status = ParseLines(value, &spec.lines);
     } else {
-      status = absl::InvalidArgumentError(absl::StrCat("expected lat, bw, lines or, first, one of ", PresetNames()));
+      status = absl::InvalidArgumentError(
+          absl::StrCat("expected lat, bw, lines or, first, one of ", PresetNames()));
     }
     if (!status.ok()) return BadField(text, field.first, status);
     if (name == "lat" || name == "bw") spec.preset.clear();
     first = false;
   }
-  if (!has_latency) return BadField(text, "lat", absl::InvalidArgumentError("expected a time, as lat=300ns"));
+  if (!has_latency)
+    return BadField(text, "lat", absl::InvalidArgumentError("expected a time, as lat=300ns"));
   return spec;
 }
 
@@ -130,10 +148,12 @@ EmulatedBus::EmulatedBus(const EmulationSpec& wanted, double rate, std::uint64_t
     : spec(wanted),
       ticks_per_ns(rate),
       origin(now),
-      latency_ticks(static_cast<std::uint64_t>(std::llround(rate * static_cast<double>(wanted.latency_ns)))) {
+      latency_ticks(
+          static_cast<std::uint64_t>(std::llround(rate * static_cast<double>(wanted.latency_ns)))) {
   HMANN_CHECK(spec.lines >= 1 && spec.lines <= EmulationSpec::kMostLines);
   if (spec.bytes_per_second == 0) return;
-  line_cost = static_cast<std::uint64_t>(std::llround(64e9 * rate * 256 / static_cast<double>(spec.bytes_per_second)));
+  line_cost = static_cast<std::uint64_t>(
+      std::llround(64e9 * rate * 256 / static_cast<double>(spec.bytes_per_second)));
 }
 
 absl::StatusOr<std::shared_ptr<EmulatedBus>> EmulatedBus::Make(const EmulationSpec& spec) {
@@ -149,7 +169,8 @@ void FetchedLines::Clear() {
   inserted_ = 0;
 }
 
-/// Open addressing without tombstones: what follows in the same chain moves up into the gap.
+/// Open addressing without tombstones: what follows in the same chain moves up into the
+/// gap.
 void FetchedLines::Erase(std::uint64_t key) {
   std::size_t gap = Slot(key);
   while (slots_[gap] >> 8 != key) gap = Next(gap);

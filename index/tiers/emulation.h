@@ -16,52 +16,63 @@
 
 namespace hmann {
 
-/// A slower memory than the one that really serves: what `emulated:lat=300ns,bw=6GB/s,lines=12` says. The latency is extra, on top of that
-/// of the DRAM below.
+/// A slower memory than the one that really serves: what
+/// `emulated:lat=300ns,bw=6GB/s,lines=12` says. The latency is extra, on top of that of
+/// the DRAM below.
 struct EmulationSpec {
   std::uint64_t latency_ns = 0;
   std::uint64_t bytes_per_second = 0;  ///< 0: no limit
-  std::uint32_t lines = 12;            ///< that a core may have outstanding (line-fill buffers); at most kMostLines
-  std::string preset = {};             ///< "optane": where the figures come from, if they were not given one by one
+  std::uint32_t lines =
+      12;  ///< that a core may have outstanding (line-fill buffers); at most kMostLines
+  std::string preset =
+      {};  ///< "optane": where the figures come from, if they were not given one by one
 
   static constexpr std::uint32_t kMostLines = 64;
 
-  /// "lat=300ns,bw=6GB/s,lines=12": the settings, to be printed with every figure. Of a preset, with its source behind them.
+  /// "lat=300ns,bw=6GB/s,lines=12": the settings, to be printed with every figure. Of a
+  /// preset, with its source behind them.
   std::string ToString() const;
-  /// Settings, separated by commas, in any order; or a preset, alone or first: "cxl,lines=16". The presets are in emulation.cc. Errors:
-  /// INVALID_ARGUMENT naming the field.
+  /// Settings, separated by commas, in any order; or a preset, alone or first:
+  /// "cxl,lines=16". The presets are in emulation.cc. Errors: INVALID_ARGUMENT naming the
+  /// field.
   static absl::StatusOr<EmulationSpec> Parse(std::string_view settings);
 };
 
-/// The bus that all threads share: when the next line can be transferred. Ticks count from `origin`. Thread-safe.
+/// The bus that all threads share: when the next line can be transferred. Ticks count
+/// from `origin`. Thread-safe.
 struct EmulatedBus {
   EmulationSpec spec;
   double ticks_per_ns = 0;
   std::uint64_t origin = 0;
   std::uint64_t latency_ticks = 0;
-  std::uint64_t spin_ticks = 0;           ///< by which a spin ends late, as measured at the start
-  std::uint64_t line_cost = 0;            ///< 256ths of a tick in which one 64-byte line passes; 0: no limit
+  std::uint64_t spin_ticks = 0;  ///< by which a spin ends late, as measured at the start
+  std::uint64_t line_cost = 0;   ///< 256ths of a tick in which one 64-byte line passes; 0: no limit
   std::atomic<std::uint64_t> free_at{0};  ///< in 256ths of a tick
 
   EmulatedBus(const EmulationSpec& wanted, double rate, std::uint64_t now);
-  /// Measures the tick counter and how late a spin ends: about 40 ms. Errors: FAILED_PRECONDITION where the counter is not constant or
-  /// drifts against the clock: no figure would mean anything.
+  /// Measures the tick counter and how late a spin ends: about 40 ms. Errors:
+  /// FAILED_PRECONDITION where the counter is not constant or drifts against the clock:
+  /// no figure would mean anything.
   static absl::StatusOr<std::shared_ptr<EmulatedBus>> Make(const EmulationSpec& spec);
 
-  /// Books `lines` transfers, the first of them at tick `now` or later; when that is, in 256ths.
+  /// Books `lines` transfers, the first of them at tick `now` or later; when that is, in
+  /// 256ths.
   std::uint64_t Take(std::uint64_t now, std::uint64_t lines) {
     if (line_cost == 0) return now << 8;
     std::uint64_t free = free_at.load(std::memory_order_relaxed);
     std::uint64_t begin;
     do {
       begin = free > now << 8 ? free : now << 8;
-    } while (!free_at.compare_exchange_weak(free, begin + lines * line_cost, std::memory_order_relaxed));
+    } while (
+        !free_at.compare_exchange_weak(free, begin + lines * line_cost, std::memory_order_relaxed));
     return begin;
   }
 };
 
-/// Which lines one thread has fetched, whether they have arrived or not: those of the newest kMost stretches of 8 lines that it has
-/// touched, as a cache would. A stretch is known by 32 bits: two are mistaken for one another if they lie a multiple of 2 TiB apart.
+/// Which lines one thread has fetched, whether they have arrived or not: those of the
+/// newest kMost stretches of 8 lines that it has touched, as a cache would. A stretch is
+/// known by 32 bits: two are mistaken for one another if they lie a multiple of 2 TiB
+/// apart.
 class FetchedLines {
  public:
   static constexpr std::size_t kMost = 2048;
@@ -77,7 +88,8 @@ class FetchedLines {
     }
     return 0;
   }
-  /// Adds them; which of them were not there. Forgets the oldest stretch when there are too many.
+  /// Adds them; which of them were not there. Forgets the oldest stretch when there are
+  /// too many.
   std::uint32_t Insert(std::uint64_t stretch, std::uint32_t lines) {
     const std::uint64_t key = Key(stretch);
     std::size_t slot = Slot(key);
@@ -104,18 +116,24 @@ class FetchedLines {
   void Erase(std::uint64_t key);
 
   static_assert(kSlots == std::size_t{1} << (64 - 52));
-  std::vector<std::uint64_t> slots_;  ///< a stretch's key, and below it a bit for each of its lines; 0: free
-  std::vector<std::uint64_t> order_;  ///< a ring of keys: the oldest at inserted_ % kMost once it is full
+  std::vector<std::uint64_t>
+      slots_;  ///< a stretch's key, and below it a bit for each of its lines; 0: free
+  std::vector<std::uint64_t>
+      order_;  ///< a ring of keys: the oldest at inserted_ % kMost once it is full
   std::size_t inserted_ = 0;
 };
 
-/// What one thread has asked of the emulated memory. k independent fetches in flight cost one latency, not k: a fetch at time t completes
-/// at max(t, bus) + latency; a use waits (spins on the tick counter) only for what is left. A record counts as ceil(bytes touched / 64)
-/// lines; a fetch beyond `lines` outstanding ones stalls until a line is free. A line that has arrived is in the CPU's cache and costs
-/// nothing more until Clear, or until many others have come (FetchedLines). Not thread-safe: one per searching thread.
+/// What one thread has asked of the emulated memory. k independent fetches in flight cost
+/// one latency, not k: a fetch at time t completes at max(t, bus) + latency; a use waits
+/// (spins on the tick counter) only for what is left. A record counts as ceil(bytes
+/// touched / 64) lines; a fetch beyond `lines` outstanding ones stalls until a line is
+/// free. A line that has arrived is in the CPU's cache and costs nothing more until
+/// Clear, or until many others have come (FetchedLines). Not thread-safe: one per
+/// searching thread.
 ///
-/// It reads the counter once for a fetch and once or twice for a use that finds its lines on the way; most of that is hidden in the latency
-/// that it adds. `Clock` is the tick counter; tests bring theirs.
+/// It reads the counter once for a fetch and once or twice for a use that finds its lines
+/// on the way; most of that is hidden in the latency that it adds. `Clock` is the tick
+/// counter; tests bring theirs.
 template <class Clock>
 class BasicEmulatedLines {
  public:
@@ -131,7 +149,8 @@ class BasicEmulatedLines {
     });
   }
 
-  /// A demand load of them: waits until all have arrived; lines that nobody has fetched are fetched now, together.
+  /// A demand load of them: waits until all have arrived; lines that nobody has fetched
+  /// are fetched now, together.
   void Use(const std::byte* address, std::size_t bytes) {
     Fetch(address, bytes);
     if (outstanding_ == 0) return;
@@ -142,8 +161,9 @@ class BasicEmulatedLines {
   /// Whether a use of them would not wait: all were fetched, and have arrived by now.
   bool Arrived(const std::byte* address, std::size_t bytes) const {
     const Lines lines(address, bytes);
-    const bool fetched =
-        lines.EachStretch([&](std::uint64_t stretch, std::uint32_t wanted) { return fetched_.Find(stretch, wanted) == wanted; });
+    const bool fetched = lines.EachStretch([&](std::uint64_t stretch, std::uint32_t wanted) {
+      return fetched_.Find(stretch, wanted) == wanted;
+    });
     if (!fetched || outstanding_ == 0) return fetched;
     const std::uint64_t arrival = Arrival(lines);
     return arrival == 0 || arrival <= Now();
@@ -151,7 +171,8 @@ class BasicEmulatedLines {
   /// Whether a fetch of one more line would not stall.
   bool HasRoom() const { return outstanding_ < bus_->spec.lines || done_[oldest_] <= Now(); }
 
-  /// Forgets what was fetched (a new query): nothing stays in a cache. What is outstanding still occupies its lines until it arrives.
+  /// Forgets what was fetched (a new query): nothing stays in a cache. What is
+  /// outstanding still occupies its lines until it arrives.
   void Clear() { fetched_.Clear(); }
 
   std::uint64_t lines_fetched() const { return lines_fetched_; }
@@ -164,7 +185,8 @@ class BasicEmulatedLines {
 
     Lines(const std::byte* address, std::size_t bytes)
         : first(reinterpret_cast<std::uintptr_t>(address) / 64),
-          end(bytes == 0 ? first : (reinterpret_cast<std::uintptr_t>(address) + bytes - 1) / 64 + 1) {}
+          end(bytes == 0 ? first
+                         : (reinterpret_cast<std::uintptr_t>(address) + bytes - 1) / 64 + 1) {}
     /// body(stretch, its lines, a bit each) until it says false; whether it never did.
     template <class Body>
     bool EachStretch(const Body& body) const {
@@ -178,8 +200,8 @@ class BasicEmulatedLines {
   };
   std::uint64_t Now() const { return clock_.Now() - bus_->origin; }
 
-  /// Puts lines on their way: `first` and those after it whose bits are set. They complete in the order of their issue, so that the
-  /// outstanding ones are a queue.
+  /// Puts lines on their way: `first` and those after it whose bits are set. They
+  /// complete in the order of their issue, so that the outstanding ones are a queue.
   void Issue(std::uint64_t first, std::uint32_t lines) {
     std::uint64_t now = Now();
     Retire(now);
@@ -188,7 +210,8 @@ class BasicEmulatedLines {
         now = WaitUntil(done_[oldest_]);
         Retire(now);
       }
-      const auto part = std::min<std::uint32_t>(static_cast<std::uint32_t>(std::popcount(lines)), bus_->spec.lines - outstanding_);
+      const auto part = std::min<std::uint32_t>(static_cast<std::uint32_t>(std::popcount(lines)),
+                                                bus_->spec.lines - outstanding_);
       lines_fetched_ += part;
       std::uint64_t begin = bus_->Take(now, part);
       for (std::uint32_t i = 0; i < part; ++i, begin += bus_->line_cost, lines &= lines - 1) {
@@ -199,7 +222,8 @@ class BasicEmulatedLines {
     }
   }
   void Retire(std::uint64_t now) {
-    for (; outstanding_ > 0 && done_[oldest_] <= now; --outstanding_) oldest_ = (oldest_ + 1) % EmulationSpec::kMostLines;
+    for (; outstanding_ > 0 && done_[oldest_] <= now; --outstanding_)
+      oldest_ = (oldest_ + 1) % EmulationSpec::kMostLines;
   }
   /// When the last of these lines arrives that is outstanding; 0: none is.
   std::uint64_t Arrival(const Lines& lines) const {

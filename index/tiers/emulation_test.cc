@@ -22,7 +22,8 @@ struct StillClock {
   void SpinUntil(std::uint64_t tick) const { *now = std::max(*now, tick); }
 };
 
-/// One tick a nanosecond, a latency of 1000 of them, and 64 ticks a line where there is a bandwidth.
+/// One tick a nanosecond, a latency of 1000 of them, and 64 ticks a line where there is a
+/// bandwidth.
 class Emulation : public ::testing::Test {
  protected:
   using Lines = BasicEmulatedLines<StillClock>;
@@ -30,7 +31,9 @@ class Emulation : public ::testing::Test {
   static constexpr std::uint64_t kOrigin = 1u << 30;
   static constexpr std::uint64_t kGBs = 1000000000;
 
-  static const std::byte* Line(std::uint64_t number) { return reinterpret_cast<const std::byte*>((1ull << 40) + number * 64); }
+  static const std::byte* Line(std::uint64_t number) {
+    return reinterpret_cast<const std::byte*>((1ull << 40) + number * 64);
+  }
   std::uint64_t Elapsed() const { return now_ - kOrigin; }
   Lines On(EmulatedBus& bus) { return Lines(&bus, StillClock{&now_}); }
 
@@ -145,7 +148,8 @@ TEST_F(Emulation, FetchedLinesAreThoseOfTheNewestStretches) {
   std::deque<std::uint64_t> order;
   std::map<std::uint64_t, std::uint32_t> reference;
   for (std::uint64_t step = 0; step < 40000; ++step) {
-    const std::uint64_t stretch = (1ull << 34) + RandomBelow(1, step, 3 * FetchedLines::kMost) * RandomBelow(2, step / 10000, 5000);
+    const std::uint64_t stretch = (1ull << 34) + RandomBelow(1, step, 3 * FetchedLines::kMost) *
+                                                     RandomBelow(2, step / 10000, 5000);
     const auto lines = static_cast<std::uint32_t>(1 + RandomBelow(3, step, 255));
     if (!reference.contains(stretch)) {
       if (order.size() == FetchedLines::kMost) {
@@ -172,32 +176,37 @@ TEST(EmulationSpec, ReadsAndPrintsItsSettings) {
   EXPECT_EQ(spec->latency_ns, 300u);
   EXPECT_EQ(spec->bytes_per_second, 6000000000u);
   EXPECT_EQ(spec->lines, 16u);
-  for (const char* text :
-       {"lat=300ns,bw=6GB/s,lines=16", "lat=0ns,lines=12", "lat=20000ns,bw=500MiB/s,lines=1", "lat=1ns,bw=1234567B/s,lines=64"}) {
+  for (const char* text : {"lat=300ns,bw=6GB/s,lines=16", "lat=0ns,lines=12",
+                           "lat=20000ns,bw=500MiB/s,lines=1", "lat=1ns,bw=1234567B/s,lines=64"}) {
     EXPECT_EQ(EmulationSpec::Parse(text)->ToString(), text);
   }
-  EXPECT_EQ(EmulationSpec::Parse("bw=3200MB/s,lat=20us")->ToString(), "lat=20000ns,bw=3200MB/s,lines=12");
+  EXPECT_EQ(EmulationSpec::Parse("bw=3200MB/s,lat=20us")->ToString(),
+            "lat=20000ns,bw=3200MB/s,lines=12");
 }
 
 TEST(EmulationSpec, PresetsNameTheirSource) {
-  EXPECT_THAT(EmulationSpec::Parse("optane")->ToString(), HasSubstr("lat=217ns,bw=35GB/s,lines=12 (optane: Optane PMM"));
-  EXPECT_THAT(EmulationSpec::Parse("cxl,lines=20")->ToString(), HasSubstr("lat=210ns,lines=20 (cxl: "));
-  EXPECT_EQ(EmulationSpec::Parse("cxl,lat=1us")->ToString(), "lat=1000ns,lines=12") << "changed: the source is not answerable any more";
+  EXPECT_THAT(EmulationSpec::Parse("optane")->ToString(),
+              HasSubstr("lat=217ns,bw=35GB/s,lines=12 (optane: Optane PMM"));
+  EXPECT_THAT(EmulationSpec::Parse("cxl,lines=20")->ToString(),
+              HasSubstr("lat=210ns,lines=20 (cxl: "));
+  EXPECT_EQ(EmulationSpec::Parse("cxl,lat=1us")->ToString(), "lat=1000ns,lines=12")
+      << "changed: the source is not answerable any more";
 }
 
 TEST(EmulationSpec, NamesTheWrongField) {
-  for (const auto& [text, why] : std::map<std::string, std::string>{{"", "optane"},
-                                                                    {"bw=6GB/s", "lat: expected a time"},
-                                                                    {"lat=300", "lat: "},
-                                                                    {"lat=1s", "at most 100ms"},
-                                                                    {"lat=1ns,bw=6GB", "/s"},
-                                                                    {"lat=1ns,bw=0B/s", "1MB/s"},
-                                                                    {"lat=1ns,bw=x/s", "bw: "},
-                                                                    {"lat=1ns,lines=0", "1 to 64"},
-                                                                    {"lat=1ns,lines=65", "1 to 64"},
-                                                                    {"lat=1ns,optane", "first"},
-                                                                    {"lat=1ns,", "expected lat"},
-                                                                    {"nvdimm", "expected lat"}}) {
+  for (const auto& [text, why] :
+       std::map<std::string, std::string>{{"", "optane"},
+                                          {"bw=6GB/s", "lat: expected a time"},
+                                          {"lat=300", "lat: "},
+                                          {"lat=1s", "at most 100ms"},
+                                          {"lat=1ns,bw=6GB", "/s"},
+                                          {"lat=1ns,bw=0B/s", "1MB/s"},
+                                          {"lat=1ns,bw=x/s", "bw: "},
+                                          {"lat=1ns,lines=0", "1 to 64"},
+                                          {"lat=1ns,lines=65", "1 to 64"},
+                                          {"lat=1ns,optane", "first"},
+                                          {"lat=1ns,", "expected lat"},
+                                          {"nvdimm", "expected lat"}}) {
     const absl::Status status = EmulationSpec::Parse(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(why)) << text;
@@ -206,11 +215,14 @@ TEST(EmulationSpec, NamesTheWrongField) {
 }
 
 TEST(TickClock, RefusesATscThatIsNotConstant) {
-  EXPECT_TRUE(CheckConstantTsc("processor\t: 0\nflags\t\t: fpu tsc constant_tsc rep_good nonstop_tsc cpuid\n").ok());
+  EXPECT_TRUE(CheckConstantTsc(
+                  "processor\t: 0\nflags\t\t: fpu tsc constant_tsc rep_good nonstop_tsc cpuid\n")
+                  .ok());
   absl::Status status = CheckConstantTsc("flags\t\t: fpu tsc constant_tsc cpuid\n");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("nonstop_tsc"));
-  EXPECT_THAT(std::string(CheckConstantTsc("flags : nonstop_tsc not_constant_tsc\n").message()), HasSubstr("constant_tsc"));
+  EXPECT_THAT(std::string(CheckConstantTsc("flags : nonstop_tsc not_constant_tsc\n").message()),
+              HasSubstr("constant_tsc"));
   EXPECT_FALSE(CheckConstantTsc("").ok());
 }
 
@@ -252,7 +264,8 @@ TEST(EmulatedTier, ItsRegionsShareTheBus) {
   ASSERT_TRUE(tier.ok()) << tier.status();
   const Source source(4096);
   Progress silent(Progress::Show::kNever);
-  const auto one = (*tier)->Place(source.get(), silent), other = (*tier)->Place(source.get(), silent);
+  const auto one = (*tier)->Place(source.get(), silent),
+             other = (*tier)->Place(source.get(), silent);
   EXPECT_EQ(one->emulated(), other->emulated());
 }
 

@@ -29,9 +29,10 @@ absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec) {
     if (kind == "dax" && !rest.empty()) return MakeDaxTier(std::string(rest));
     if (kind == "nvme" && !rest.empty()) return MakeNvmeCopyTier(std::string(rest));
   }
-  return absl::InvalidArgumentError(absl::StrCat("tier '", absl::string_view(spec.data(), spec.size()),
-                                                 "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH "
-                                                 "and emulated:SETTINGS"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("tier '", absl::string_view(spec.data(), spec.size()),
+                   "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH "
+                   "and emulated:SETTINGS"));
 }
 
 }  // namespace hmann

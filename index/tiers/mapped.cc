@@ -28,15 +28,18 @@ class MappedTier : public Tier {
 
 class MappedCopyTier : public Tier {
  public:
-  explicit MappedCopyTier(std::string path) : Tier({.name = absl::StrCat("mapped:", path), .one_section = true}), path_(std::move(path)) {}
+  explicit MappedCopyTier(std::string path)
+      : Tier({.name = absl::StrCat("mapped:", path), .one_section = true}),
+        path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();
     HMANN_RETURN_IF_ERROR(EnsureCopy(traits().name, path_, source, progress));
     HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path_));
     if (file.bytes().size() < source.bytes.size()) {
-      return absl::DataLossError(
-          absl::StrCat("tier ", traits().name, ": ", path_, ": expected ", source.bytes.size(), " bytes, found ", file.bytes().size()));
+      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": ", path_, ": expected ",
+                                              source.bytes.size(), " bytes, found ",
+                                              file.bytes().size()));
     }
     AdviseRandom(file.bytes().first(source.bytes.size()));
     return RegionBuilder::OfFile(std::move(file), source.bytes.size());
@@ -49,6 +52,8 @@ class MappedCopyTier : public Tier {
 }  // namespace
 
 std::unique_ptr<Tier> MakeMappedTier() { return std::make_unique<MappedTier>(); }
-std::unique_ptr<Tier> MakeMappedCopyTier(std::string path) { return std::make_unique<MappedCopyTier>(std::move(path)); }
+std::unique_ptr<Tier> MakeMappedCopyTier(std::string path) {
+  return std::make_unique<MappedCopyTier>(std::move(path));
+}
 
 }  // namespace hmann

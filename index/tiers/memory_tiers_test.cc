@@ -20,7 +20,8 @@ TEST(StreamCopy, CopiesJustWhatItIsAskedFor) {
     const std::size_t shift = bytes % 64, source = bytes % 17;
     std::vector<std::byte> to(kMost + 128, std::byte{0x5a});
     std::vector<std::byte> expected = to;
-    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes, expected.begin() + static_cast<std::ptrdiff_t>(shift));
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
+                expected.begin() + static_cast<std::ptrdiff_t>(shift));
     StreamCopy(to.data() + shift, from.data() + source, bytes);
     ASSERT_EQ(to, expected) << bytes;
   }
@@ -42,8 +43,12 @@ TEST(Dram, ServesUnlockedWithAWarningWhereLockingIsForbidden) {
     if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return 3;
     const auto region = PlaceIn("dram", source.get());
     if (!region.ok() || !SameBytes(region->bytes(), source.bytes())) return 4;
-    if (region->Where().huge == 1.0 && region->warning().empty()) return 0;  // of the pool of 2 MiB pages: nothing to be locked
-    return absl::StrContains(region->warning(), "not locked") && absl::StrContains(region->warning(), "RLIMIT_MEMLOCK is 0 B") ? 0 : 5;
+    if (region->Where().huge == 1.0 && region->warning().empty())
+      return 0;  // of the pool of 2 MiB pages: nothing to be locked
+    return absl::StrContains(region->warning(), "not locked") &&
+                   absl::StrContains(region->warning(), "RLIMIT_MEMLOCK is 0 B")
+               ? 0
+               : 5;
   });
   EXPECT_EQ(fate, 1000);
 }
@@ -58,7 +63,8 @@ int FreePoolPages() {
 
 TEST(Dram, TakesThePoolsPagesWhileItHasEnough) {
   const int free = FreePoolPages();
-  if (free < 2) GTEST_SKIP() << "the kernel's pool of 2 MiB pages is empty: echo 8 > /proc/sys/vm/nr_hugepages";
+  if (free < 2)
+    GTEST_SKIP() << "the kernel's pool of 2 MiB pages is empty: echo 8 > /proc/sys/vm/nr_hugepages";
   const Source small(3_MiB);
   {
     const auto region = PlaceIn("dram", small.get());
@@ -91,7 +97,9 @@ TEST(Mapped, ReadsOnlyWhatIsTouched) {
 class MappedCopy : public ::testing::Test {
  protected:
   void TearDown() override { ::unlink(path_.c_str()); }
-  absl::StatusOr<Region> Place(const PlacementSource& source) { return PlaceIn(absl::StrCat("mapped:", path_), source); }
+  absl::StatusOr<Region> Place(const PlacementSource& source) {
+    return PlaceIn(absl::StrCat("mapped:", path_), source);
+  }
   ino_t Inode() const {
     struct stat status {};
     return ::stat(path_.c_str(), &status) == 0 ? status.st_ino : 0;
@@ -110,7 +118,8 @@ TEST_F(MappedCopy, IsUsedAgainWhileTheChecksumAgrees) {
   ASSERT_TRUE(other.ok());
   EXPECT_NE(Inode(), inode) << "another source: copied anew";
   EXPECT_TRUE(SameBytes(other->bytes(), source.bytes().first(4096)));
-  EXPECT_TRUE(SameBytes(first->bytes(), source.bytes())) << "whoever has the old copy open keeps it";
+  EXPECT_TRUE(SameBytes(first->bytes(), source.bytes()))
+      << "whoever has the old copy open keeps it";
 }
 
 TEST_F(MappedCopy, LeavesForeignFilesAlone) {

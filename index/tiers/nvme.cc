@@ -23,7 +23,8 @@ class DirectBlocks : public BlockSource {
  public:
   DirectBlocks(DirectExtent extent, bool ring) : extent_(std::move(extent)), ring_(ring) {}
 
-  absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(
+      const ReaderOptions& options) const override {
     if (ring_) {
       auto reader = NewRingReader(extent_, options);
       if (!absl::IsResourceExhausted(reader.status()))
@@ -41,37 +42,43 @@ class DirectBlocks : public BlockSource {
 /// HMANN_IO=pread does without io_uring, as where it is forbidden.
 absl::Status WhyNoRing() {
   const char* wish = std::getenv("HMANN_IO");
-  return wish != nullptr && std::string_view(wish) == "pread" ? absl::UnavailableError("io_uring: HMANN_IO=pread") : RingUsable();
+  return wish != nullptr && std::string_view(wish) == "pread"
+             ? absl::UnavailableError("io_uring: HMANN_IO=pread")
+             : RingUsable();
 }
 
-/// Takes out of the page cache what nobody else has mapped: reads go past it, and memory is dear. Best effort.
+/// Takes out of the page cache what nobody else has mapped: reads go past it, and memory
+/// is dear. Best effort.
 void DropFromPageCache(const DirectExtent& extent, std::span<const std::byte> source) {
   ::madvise(const_cast<std::byte*>(source.data()), source.size(), MADV_PAGEOUT);
-  ::posix_fadvise(extent.file->fd(), static_cast<off_t>(extent.begin), static_cast<off_t>(RoundUp(extent.bytes, kDirectBlock)),
-                  POSIX_FADV_DONTNEED);
+  ::posix_fadvise(extent.file->fd(), static_cast<off_t>(extent.begin),
+                  static_cast<off_t>(RoundUp(extent.bytes, kDirectBlock)), POSIX_FADV_DONTNEED);
 }
 
-absl::StatusOr<Region> PlaceDirect(const std::string& tier, const std::string& path, std::uint64_t begin,
-                                   std::span<const std::byte> source) {
+absl::StatusOr<Region> PlaceDirect(const std::string& tier, const std::string& path,
+                                   std::uint64_t begin, std::span<const std::byte> source) {
   DirectExtent extent;
   HMANN_ASSIGN_OR_RETURN(extent.file, DirectFile::Open(tier, path));
   extent.begin = begin;
   extent.bytes = source.size();
   HMANN_ASSIGN_OR_RETURN(const std::uint64_t size, extent.file->Size());
   if (size < begin || size - begin < source.size()) {
-    return absl::DataLossError(
-        absl::StrCat("tier ", tier, ": ", path, ": offset ", begin, ": expected ", source.size(), " bytes, found a file of ", size));
+    return absl::DataLossError(absl::StrCat("tier ", tier, ": ", path, ": offset ", begin,
+                                            ": expected ", source.size(),
+                                            " bytes, found a file of ", size));
   }
   HMANN_RETURN_IF_ERROR(extent.Probe(tier, source));
   DropFromPageCache(extent, source);
   std::string warning;
   const absl::Status ring = WhyNoRing();
   if (absl::IsUnavailable(ring)) {
-    warning = absl::StrCat("tier ", tier, ": ", ring.message(), ": ", kPreadThreads, " threads with pread serve each reader instead");
+    warning = absl::StrCat("tier ", tier, ": ", ring.message(), ": ", kPreadThreads,
+                           " threads with pread serve each reader instead");
   } else if (!ring.ok()) {
     return ring;
   }
-  return RegionBuilder::OfBlocks(std::make_shared<DirectBlocks>(std::move(extent), ring.ok()), source.size(), std::move(warning));
+  return RegionBuilder::OfBlocks(std::make_shared<DirectBlocks>(std::move(extent), ring.ok()),
+                                 source.size(), std::move(warning));
 }
 
 class NvmeTier : public Tier {
@@ -81,8 +88,9 @@ class NvmeTier : public Tier {
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress&) const override {
     if (source.bytes.empty()) return Region();
     if (source.path.empty() || source.file_offset % kDirectBlock != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("tier nvme: expected an index file and an offset of 4 KiB blocks, found '",
-                                                     source.path, "' at ", source.file_offset));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tier nvme: expected an index file and an offset of 4 KiB blocks, found '",
+                       source.path, "' at ", source.file_offset));
     }
     return PlaceDirect(traits().name, source.path, source.file_offset, source.bytes);
   }
@@ -91,7 +99,8 @@ class NvmeTier : public Tier {
 class NvmeCopyTier : public Tier {
  public:
   explicit NvmeCopyTier(std::string path)
-      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true}), path_(std::move(path)) {}
+      : Tier({.name = absl::StrCat("nvme:", path), .addressable = false, .one_section = true}),
+        path_(std::move(path)) {}
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     if (source.bytes.empty()) return Region();
@@ -106,6 +115,8 @@ class NvmeCopyTier : public Tier {
 }  // namespace
 
 std::unique_ptr<Tier> MakeNvmeTier() { return std::make_unique<NvmeTier>(); }
-std::unique_ptr<Tier> MakeNvmeCopyTier(std::string path) { return std::make_unique<NvmeCopyTier>(std::move(path)); }
+std::unique_ptr<Tier> MakeNvmeCopyTier(std::string path) {
+  return std::make_unique<NvmeCopyTier>(std::move(path));
+}
 
 }  // namespace hmann

@@ -30,7 +30,8 @@ class Nvme : public ::testing::Test {
     const auto region = PlaceIn("nvme", source_.get());
     if (!region.ok()) return 10;
     if (!SameBytes(ReadRange(*region, 0, region->size()), source_.bytes())) return 11;
-    const bool warned = *warning == '\0' ? region->warning().empty() : absl::StrContains(region->warning(), warning);
+    const bool warned = *warning == '\0' ? region->warning().empty()
+                                         : absl::StrContains(region->warning(), warning);
     return warned ? 0 : 12;
   }
 
@@ -48,7 +49,9 @@ TEST_F(Nvme, ServesWithThreadsWhereIoUringIsForbidden) {
           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
       };
       const sock_fprog filter{4, program};
-      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 2;
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 2;
       return Serve("threads with pread serve each reader instead");
     });
     EXPECT_EQ(fate, 1000) << error;
@@ -62,8 +65,10 @@ TEST_F(Nvme, ServesWhereMemoryMayNotBeLocked) {
       const rlimit limit{bytes, bytes};
       if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 2;
       if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return 3;
-      // Without room for a ring (kernels differ in what they count) threads serve, with it a ring does, its frames unregistered.
-      return bytes > 0 && ring ? Serve("") : std::min(Serve(""), Serve("pread serve each reader instead"));
+      // Without room for a ring (kernels differ in what they count) threads serve, with
+      // it a ring does, its frames unregistered.
+      return bytes > 0 && ring ? Serve("")
+                               : std::min(Serve(""), Serve("pread serve each reader instead"));
     });
     EXPECT_EQ(fate, 1000) << bytes;
   }
@@ -92,7 +97,8 @@ TEST_F(Nvme, NoticesAnotherFileUnderTheName) {
   replaced.path = small.path();
   status = PlaceIn("nvme", replaced).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 307209 bytes, found a file of 8192"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("expected 307209 bytes, found a file of 8192"));
 }
 
 TEST_F(Nvme, NamesAFileSystemThatRefuses) {
@@ -120,10 +126,12 @@ TEST(PreadReader, LeavesHangingReadsTheirFrames) {
   const Source source(64 * 4096);
   const int fd = ::open(source.path().c_str(), O_RDONLY | O_CLOEXEC);
   const DirectExtent extent{std::make_shared<const DirectFile>(fd, source.path()), 0, 64 * 4096};
-  auto reader = NewPreadReader(extent, {.depth = 8, .frames = 8, .frame_bytes = 4096}, HangingPread);
+  auto reader =
+      NewPreadReader(extent, {.depth = 8, .frames = 8, .frame_bytes = 4096}, HangingPread);
   ASSERT_TRUE(reader.ok());
   std::vector<BlockRead> reads;
-  for (std::uint32_t frame = 0; frame < 8; ++frame) reads.push_back({frame * 4096u, 4096, frame, frame});
+  for (std::uint32_t frame = 0; frame < 8; ++frame)
+    reads.push_back({frame * 4096u, 4096, frame, frame});
   ASSERT_TRUE((*reader)->Submit(reads).ok());
   while (hanging < static_cast<int>(kPreadThreads)) std::this_thread::yield();
   std::vector<BlockDone> done;
@@ -156,7 +164,10 @@ TEST(RingReader, LeavesHangingReadsTheirFrames) {
     EXPECT_TRUE(done.empty());
     EXPECT_EQ((*reader)->InFlight(), 1u);
   }
-  EXPECT_EQ(FateOfChild([&] { return std::to_integer<int>(*const_cast<volatile std::byte*>(frame)); }), 1042) << "it is still mapped";
+  EXPECT_EQ(
+      FateOfChild([&] { return std::to_integer<int>(*const_cast<volatile std::byte*>(frame)); }),
+      1042)
+      << "it is still mapped";
   ::close(ends[1]);
 }
 
@@ -166,14 +177,16 @@ TEST(RingReader, AnErrorOfTheDeviceIsDataLoss) {
   const int fd = ::open(source.path().c_str(), O_WRONLY | O_CLOEXEC);
   const DirectExtent extent{std::make_shared<const DirectFile>(fd, source.path()), 0, 4096};
   const ReaderOptions options{.depth = 1, .frames = 1, .frame_bytes = 4096};
-  for (const auto& reader : {NewRingReader(extent, options), NewPreadReader(extent, options, ::pread)}) {
+  for (const auto& reader :
+       {NewRingReader(extent, options), NewPreadReader(extent, options, ::pread)}) {
     ASSERT_TRUE(reader.ok()) << reader.status();
     const BlockRead read{0, 4096, 0, 5};
     ASSERT_TRUE((*reader)->Submit({&read, 1}).ok());
     const auto done = WaitFor(**reader, 1);
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].status,
-              absl::DataLossError(absl::StrCat(source.path(), ": offset 0: expected 4096 bytes, found Bad file descriptor")));
+              absl::DataLossError(absl::StrCat(
+                  source.path(), ": offset 0: expected 4096 bytes, found Bad file descriptor")));
   }
 }
 

@@ -37,7 +37,8 @@ struct Shared {
   absl::Status Read(const BlockRead& read) {
     std::int64_t got = 0;
     do {
-      got = pread(extent.file->fd(), Frame(read.frame), read.bytes, static_cast<off_t>(extent.begin + read.offset));
+      got = pread(extent.file->fd(), Frame(read.frame), read.bytes,
+                  static_cast<off_t>(extent.begin + read.offset));
     } while (got < 0 && errno == EINTR);
     return extent.Judge(read.offset, read.bytes, got < 0 ? -errno : got);
   }
@@ -76,7 +77,8 @@ class PreadReader : public BlockReader {
         ++shared_->threads;
       } catch (const std::system_error& error) {
         if (i > 0) break;
-        return absl::ResourceExhaustedError(absl::StrCat("a thread to read ", shared_->extent.file->path(), ": ", error.what()));
+        return absl::ResourceExhaustedError(
+            absl::StrCat("a thread to read ", shared_->extent.file->path(), ": ", error.what()));
       }
     }
     return absl::OkStatus();
@@ -89,7 +91,8 @@ class PreadReader : public BlockReader {
       shared_->closing = true;
       shared_->waiting.clear();
       shared_->work.notify_all();
-      all_ended = shared_->news.wait_for(lock, std::chrono::seconds(1), [&] { return shared_->threads == 0; });
+      all_ended = shared_->news.wait_for(lock, std::chrono::seconds(1),
+                                         [&] { return shared_->threads == 0; });
     }
     for (std::thread& thread : threads_) all_ended ? thread.join() : thread.detach();
   }
@@ -103,7 +106,8 @@ class PreadReader : public BlockReader {
     in_flight_ += static_cast<std::uint32_t>(count);
     {
       const std::lock_guard lock(shared_->mutex);
-      shared_->waiting.insert(shared_->waiting.end(), reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(count));
+      shared_->waiting.insert(shared_->waiting.end(), reads.begin(),
+                              reads.begin() + static_cast<std::ptrdiff_t>(count));
     }
     for (std::size_t i = 0; i < std::min(count, threads_.size()); ++i) shared_->work.notify_one();
     return count;
@@ -115,7 +119,8 @@ class PreadReader : public BlockReader {
     while (shared_->done.empty()) {
       const auto now = Clock::now();
       if (now >= deadline) return absl::OkStatus();
-      shared_->news.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::hours(1)));
+      shared_->news.wait_for(lock,
+                             std::min<Clock::duration>(deadline - now, std::chrono::hours(1)));
     }
     for (BlockDone& one : shared_->done) {
       in_flight_frame_[one.frame] = false;
@@ -132,8 +137,9 @@ class PreadReader : public BlockReader {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       absl::Status status = shared_->extent.Check(reads[i], options());
       if (status.ok() && in_flight_frame_[reads[i].frame]) {
-        status = absl::InvalidArgumentError(
-            absl::StrCat(shared_->extent.file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+        status = absl::InvalidArgumentError(absl::StrCat(shared_->extent.file->path(), ": frame ",
+                                                         reads[i].frame,
+                                                         ": a read into it is in flight"));
       }
       if (!status.ok()) {
         for (std::size_t j = 0; j < i; ++j) in_flight_frame_[reads[j].frame] = false;
@@ -152,12 +158,15 @@ class PreadReader : public BlockReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockReader>> NewPreadReader(const DirectExtent& extent, const ReaderOptions& options, PreadFunction pread) {
+absl::StatusOr<std::unique_ptr<BlockReader>> NewPreadReader(const DirectExtent& extent,
+                                                            const ReaderOptions& options,
+                                                            PreadFunction pread) {
   auto shared = std::make_shared<Shared>();
   shared->extent = extent;
   shared->pread = pread;
   shared->frame_bytes = options.frame_bytes;
-  HMANN_ASSIGN_OR_RETURN(shared->frames, Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
+  HMANN_ASSIGN_OR_RETURN(shared->frames,
+                         Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
   auto reader = std::make_unique<PreadReader>(options, std::move(shared));
   HMANN_RETURN_IF_ERROR(reader->Start());
   return reader;

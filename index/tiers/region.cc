@@ -26,7 +26,8 @@ constexpr std::size_t kHugePage = 2_MiB;
 /// Bytes of free 2 MiB pages in the kernel's pool, on one node or in all.
 std::uint64_t FreePoolBytes(std::optional<int> node) {
   const std::string folder =
-      node.has_value() ? absl::StrCat("/sys/devices/system/node/node", *node, "/hugepages/") : std::string("/sys/kernel/mm/hugepages/");
+      node.has_value() ? absl::StrCat("/sys/devices/system/node/node", *node, "/hugepages/")
+                       : std::string("/sys/kernel/mm/hugepages/");
   std::ifstream file(absl::StrCat(folder, "hugepages-2048kB/free_hugepages"));
   std::uint64_t pages = 0;
   return file >> pages ? pages * kHugePage : 0;
@@ -36,7 +37,8 @@ absl::Status BindToNode(void* data, std::size_t bytes, int node, const std::stri
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   unsigned long nodes[1024 / kBits] = {};
   nodes[static_cast<std::size_t>(node) / kBits] |= 1ul << (static_cast<std::size_t>(node) % kBits);
-  if (::mbind(data, bytes, MPOL_BIND, nodes, 1024, MPOL_MF_STRICT) != 0) return ErrnoError(errno, "mbind", tier);
+  if (::mbind(data, bytes, MPOL_BIND, nodes, 1024, MPOL_MF_STRICT) != 0)
+    return ErrnoError(errno, "mbind", tier);
   return absl::OkStatus();
 }
 
@@ -48,26 +50,31 @@ Region::~Region() {
 
 absl::StatusOr<std::unique_ptr<BlockReader>> Region::NewReader(const ReaderOptions& options) const {
   if (parts_.blocks == nullptr) {
-    return absl::UnimplementedError(size() == 0 ? "an empty region has no readers" : "an addressable tier has no readers: use data()");
+    return absl::UnimplementedError(size() == 0 ? "an empty region has no readers"
+                                                : "an addressable tier has no readers: use data()");
   }
   HMANN_RETURN_IF_ERROR(options.Validate());
   return parts_.blocks->NewReader(options);
 }
 
-absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, std::uint64_t bytes, std::optional<int> node) {
+absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, std::uint64_t bytes,
+                                                       std::optional<int> node) {
   RegionBuilder builder;
   if (bytes == 0) return builder;
   const bool pool = bytes >= kHugePage && FreePoolBytes(node) >= bytes;
   if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable && !pool) {
-    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (", FormatSize(bytes), ") are needed; ", usable,
+    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (",
+                                                     FormatSize(bytes), ") are needed; ", usable,
                                                      " (", FormatSize(usable), ") are usable"));
   }
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPage;
   const std::size_t used = RoundUp(bytes, alignment);
   const std::size_t mapped = used + 2 * alignment;
-  void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping =
+      ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", tier);
-  auto* data = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping) + 1, alignment));
+  auto* data = reinterpret_cast<std::byte*>(
+      RoundUp(reinterpret_cast<std::uintptr_t>(mapping) + 1, alignment));
   Region::Parts& parts = builder.region_.parts_;
   parts.mapping = mapping;
   parts.mapping_bytes = mapped;
@@ -75,14 +82,15 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   parts.size = bytes;
   parts.capacity = used;
   if (pool && builder.TakeHugePages(node)) return builder;
-  if (::mprotect(data, used, PROT_READ | PROT_WRITE) != 0) return ErrnoError(errno, "mprotect", tier);
+  if (::mprotect(data, used, PROT_READ | PROT_WRITE) != 0)
+    return ErrnoError(errno, "mprotect", tier);
   if (alignment == kHugePage) ::madvise(data, used, MADV_HUGEPAGE);
   if (node.has_value()) HMANN_RETURN_IF_ERROR(BindToNode(data, used, *node, tier));
   return builder;
 }
 
-/// False, and ordinary memory in its place again, if the pool (or the node's part of it) turns out to be too small: populating says so,
-/// where touching would be a SIGBUS.
+/// False, and ordinary memory in its place again, if the pool (or the node's part of it)
+/// turns out to be too small: populating says so, where touching would be a SIGBUS.
 bool RegionBuilder::TakeHugePages(std::optional<int> node) {
   auto* data = const_cast<std::byte*>(region_.parts_.data);
   const std::size_t bytes = region_.parts_.capacity;
@@ -96,7 +104,8 @@ bool RegionBuilder::TakeHugePages(std::optional<int> node) {
   return pool_pages_;
 }
 
-RegionBuilder RegionBuilder::OfMapping(std::span<std::byte> mapping, std::size_t bytes, std::string where, std::optional<int> node) {
+RegionBuilder RegionBuilder::OfMapping(std::span<std::byte> mapping, std::size_t bytes,
+                                       std::string where, std::optional<int> node) {
   RegionBuilder builder;
   Region::Parts& parts = builder.region_.parts_;
   parts.data = mapping.data();
@@ -123,7 +132,8 @@ Region RegionBuilder::OfFile(MappedFile file, std::size_t bytes) {
   return region;
 }
 
-Region RegionBuilder::OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes, std::string warning) {
+Region RegionBuilder::OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
+                               std::string warning) {
   Region region;
   region.parts_.size = bytes;
   region.parts_.blocks = std::move(blocks);
@@ -150,14 +160,16 @@ void RegionBuilder::Lock(const std::string& tier) {
   const int error = errno;
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  parts.warning =
-      absl::StrCat("tier ", tier, ": ", FormatSize(parts.size), " are not locked and may be paged out: mlock: ", std::strerror(error),
-                   "; RLIMIT_MEMLOCK is ", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatSize(limit.rlim_cur));
+  parts.warning = absl::StrCat(
+      "tier ", tier, ": ", FormatSize(parts.size),
+      " are not locked and may be paged out: mlock: ", std::strerror(error), "; RLIMIT_MEMLOCK is ",
+      limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatSize(limit.rlim_cur));
 }
 
 absl::StatusOr<Region> RegionBuilder::Seal() && {
   Region::Parts& parts = region_.parts_;
-  if (parts.size > 0 && ::mprotect(const_cast<std::byte*>(parts.data), parts.capacity, PROT_READ) != 0) {
+  if (parts.size > 0 &&
+      ::mprotect(const_cast<std::byte*>(parts.data), parts.capacity, PROT_READ) != 0) {
     return ErrnoError(errno, "mprotect", "a filled region");
   }
   return std::move(region_);

@@ -14,29 +14,39 @@
 
 namespace hmann {
 
-/// How tiers make regions: a mapping of our own, filled, then sealed; bytes that somebody else keeps mapped; or blocks of a device.
+/// How tiers make regions: a mapping of our own, filled, then sealed; bytes that somebody
+/// else keeps mapped; or blocks of a device.
 class RegionBuilder {
  public:
-  /// Anonymous memory between two inaccessible guards (so that smaps speaks of this region alone). From 2 MiB on it is aligned to 2 MiB and
-  /// taken from the kernel's pool of 2 MiB pages if that has enough of them, else advised for transparent ones. With `node`, its pages may
-  /// come from that NUMA node only. Errors: RESOURCE_EXHAUSTED; those of mbind(2).
-  static absl::StatusOr<RegionBuilder> Anonymous(const std::string& tier, std::uint64_t bytes, std::optional<int> node);
-  /// A device's or file's memory that was mapped with mmap(2), and is unmapped with the region; `where` as Whereabouts::device.
-  static RegionBuilder OfMapping(std::span<std::byte> mapping, std::size_t bytes, std::string where, std::optional<int> node);
+  /// Anonymous memory between two inaccessible guards (so that smaps speaks of this
+  /// region alone). From 2 MiB on it is aligned to 2 MiB and taken from the kernel's pool
+  /// of 2 MiB pages if that has enough of them, else advised for transparent ones. With
+  /// `node`, its pages may come from that NUMA node only. Errors: RESOURCE_EXHAUSTED;
+  /// those of mbind(2).
+  static absl::StatusOr<RegionBuilder> Anonymous(const std::string& tier, std::uint64_t bytes,
+                                                 std::optional<int> node);
+  /// A device's or file's memory that was mapped with mmap(2), and is unmapped with the
+  /// region; `where` as Whereabouts::device.
+  static RegionBuilder OfMapping(std::span<std::byte> mapping, std::size_t bytes, std::string where,
+                                 std::optional<int> node);
 
   /// Not owned: must stay mapped while the region lives.
   static Region InPlace(std::span<const std::byte> bytes);
   /// The first `bytes` bytes of a file that the region keeps mapped.
   static Region OfFile(MappedFile file, std::size_t bytes);
-  static Region OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes, std::string warning);
+  static Region OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
+                         std::string warning);
 
-  static void Emulate(Region& region, std::shared_ptr<EmulatedBus> bus) { region.parts_.bus = std::move(bus); }
+  static void Emulate(Region& region, std::shared_ptr<EmulatedBus> bus) {
+    region.parts_.bus = std::move(bus);
+  }
   /// Of a block tier's region, to be wrapped.
   static std::shared_ptr<const BlockSource>& Blocks(Region& region) { return region.parts_.blocks; }
 
   /// Copies `source` into the region on a few threads, past the caches.
   void Fill(std::span<const std::byte> source, Progress& progress);
-  /// mlock; where that is refused, the region says so in its warning and serves unlocked. Pages of the pool need none.
+  /// mlock; where that is refused, the region says so in its warning and serves unlocked.
+  /// Pages of the pool need none.
   void Lock(const std::string& tier);
   /// Makes the bytes read-only and gives the region away.
   absl::StatusOr<Region> Seal() &&;

@@ -24,14 +24,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Completions are handed over when the thread asks for them, not by interrupting it, where the kernel knows how (5.19).
+/// Completions are handed over when the thread asks for them, not by interrupting it,
+/// where the kernel knows how (5.19).
 int InitRing(std::uint32_t entries, io_uring* ring) {
-  const int result = ::io_uring_queue_init(entries, ring, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
+  const int result =
+      ::io_uring_queue_init(entries, ring, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
   return result == -EINVAL ? ::io_uring_queue_init(entries, ring, 0) : result;
 }
 
-/// Registered frames count against RLIMIT_MEMLOCK as rings do, for all processes of a user together: without CAP_IPC_LOCK, no reader takes
-/// more than a small part of it, so that the rings of the others still fit.
+/// Registered frames count against RLIMIT_MEMLOCK as rings do, for all processes of a
+/// user together: without CAP_IPC_LOCK, no reader takes more than a small part of it, so
+/// that the rings of the others still fit.
 bool MayRegister(std::size_t bytes) {
   constexpr std::size_t kShare = 16;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -48,10 +51,12 @@ class RingReader : public BlockReader {
       : BlockReader(options), extent_(extent), frames_(std::move(frames)), slots_(options.frames) {}
 
   absl::Status Open() {
-    if (const int error = -InitRing(options().depth, &ring_); error != 0) return ErrnoError(error, "io_uring_queue_init", Path());
+    if (const int error = -InitRing(options().depth, &ring_); error != 0)
+      return ErrnoError(error, "io_uring_queue_init", Path());
     open_ = true;
     const int fd = extent_.file->fd();
-    if (const int error = -::io_uring_register_files(&ring_, &fd, 1); error != 0) return ErrnoError(error, "io_uring_register", Path());
+    if (const int error = -::io_uring_register_files(&ring_, &fd, 1); error != 0)
+      return ErrnoError(error, "io_uring_register", Path());
     RegisterFrames();
     return absl::OkStatus();
   }
@@ -90,10 +95,12 @@ class RingReader : public BlockReader {
       if (done->size() > before) break;
       const auto now = Clock::now();
       if (now >= deadline) break;
-      const auto left = std::min<std::chrono::nanoseconds>(deadline - now, std::chrono::hours(1)).count();
+      const auto left =
+          std::min<std::chrono::nanoseconds>(deadline - now, std::chrono::hours(1)).count();
       __kernel_timespec patience{left / 1000000000, left % 1000000000};
       io_uring_cqe* first = nullptr;
-      HMANN_RETURN_IF_ERROR(Judge(::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &patience, nullptr)));
+      HMANN_RETURN_IF_ERROR(
+          Judge(::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &patience, nullptr)));
     }
     // Reads that had to be begun again, or that the ring did not take at once.
     if (::io_uring_sq_ready(&ring_) > 0) HMANN_RETURN_IF_ERROR(Judge(::io_uring_submit(&ring_)));
@@ -107,7 +114,8 @@ class RingReader : public BlockReader {
     std::uint8_t begun_again = 0;
   };
   static constexpr std::uint8_t kMostBeginnings = 100;
-  static constexpr std::size_t kRegisteredBytes = 256_MiB;  // the kernel takes up to 1 GiB as one buffer
+  static constexpr std::size_t kRegisteredBytes =
+      256_MiB;  // the kernel takes up to 1 GiB as one buffer
 
   const std::string& Path() const { return extent_.file->path(); }
 
@@ -115,9 +123,11 @@ class RingReader : public BlockReader {
     frames_a_buffer_ = std::max<std::size_t>(1, kRegisteredBytes / options().frame_bytes);
     const std::size_t step = frames_a_buffer_ * options().frame_bytes;
     std::vector<iovec> buffers;
-    for (std::size_t at = 0; at < frames_.size(); at += step) buffers.push_back({frames_.data() + at, std::min(step, frames_.size() - at)});
-    registered_ =
-        MayRegister(frames_.size()) && ::io_uring_register_buffers(&ring_, buffers.data(), static_cast<unsigned>(buffers.size())) == 0;
+    for (std::size_t at = 0; at < frames_.size(); at += step)
+      buffers.push_back({frames_.data() + at, std::min(step, frames_.size() - at)});
+    registered_ = MayRegister(frames_.size()) &&
+                  ::io_uring_register_buffers(&ring_, buffers.data(),
+                                              static_cast<unsigned>(buffers.size())) == 0;
   }
 
   /// Checks the reads and marks their frames; on an error, none.
@@ -125,7 +135,8 @@ class RingReader : public BlockReader {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       absl::Status status = extent_.Check(reads[i], options());
       if (status.ok() && slots_[reads[i].frame].in_flight) {
-        status = absl::InvalidArgumentError(absl::StrCat(Path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+        status = absl::InvalidArgumentError(
+            absl::StrCat(Path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
       }
       if (!status.ok()) {
         for (std::size_t j = 0; j < i; ++j) slots_[reads[j].frame].in_flight = false;
@@ -151,7 +162,8 @@ class RingReader : public BlockReader {
 
   void Reap(std::vector<BlockDone>* done) {
     std::array<io_uring_cqe*, 64> entries;
-    while (const unsigned count = ::io_uring_peek_batch_cqe(&ring_, entries.data(), entries.size())) {
+    while (const unsigned count =
+               ::io_uring_peek_batch_cqe(&ring_, entries.data(), entries.size())) {
       for (unsigned i = 0; i < count; ++i) {
         const auto frame = static_cast<std::uint32_t>(entries[i]->user_data);
         Slot& slot = slots_[frame];
@@ -162,7 +174,8 @@ class RingReader : public BlockReader {
         }
         slot.in_flight = false;
         --in_flight_;
-        done->push_back({slot.read.tag, frame, extent_.Judge(slot.read.offset, slot.read.bytes, result)});
+        done->push_back(
+            {slot.read.tag, frame, extent_.Judge(slot.read.offset, slot.read.bytes, result)});
       }
       ::io_uring_cq_advance(&ring_, count);
     }
@@ -170,8 +183,11 @@ class RingReader : public BlockReader {
 
   /// A ring that is busy or was interrupted keeps what is queued for the next call.
   absl::Status Judge(int result) const {
-    if (result >= 0 || result == -EAGAIN || result == -EBUSY || result == -EINTR || result == -ETIME) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("io_uring_enter ", Path(), ": ", std::strerror(-result)));
+    if (result >= 0 || result == -EAGAIN || result == -EBUSY || result == -EINTR ||
+        result == -ETIME)
+      return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("io_uring_enter ", Path(), ": ", std::strerror(-result)));
   }
 
   DirectExtent extent_;
@@ -195,11 +211,14 @@ absl::Status RingUsable() {
   if (error != 0) return ErrnoError(error, "io_uring_queue_init", "a ring");
   const bool waits = (ring.features & IORING_FEAT_EXT_ARG) != 0;
   ::io_uring_queue_exit(&ring);
-  return waits ? absl::OkStatus() : absl::UnavailableError("io_uring: this kernel's cannot wait with a deadline");
+  return waits ? absl::OkStatus()
+               : absl::UnavailableError("io_uring: this kernel's cannot wait with a deadline");
 }
 
-absl::StatusOr<std::unique_ptr<BlockReader>> NewRingReader(const DirectExtent& extent, const ReaderOptions& options) {
-  HMANN_ASSIGN_OR_RETURN(Buffer frames, Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
+absl::StatusOr<std::unique_ptr<BlockReader>> NewRingReader(const DirectExtent& extent,
+                                                           const ReaderOptions& options) {
+  HMANN_ASSIGN_OR_RETURN(Buffer frames,
+                         Buffer::Allocate(std::size_t{options.frames} * options.frame_bytes));
   auto reader = std::make_unique<RingReader>(extent, options, std::move(frames));
   HMANN_RETURN_IF_ERROR(reader->Open());
   return reader;

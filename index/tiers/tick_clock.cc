@@ -46,13 +46,15 @@ Moment ReadBoth() {
 }  // namespace
 
 absl::Status CheckConstantTsc(std::string_view cpuinfo) {
-  for (const absl::string_view line : absl::StrSplit(absl::string_view(cpuinfo.data(), cpuinfo.size()), '\n')) {
+  for (const absl::string_view line :
+       absl::StrSplit(absl::string_view(cpuinfo.data(), cpuinfo.size()), '\n')) {
     if (line.substr(0, 5) != "flags") continue;
     const std::vector<absl::string_view> flags = absl::StrSplit(line, absl::ByAnyChar(" \t"));
     for (const char* wanted : {"constant_tsc", "nonstop_tsc"}) {
       if (std::find(flags.begin(), flags.end(), wanted) != flags.end()) continue;
       return absl::FailedPreconditionError(
-          absl::StrCat("/proc/cpuinfo: expected the CPU flag ", wanted, ", found none: waits cannot be timed with this CPU's TSC"));
+          absl::StrCat("/proc/cpuinfo: expected the CPU flag ", wanted,
+                       ", found none: waits cannot be timed with this CPU's TSC"));
     }
     return absl::OkStatus();
   }
@@ -62,10 +64,12 @@ absl::Status CheckConstantTsc(std::string_view cpuinfo) {
 absl::Status CheckDrift(std::span<const double> rates) {
   constexpr double kMost = 1e-3;
   const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
-  if (least != rates.end() && *least > 0 && *most - *least <= kMost * *least) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the CPU's tick counter drifts: expected one rate to ", kMost * 100, " %, found ",
-                                                    least == rates.end() ? "none" : absl::StrCat(*least, " to ", *most, " ticks per ns"),
-                                                    ": waits cannot be timed with it"));
+  if (least != rates.end() && *least > 0 && *most - *least <= kMost * *least)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the CPU's tick counter drifts: expected one rate to ", kMost * 100, " %, found ",
+      least == rates.end() ? "none" : absl::StrCat(*least, " to ", *most, " ticks per ns"),
+      ": waits cannot be timed with it"));
 }
 
 absl::StatusOr<double> MeasureTicksPerNs() {
@@ -80,7 +84,8 @@ absl::StatusOr<double> MeasureTicksPerNs() {
     const Moment before = last;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     last = ReadBoth();
-    rate = static_cast<double>(last.ticks - before.ticks) / static_cast<double>(last.ns - before.ns);
+    rate =
+        static_cast<double>(last.ticks - before.ticks) / static_cast<double>(last.ns - before.ns);
   }
   HMANN_RETURN_IF_ERROR(CheckDrift(rates));
   return static_cast<double>(last.ticks - first.ticks) / static_cast<double>(last.ns - first.ns);

@@ -32,13 +32,16 @@ struct TickClock {
   }
 };
 
-/// Ticks per nanosecond, measured several times against CLOCK_MONOTONIC_RAW: about 40 ms. Errors: FAILED_PRECONDITION where the counter
-/// changes its speed: CheckConstantTsc (x86), CheckDrift.
+/// Ticks per nanosecond, measured several times against CLOCK_MONOTONIC_RAW: about 40 ms.
+/// Errors: FAILED_PRECONDITION where the counter changes its speed: CheckConstantTsc
+/// (x86), CheckDrift.
 absl::StatusOr<double> MeasureTicksPerNs();
 
-/// Errors: FAILED_PRECONDITION unless the flags in /proc/cpuinfo say that the TSC is constant and does not stop.
+/// Errors: FAILED_PRECONDITION unless the flags in /proc/cpuinfo say that the TSC is
+/// constant and does not stop.
 absl::Status CheckConstantTsc(std::string_view cpuinfo);
-/// Errors: FAILED_PRECONDITION unless rates that were measured one after another agree to one part in a thousand.
+/// Errors: FAILED_PRECONDITION unless rates that were measured one after another agree to
+/// one part in a thousand.
 absl::Status CheckDrift(std::span<const double> rates);
 
 }  // namespace hmann

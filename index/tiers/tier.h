@@ -21,34 +21,38 @@ namespace hmann {
 /// Where the kernel says that a region lies.
 struct Whereabouts {
   std::uint64_t bytes = 0;  ///< of the region
-  /// (NUMA node, share of the pages that are present), by node; empty when the kernel would not say, and for a block tier.
+  /// (NUMA node, share of the pages that are present), by node; empty when the kernel
+  /// would not say, and for a block tier.
   std::vector<std::pair<int, double>> nodes;
-  double present = 0;            ///< share of the region's pages that this process has mapped right now
+  double present = 0;  ///< share of the region's pages that this process has mapped right now
   std::optional<double> huge;    ///< share of its bytes in 2 MiB pages; unknown when it shares its
                                  ///< mapping with other bytes
   std::optional<double> locked;  ///< share of its bytes that cannot be paged out
   bool file_backed = false;      ///< pages of a file in the page cache, not of our own
-  std::string device;            ///< "O_DIRECT from /dev/vda (file /mnt/x)", "DAX from /dev/pmem0 (file
-                                 ///< /mnt/x)"; else empty
+  std::string device;  ///< "O_DIRECT from /dev/vda (file /mnt/x)", "DAX from /dev/pmem0 (file
+                       ///< /mnt/x)"; else empty
   std::optional<double> cached;  ///< block tier: share of its bytes that lies in the page cache all
                                  ///< the same; reads go past it
-  std::string note;              ///< what an emulated or decorated tier adds: its settings, its counts
-  std::string error;             ///< why `nodes` is empty
+  std::string note;   ///< what an emulated or decorated tier adds: its settings, its counts
+  std::string error;  ///< why `nodes` is empty
 
-  /// "node 0: 100 %, 2 MiB pages 96 %, locked"; "page cache, 12 % present, node 0: 100 %"; "O_DIRECT from /dev/vda (file /mnt/x), 0 % in
-  /// the page cache"; "empty".
+  /// "node 0: 100 %, 2 MiB pages 96 %, locked"; "page cache, 12 % present, node 0: 100
+  /// %"; "O_DIRECT from /dev/vda (file /mnt/x), 0 % in the page cache"; "empty".
   std::string ToString() const;
 };
 
-/// What stands behind a region of a block tier: makes its readers and knows where its bytes lie. Thread-safe.
+/// What stands behind a region of a block tier: makes its readers and knows where its
+/// bytes lie. Thread-safe.
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
-  virtual absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const = 0;
+  virtual absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(
+      const ReaderOptions& options) const = 0;
   virtual void Where(Whereabouts* where) const = 0;
 };
 
-/// Bytes that a tier holds, read-only: a write is a SIGSEGV. Move-only; the destructor gives the memory back. Thread-safe for reading.
+/// Bytes that a tier holds, read-only: a write is a SIGSEGV. Move-only; the destructor
+/// gives the memory back. Thread-safe for reading.
 class Region {
  public:
   Region() = default;
@@ -65,18 +69,21 @@ class Region {
   /// Empty on a block tier.
   std::span<const std::byte> bytes() const { return {data(), data() == nullptr ? 0 : size()}; }
 
-  /// Asks the kernel (move_pages for a sample of at most 65536 pages, smaps and mincore for the rest): milliseconds, not for a hot path.
+  /// Asks the kernel (move_pages for a sample of at most 65536 pages, smaps and mincore
+  /// for the rest): milliseconds, not for a hot path.
   Whereabouts Where() const;
 
-  /// What could not be done and was done without, for the log: "... is not locked: RLIMIT_MEMLOCK is 8 MiB". Empty: nothing.
+  /// What could not be done and was done without, for the log: "... is not locked:
+  /// RLIMIT_MEMLOCK is 8 MiB". Empty: nothing.
   const std::string& warning() const { return parts_.warning; }
 
-  /// Of a block tier: data() is nullptr, and records are read through readers, one per thread, which the region must outlive. Errors:
-  /// UNIMPLEMENTED on an addressable tier; INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED; those of the device.
+  /// Of a block tier: data() is nullptr, and records are read through readers, one per
+  /// thread, which the region must outlive. Errors: UNIMPLEMENTED on an addressable tier;
+  /// INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED; those of the device.
   absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const;
 
-  /// Of an emulated tier: the bus whose EmulatedLines every access must be told to; nullptr on real ones. Regions that one Tier has placed
-  /// share it.
+  /// Of an emulated tier: the bus whose EmulatedLines every access must be told to;
+  /// nullptr on real ones. Regions that one Tier has placed share it.
   EmulatedBus* emulated() const { return parts_.bus.get(); }
 
  private:
@@ -98,7 +105,8 @@ class Region {
   Parts parts_;
 };
 
-/// Bytes of a mapped index file that are to be placed, starting on a 4 KiB boundary of the file, and their checksum in the section table.
+/// Bytes of a mapped index file that are to be placed, starting on a 4 KiB boundary of
+/// the file, and their checksum in the section table.
 struct PlacementSource {
   std::span<const std::byte> bytes;
   std::uint64_t checksum = 0;
@@ -120,8 +128,9 @@ class Tier {
 
   const TierTraits& traits() const { return traits_; }
 
-  /// Brings the bytes here and makes them read-only. An empty source gives an empty region. Errors: RESOURCE_EXHAUSTED with needed and
-  /// usable bytes before anything is allocated; those of the device.
+  /// Brings the bytes here and makes them read-only. An empty source gives an empty
+  /// region. Errors: RESOURCE_EXHAUSTED with needed and usable bytes before anything is
+  /// allocated; those of the device.
   virtual absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const = 0;
 
  protected:
@@ -131,17 +140,20 @@ class Tier {
   TierTraits traits_;
 };
 
-/// "dram", "numa:N" (memory of node N alone); "mapped" (the index file in place, through the page cache), "mapped:PATH" (a copy at PATH,
-/// made once and used again while its checksum agrees); "dax:PATH" (such a copy on a DAX file system, or a devdax node); "nvme" (the index
-/// file in place, O_DIRECT), "nvme:PATH" (a copy): block tiers; "emulated:lat=300ns,bw=6GB/s,lines=12" (dram, made slower by EmulatedLines)
-/// or a preset, as "emulated:cxl".
+/// "dram", "numa:N" (memory of node N alone); "mapped" (the index file in place, through
+/// the page cache), "mapped:PATH" (a copy at PATH, made once and used again while its
+/// checksum agrees); "dax:PATH" (such a copy on a DAX file system, or a devdax node);
+/// "nvme" (the index file in place, O_DIRECT), "nvme:PATH" (a copy): block tiers;
+/// "emulated:lat=300ns,bw=6GB/s,lines=12" (dram, made slower by EmulatedLines) or a
+/// preset, as "emulated:cxl".
 ///
-/// Test equipment, in front of any of them and of each other, as "check+delay:5ms+nvme": "check", "count", "delay:5ms",
-/// "delay:min=1ms,max=9ms,seed=3", "fail", "fail:every=7", "stall:after=100" (decorators.h). They sit between readers and the device, so on
+/// Test equipment, in front of any of them and of each other, as "check+delay:5ms+nvme":
+/// "check", "count", "delay:5ms", "delay:min=1ms,max=9ms,seed=3", "fail", "fail:every=7",
+/// "stall:after=100" (decorators.h). They sit between readers and the device, so on
 /// addressable tiers there is only "fail", which fails to place.
 ///
-/// Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this machine has; FAILED_PRECONDITION where a tier
-/// cannot work on this machine.
+/// Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this
+/// machine has; FAILED_PRECONDITION where a tier cannot work on this machine.
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
 
 }  // namespace hmann

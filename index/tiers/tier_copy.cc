@@ -14,7 +14,8 @@
 namespace hmann {
 namespace {
 
-absl::Status Copy(const std::string& path, std::span<const std::byte> bytes, const CopyTrailer& trailer, Progress& progress) {
+absl::Status Copy(const std::string& path, std::span<const std::byte> bytes,
+                  const CopyTrailer& trailer, Progress& progress) {
   constexpr std::size_t kStep = 4_MiB;
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   progress.Start(absl::StrCat("copy to ", path), bytes.size(), "bytes");
@@ -25,7 +26,8 @@ absl::Status Copy(const std::string& path, std::span<const std::byte> bytes, con
   }
   HMANN_RETURN_IF_ERROR(file.ExtendTo(RoundUp(bytes.size(), CopyTrailer::kBytes)));
   HMANN_RETURN_IF_ERROR(file.Append(&trailer, sizeof(trailer)));
-  HMANN_RETURN_IF_ERROR(file.ExtendTo(RoundUp(bytes.size(), CopyTrailer::kBytes) + CopyTrailer::kBytes));
+  HMANN_RETURN_IF_ERROR(
+      file.ExtendTo(RoundUp(bytes.size(), CopyTrailer::kBytes) + CopyTrailer::kBytes));
   HMANN_RETURN_IF_ERROR(file.Commit());
   progress.Finish();
   return absl::OkStatus();
@@ -34,13 +36,16 @@ absl::Status Copy(const std::string& path, std::span<const std::byte> bytes, con
 /// A file's copy fills it.
 std::optional<CopyTrailer> TrailerOf(const MappedFile& file) {
   const std::optional<CopyTrailer> trailer = CopyTrailer::Find(file.bytes());
-  const bool fits = trailer.has_value() && RoundUp(trailer->bytes, CopyTrailer::kBytes) + CopyTrailer::kBytes == file.bytes().size();
+  const bool fits =
+      trailer.has_value() &&
+      RoundUp(trailer->bytes, CopyTrailer::kBytes) + CopyTrailer::kBytes == file.bytes().size();
   return fits ? trailer : std::nullopt;
 }
 
 }  // namespace
 
-CopyTrailer::CopyTrailer(std::uint64_t copied, std::uint64_t content) : bytes(copied), checksum(content) {
+CopyTrailer::CopyTrailer(std::uint64_t copied, std::uint64_t content)
+    : bytes(copied), checksum(content) {
   self = Checksum(this, offsetof(CopyTrailer, self));
 }
 
@@ -50,19 +55,22 @@ std::optional<CopyTrailer> CopyTrailer::Find(std::span<const std::byte> bytes) {
   const CopyTrailer sample = trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - kBytes, sizeof(trailer));
   const bool is_one = std::memcmp(&trailer.magic, &sample.magic, sizeof(trailer.magic)) == 0 &&
-                      trailer.self == Checksum(&trailer, offsetof(CopyTrailer, self)) && trailer.bytes <= bytes.size() - kBytes;
+                      trailer.self == Checksum(&trailer, offsetof(CopyTrailer, self)) &&
+                      trailer.bytes <= bytes.size() - kBytes;
   return is_one ? std::optional(trailer) : std::nullopt;
 }
 
-absl::Status EnsureCopy(const std::string& tier, const std::string& path, const PlacementSource& source, Progress& progress) {
+absl::Status EnsureCopy(const std::string& tier, const std::string& path,
+                        const PlacementSource& source, Progress& progress) {
   const CopyTrailer wanted(source.bytes.size(), source.checksum);
   const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
   if (file.ok()) {
     const std::optional<CopyTrailer> found = TrailerOf(*file);
     if (!found.has_value()) {
-      return absl::AlreadyExistsError(absl::StrCat("tier ", tier, ": ", path, " (", file->bytes().size(),
-                                                   " bytes) is not a copy that hmann made; it is left alone: name another path"));
+      return absl::AlreadyExistsError(absl::StrCat(
+          "tier ", tier, ": ", path, " (", file->bytes().size(),
+          " bytes) is not a copy that hmann made; it is left alone: name another path"));
     }
     if (found->self == wanted.self) return absl::OkStatus();
   }

@@ -26,9 +26,11 @@ struct CopyTrailer {
   static std::optional<CopyTrailer> Find(std::span<const std::byte> bytes);
 };
 
-/// Sees to it that a copy of the source is at `path`: the one that is there already, while the checksum in its trailer is the source's,
-/// else a new one by temp + fsync + rename. `tier` names the caller in messages. Errors: ALREADY_EXISTS for a file that is no such copy: it
-/// is never overwritten; those of the disk.
-absl::Status EnsureCopy(const std::string& tier, const std::string& path, const PlacementSource& source, Progress& progress);
+/// Sees to it that a copy of the source is at `path`: the one that is there already,
+/// while the checksum in its trailer is the source's, else a new one by temp + fsync +
+/// rename. `tier` names the caller in messages. Errors: ALREADY_EXISTS for a file that is
+/// no such copy: it is never overwritten; those of the disk.
+absl::Status EnsureCopy(const std::string& tier, const std::string& path,
+                        const PlacementSource& source, Progress& progress);
 
 }  // namespace hmann

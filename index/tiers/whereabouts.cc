@@ -20,15 +20,19 @@ namespace {
 constexpr std::uintptr_t kPage = 4_KiB;
 constexpr std::size_t kMostPagesAsked = 65536;
 
-std::string Percent(double share) { return absl::StrCat(static_cast<int>(std::floor(share * 100 + 1e-9)), " %"); }
+std::string Percent(double share) {
+  return absl::StrCat(static_cast<int>(std::floor(share * 100 + 1e-9)), " %");
+}
 
-/// Node of every page, or of kMostPagesAsked pages evenly spread, as move_pages(2) without a target says.
+/// Node of every page, or of kMostPagesAsked pages evenly spread, as move_pages(2)
+/// without a target says.
 void AskNodes(std::uintptr_t begin, std::size_t pages, Whereabouts& where) {
   const std::size_t asked = std::min(pages, kMostPagesAsked);
   std::vector<void*> addresses(asked);
   std::vector<int> status(asked, -ENOENT);
   for (std::size_t i = 0; i < asked; ++i) {
-    const std::size_t page = pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
+    const std::size_t page =
+        pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
     addresses[i] = reinterpret_cast<void*>(begin + page * kPage);
   }
   if (::move_pages(0, asked, addresses.data(), nullptr, status.data(), 0) < 0) {
@@ -43,11 +47,13 @@ void AskNodes(std::uintptr_t begin, std::size_t pages, Whereabouts& where) {
     ++present;
   }
   where.present = static_cast<double>(present) / static_cast<double>(asked);
-  for (const auto& [node, n] : count) where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
+  for (const auto& [node, n] : count)
+    where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
 }
 
-/// Adds up the mappings that lie wholly inside [begin, end). Where they do not cover it, some mapping is shared with other bytes and its
-/// figures cannot be told apart: then nothing is said.
+/// Adds up the mappings that lie wholly inside [begin, end). Where they do not cover it,
+/// some mapping is shared with other bytes and its figures cannot be told apart: then
+/// nothing is said.
 void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, Whereabouts& where) {
   std::ifstream smaps("/proc/self/smaps");
   std::uint64_t covered = 0, huge_kib = 0, locked_kib = 0;
@@ -61,8 +67,10 @@ void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, Whereabouts& where) {
       if (inside) covered += to - from;
     } else if (inside && std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
       const std::string_view name(field);
-      const bool pool = name == "Private_Hugetlb" || name == "Shared_Hugetlb";  // never paged out, and not counted as locked
-      if (pool || name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped") huge_kib += kib;
+      const bool pool = name == "Private_Hugetlb" ||
+                        name == "Shared_Hugetlb";  // never paged out, and not counted as locked
+      if (pool || name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped")
+        huge_kib += kib;
       if (pool || name == "Locked") locked_kib += kib;
     }
   }
@@ -106,9 +114,12 @@ std::string Whereabouts::ToString() const {
   } else if (device.empty() && (file_backed || present < 1)) {
     parts.push_back(absl::StrCat(Percent(present), " present"));
   }
-  for (const auto& [node, share] : nodes) parts.push_back(absl::StrCat("node ", node, ": ", Percent(share)));
-  if (huge.has_value() && !file_backed && device.empty()) parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
-  if (locked.has_value() && *locked > 0) parts.push_back(*locked >= 1 ? "locked" : absl::StrCat("locked ", Percent(*locked)));
+  for (const auto& [node, share] : nodes)
+    parts.push_back(absl::StrCat("node ", node, ": ", Percent(share)));
+  if (huge.has_value() && !file_backed && device.empty())
+    parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
+  if (locked.has_value() && *locked > 0)
+    parts.push_back(*locked >= 1 ? "locked" : absl::StrCat("locked ", Percent(*locked)));
   return absl::StrJoin(parts, ", ");
 }
 

@@ -11,18 +11,22 @@ namespace {
 /// Of 0, 1, 2 and 4 bits.
 std::size_t Column(std::uint32_t bits) { return bits == 4 ? 3 : bits; }
 
-// Of 1M SIFT vectors (alpha 1.2), 10 % promoted, recall 0.95 by `epsilon`, by Column(bits); 0: the pool, two candidates at a time.
+// Of 1M SIFT vectors (alpha 1.2), 10 % promoted, recall 0.95 by `epsilon`, by
+// Column(bits); 0: the pool, two candidates at a time.
 constexpr double kPromote = 0.1, kNodes = 1e6;
-constexpr AccessCounts kQuantised[] = {{258, 0, 549, 19.9}, {1068, 962, 55.2, 7.9}, {817, 606, 33.2, 5.1}, {789, 566, 30.8, 4.7}};
+constexpr AccessCounts kQuantised[] = {
+    {258, 0, 549, 19.9}, {1068, 962, 55.2, 7.9}, {817, 606, 33.2, 5.1}, {789, 566, 30.8, 4.7}};
 // With the nearest 128 cells, one centroid each, reads 16 at a time: the disk's walk.
-constexpr AccessCounts kCells[] = {{258, 0, 549, 19.9}, {1654, 3942, 49.6, 4.3}, {1364, 3493, 21, 2.3}, {1285, 3358, 12.5, 1.6}};
+constexpr AccessCounts kCells[] = {
+    {258, 0, 549, 19.9}, {1654, 3942, 49.6, 4.3}, {1364, 3493, 21, 2.3}, {1285, 3358, 12.5, 1.6}};
 /// With a second centroid each, as multiples: less is read, and more is met in the cells.
 constexpr double kReplicaReads = 0.92, kReplicaWork = 1.43;
 /// Codes inside the record: a little more is read than with centroids.
 constexpr double kEdgeReads = 1.04;
 
-// How the counts go with the share that is promoted, as multiples of those at 10 %: 100 thousand SIFT vectors, 1,000 queries, pool and
-// quantised walk without cells, one centroid each. Beyond 40 % from a run of its own, joined at 40 %.
+// How the counts go with the share that is promoted, as multiples of those at 10 %: 100
+// thousand SIFT vectors, 1,000 queries, pool and quantised walk without cells, one
+// centroid each. Beyond 40 % from a run of its own, joined at 40 %.
 constexpr std::array<double, 9> kShares = {0.0015, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8};
 using Multiples = std::array<double, kShares.size()>;
 struct Trend {
@@ -56,15 +60,18 @@ double At(const Multiples& multiples, double share) {
   return multiples.back();
 }
 
-/// From 100 thousand to 1M vectors the pool read 1.7 times as much and the quantised walk 1.3 times; beyond, nothing is measured.
+/// From 100 thousand to 1M vectors the pool read 1.7 times as much and the quantised walk
+/// 1.3 times; beyond, nothing is measured.
 double Growth(double n, bool quantised) {
-  return n < kNodes ? std::pow(n / kNodes, quantised ? 0.12 : 0.22) : std::log(n) / std::log(kNodes);
+  return n < kNodes ? std::pow(n / kNodes, quantised ? 0.12 : 0.22)
+                    : std::log(n) / std::log(kNodes);
 }
 
 }  // namespace
 
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure) {
-  const bool edge = structure.bits > 0 && structure.codes == CodePlace::kLink, cells = block_tier && structure.bits > 0 && !edge;
+  const bool edge = structure.bits > 0 && structure.codes == CodePlace::kLink,
+             cells = block_tier && structure.bits > 0 && !edge;
   AccessCounts counts = (cells ? kCells : kQuantised)[Column(structure.bits)];
   const double share = static_cast<double>(structure.n1) / static_cast<double>(n),
                growth = Growth(static_cast<double>(n), structure.bits > 0);
@@ -79,15 +86,21 @@ AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure
   if (edge) reads *= kEdgeReads;
   counts.slow_reads = std::min(counts.slow_reads * reads * At(trend.slow_reads, share), cap);
   counts.rounds = std::min(counts.rounds * reads * At(trend.rounds, share), counts.slow_reads);
-  counts.distances_fast = std::min(counts.distances_fast * growth * At(trend.distances_fast, share), static_cast<double>(structure.n1));
-  // So many cells have the fewer members, the more centroids there are; a walk along links meets as many nodes as before.
-  counts.estimates = std::min(counts.estimates * (cells ? kPromote / std::max(share, 1 / cap) : growth * At(trend.estimates, share)), cap);
+  counts.distances_fast = std::min(counts.distances_fast * growth * At(trend.distances_fast, share),
+                                   static_cast<double>(structure.n1));
+  // So many cells have the fewer members, the more centroids there are; a walk along
+  // links meets as many nodes as before.
+  counts.estimates = std::min(counts.estimates * (cells ? kPromote / std::max(share, 1 / cap)
+                                                        : growth * At(trend.estimates, share)),
+                              cap);
   return counts;
 }
 
 CacheCurve DefaultCacheCurve(bool block_tier, const PlanStructure& structure) {
-  // 1M SIFT vectors (`hmann search --cache static --json`): the pool with 16 % promoted, records; gates with 10 %, records, and blocks with
-  // cells. A block holds the records of a cell, wanted or not: of those of other nodes a cache answers hardly more than its share.
+  // 1M SIFT vectors (`hmann search --cache static --json`): the pool with 16 % promoted,
+  // records; gates with 10 %, records, and blocks with cells. A block holds the records
+  // of a cell, wanted or not: of those of other nodes a cache answers hardly more than
+  // its share.
   if (structure.bits == 0) return {0.03, {{0.05, 0.1}, {0.167, 0.29}, {0.405, 0.58}, {1, 1}}};
   if (block_tier) return {0.167, {{0.04, 0.05}, {0.122, 0.137}, {0.286, 0.31}, {1, 1}}};
   return {0.22, {{0.05, 0.1}, {0.15, 0.27}, {0.4, 0.61}, {1, 1}}};
@@ -112,7 +125,8 @@ DeviceProfile DefaultProfile() {
   profile.machine.cpu_model = "none: figures of the design's sources";
   const auto figure = [](double value) { return Figure{value, 0}; };
   MemoryProfile dram{"dram", {{"2MiB", figure(90)}}, {}, figure(10)};
-  for (const auto& [loads, ns] : {std::pair{1u, 90.0}, {2u, 46.0}, {4u, 24.0}, {8u, 13.0}, {12u, 10.0}, {32u, 9.0}}) {
+  for (const auto& [loads, ns] :
+       {std::pair{1u, 90.0}, {2u, 46.0}, {4u, 24.0}, {8u, 13.0}, {12u, 10.0}, {32u, 9.0}}) {
     dram.in_flight.push_back({loads, figure(ns)});
   }
   profile.memory = {dram};
@@ -122,8 +136,10 @@ DeviceProfile DefaultProfile() {
     disk.depths.push_back({depth, figure(us), figure(depth * 1e6 / us)});
   }
   profile.blocks = {disk};
-  profile.distances = {{DType::kU8, 128, figure(6)}, {DType::kI8, 128, figure(6)}, {DType::kF32, 96, figure(9)}};
-  for (const unsigned bits : kCodeBits) profile.codes.push_back({128, bits, figure(5 + bits), figure(8 + 2 * bits), figure(900)});
+  profile.distances = {
+      {DType::kU8, 128, figure(6)}, {DType::kI8, 128, figure(6)}, {DType::kF32, 96, figure(9)}};
+  for (const unsigned bits : kCodeBits)
+    profile.codes.push_back({128, bits, figure(5 + bits), figure(8 + 2 * bits), figure(900)});
   profile.thread_wake_us = figure(30);
   return profile;
 }

@@ -28,10 +28,12 @@ struct RandomReads {
   std::vector<BlockDone> done;
 
   absl::Status Begin(std::uint32_t frame) {
-    const BlockRead read{RandomBelow(reader->options().depth, counter++, blocks) * kDirectBlock, kDirectBlock, frame, frame};
+    const BlockRead read{RandomBelow(reader->options().depth, counter++, blocks) * kDirectBlock,
+                         kDirectBlock, frame, frame};
     begun[frame] = Probes::Clock::now();
     HMANN_ASSIGN_OR_RETURN(const std::size_t taken, reader->Submit({&read, 1}));
-    return taken == 1 ? absl::OkStatus() : absl::InternalError("a reader with a free place took no read");
+    return taken == 1 ? absl::OkStatus()
+                      : absl::InternalError("a reader with a free place took no read");
   }
 
   /// {us of a read, reads a second}.
@@ -40,12 +42,14 @@ struct RandomReads {
     const auto patience = end + std::chrono::seconds(30);
     double us = 0;
     std::uint64_t reads = 0;
-    for (std::uint32_t frame = 0; frame < reader->options().depth; ++frame) HMANN_RETURN_IF_ERROR(Begin(frame));
+    for (std::uint32_t frame = 0; frame < reader->options().depth; ++frame)
+      HMANN_RETURN_IF_ERROR(Begin(frame));
     auto last = start;
     while (reader->InFlight() > 0) {
       done.clear();
       HMANN_RETURN_IF_ERROR(reader->Wait(patience, &done));
-      if (done.empty()) return absl::DeadlineExceededError("the device answered no read within 30 s");
+      if (done.empty())
+        return absl::DeadlineExceededError("the device answered no read within 30 s");
       const auto now = Probes::Clock::now();
       for (const BlockDone& one : done) {
         HMANN_RETURN_IF_ERROR(one.status);
@@ -58,19 +62,22 @@ struct RandomReads {
         if (now < end) HMANN_RETURN_IF_ERROR(Begin(one.frame));
       }
     }
-    return std::vector<double>{us / static_cast<double>(reads),
-                               static_cast<double>(reads) / std::chrono::duration<double>(last - start).count()};
+    return std::vector<double>{
+        us / static_cast<double>(reads),
+        static_cast<double>(reads) / std::chrono::duration<double>(last - start).count()};
   }
 };
 
 }  // namespace
 
-absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile, Probes& probes) {
+absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
+                            Probes& probes) {
   HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   const std::uint64_t blocks = file.bytes().size() / kDirectBlock;
   if (blocks < 1024) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected a file of at least 4 MiB to read at random, found ", file.bytes().size(), " bytes"));
+        absl::StrCat(path, ": expected a file of at least 4 MiB to read at random, found ",
+                     file.bytes().size(), " bytes"));
   }
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> made, MakeTier("nvme"));
   auto placed = std::make_shared<PlacedFile>();
@@ -84,12 +91,14 @@ absl::Status AddBlockProbes(const std::string& tier, const std::string& path, Bl
   for (const std::uint32_t depth : kDepths) profile.depths.push_back({depth, {}, {}});
   for (BlockDepth& point : profile.depths) {
     auto reads = std::make_shared<RandomReads>();
-    HMANN_ASSIGN_OR_RETURN(reads->reader, placed->region.NewReader({point.depth, point.depth, kDirectBlock}));
+    HMANN_ASSIGN_OR_RETURN(reads->reader,
+                           placed->region.NewReader({point.depth, point.depth, kDirectBlock}));
     reads->region = placed;
     reads->blocks = blocks;
     reads->begun.resize(point.depth);
     probes.Add(
-        {&point.read_us, &point.reads_per_s}, [reads](auto slice) { return reads->Time(slice); }, 4);
+        {&point.read_us, &point.reads_per_s}, [reads](auto slice) { return reads->Time(slice); },
+        4);
   }
   return absl::OkStatus();
 }

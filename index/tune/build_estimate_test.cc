@@ -28,7 +28,8 @@ PlanShape Sample(std::uint64_t n = 5000) {
   return shape;
 }
 
-BuildEstimate MustEstimate(const PlanShape& shape, const PlanStructure& structure = {}, int threads = 2) {
+BuildEstimate MustEstimate(const PlanShape& shape, const PlanStructure& structure = {},
+                           int threads = 2) {
   const auto estimate = EstimateBuild(shape, structure, DefaultProfile(), threads);
   EXPECT_TRUE(estimate.ok()) << estimate.status();
   return estimate.ok() ? *estimate : BuildEstimate{};
@@ -42,7 +43,8 @@ DistanceKey CountOne(const std::byte* query, const std::byte* row, std::size_t d
   return g_real.one(query, row, dim);
 }
 
-void CountMany(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim, DistanceKey* out) {
+void CountMany(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim,
+               DistanceKey* out) {
   g_distances += n;
   g_real.many(query, rows, n, dim, out);
 }
@@ -66,7 +68,8 @@ double CountDistances(const PlanShape& shape) {
     nodes.push_back(next);
     max_degree.push_back(shape.m);
   }
-  InsertionGraph graph = *InsertionGraph::Make(nodes, max_degree, rows.rows.data(), rows.stride, counting);
+  InsertionGraph graph =
+      *InsertionGraph::Make(nodes, max_degree, rows.rows.data(), rows.stride, counting);
   const float alpha = AlphaFor(shape.metric, shape.alpha);
   EXPECT_TRUE(InsertNodes(graph, n, {shape.ef_construction, shape.m, shape.m, alpha}, job).ok());
   if (alpha > 1) {
@@ -75,7 +78,8 @@ double CountDistances(const PlanShape& shape) {
   return static_cast<double>(g_distances);
 }
 
-/// The estimate is of time, which is not distances alone; what changes the one changes the other about as much.
+/// The estimate is of time, which is not distances alone; what changes the one changes
+/// the other about as much.
 TEST(EstimateBuild, ChangesAsTheDistancesDoThatABuildComputes) {
   const PlanShape usual = Sample();
   PlanShape few = Sample(2500), plain = usual, wide = usual, lean = usual;
@@ -83,9 +87,13 @@ TEST(EstimateBuild, ChangesAsTheDistancesDoThatABuildComputes) {
   wide.ef_construction = 200;
   lean.m = 8;
   const double counted = CountDistances(usual), estimated = MustEstimate(usual).seconds;
-  for (const auto& [shape, name] : {std::pair(few, "half as many"), {plain, "alpha 1"}, {wide, "twice as wide"}, {lean, "half of M"}}) {
+  for (const auto& [shape, name] : {std::pair(few, "half as many"),
+                                    {plain, "alpha 1"},
+                                    {wide, "twice as wide"},
+                                    {lean, "half of M"}}) {
     const double really = CountDistances(shape) / counted;
-    EXPECT_NEAR(std::log(MustEstimate(shape).seconds / estimated / really), 0, std::log(1.5)) << name << ": really " << really;
+    EXPECT_NEAR(std::log(MustEstimate(shape).seconds / estimated / really), 0, std::log(1.5))
+        << name << ": really " << really;
   }
   EXPECT_NEAR(MustEstimate(usual, {}, 1).seconds, 2 * estimated, 1e-9) << "on half the threads";
 }
@@ -98,15 +106,27 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
   options.ef_construction = 20;
   options.promote = 0.1;
   Progress quiet(Progress::Show::kNever);
-  for (const auto& [bits, codes] : {std::pair(0u, CodePlace::kNode), {2u, CodePlace::kNode}, {2u, CodePlace::kLink}}) {
+  for (const auto& [bits, codes] :
+       {std::pair(0u, CodePlace::kNode), {2u, CodePlace::kNode}, {2u, CodePlace::kLink}}) {
     options.bits = bits;
     options.codes = codes;
     const absl::StatusOr<BuildReport> report = BuildIndex(options, quiet);
     ASSERT_TRUE(report.ok()) << report.status();
     const BuildEstimate estimate = MustEstimate(*ShapeOf(options), {300, bits, 1, codes});
-    EXPECT_NEAR(static_cast<double>(estimate.file_bytes) / static_cast<double>(report->info.file_bytes), 1, 0.01) << bits;
-    const BuildShape shape{.n = 3000, .n1 = 300, .m = options.m, .dim = 128, .stride = 128, .bits = bits, .replicas = 1, .codes = codes};
-    EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape)) << "what index/construct/build_bytes_test.cc holds against the kernel's counts";
+    EXPECT_NEAR(
+        static_cast<double>(estimate.file_bytes) / static_cast<double>(report->info.file_bytes), 1,
+        0.01)
+        << bits;
+    const BuildShape shape{.n = 3000,
+                           .n1 = 300,
+                           .m = options.m,
+                           .dim = 128,
+                           .stride = 128,
+                           .bits = bits,
+                           .replicas = 1,
+                           .codes = codes};
+    EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape))
+        << "what index/construct/build_bytes_test.cc holds against the kernel's counts";
   }
   std::remove(options.out.c_str());
 }
@@ -117,13 +137,16 @@ TEST(EstimateBuild, InnerProductsAreNotRefined) {
   products.alpha = 1;
   EXPECT_EQ(CountDistances(refined), CountDistances(products));
   EXPECT_EQ(MustEstimate(refined).seconds, MustEstimate(products).seconds);
-  EXPECT_EQ(PlanShape().alpha, BuildOptions().alpha) << "who says nothing gets the build that says nothing";
+  EXPECT_EQ(PlanShape().alpha, BuildOptions().alpha)
+      << "who says nothing gets the build that says nothing";
 }
 
 TEST(EstimateBuild, AlphaIsChecked) {
   PlanShape shape = Sample();
   shape.alpha = 0.5f;
-  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1, CodePlace::kNode}, DefaultProfile(), 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      EstimateBuild(shape, {100, 0, 1, CodePlace::kNode}, DefaultProfile(), 1).status().code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -8,12 +8,14 @@
 namespace hmann {
 namespace {
 
-constexpr std::array kEveryWalk = {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised};
+constexpr std::array kEveryWalk = {WalkKind::kMultiStart, WalkKind::kBestFirst,
+                                   WalkKind::kQuantised};
 
 std::size_t Number(WalkKind walk) { return static_cast<std::size_t>(walk); }
 
 double Mean(const Measurement& measured, std::uint64_t Counters::*value) {
-  return static_cast<double>(measured.counters.*value) / static_cast<double>(std::max<std::uint64_t>(measured.counted, 1));
+  return static_cast<double>(measured.counters.*value) /
+         static_cast<double>(std::max<std::uint64_t>(measured.counted, 1));
 }
 
 std::vector<double> MeanCounts(const Measurement& measured) {
@@ -25,8 +27,10 @@ std::vector<double> MeanCounts(const Measurement& measured) {
 /// Place of a counter among CounterNames.
 std::size_t PlaceOf(std::uint64_t Counters::*value) {
   const auto names = CounterNames();
-  return static_cast<std::size_t>(std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.value == value; }) -
-                                  names.begin());
+  return static_cast<std::size_t>(
+      std::find_if(names.begin(), names.end(),
+                   [&](const auto& name) { return name.value == value; }) -
+      names.begin());
 }
 
 /// What the busiest thread of a query has of the beams in L0.
@@ -65,7 +69,8 @@ PaperModel PaperModel::Fit(std::span<const Observation> observations, const Cost
     double c1 = 0, c0 = 0, n1 = 0, n0 = 0;
     for (const Observation& observation : observations) {
       if (observation.dials.walk != walk || observation.measured.mean_us <= 0) continue;
-      // Counters do not tell layers apart but by where the vector lay: what is computed in fast memory is L1's, the rest L0's.
+      // Counters do not tell layers apart but by where the vector lay: what is computed
+      // in fast memory is L1's, the rest L0's.
       const double above = Mean(observation.measured, &Counters::distances_fast),
                    below = Mean(observation.measured, &Counters::distances_slow);
       Dials alone = observation.dials;
@@ -87,7 +92,8 @@ PaperModel PaperModel::Fit(std::span<const Observation> observations, const Cost
       const Dials& dials = observation.dials;
       if (dials.walk != walk || observation.measured.mean_us <= 0) continue;
       rows.push_back(dials.ef_l1 * fitted.c1 / observation.measured.mean_us);
-      rows.push_back(Beams(dials) * static_cast<double>(dials.ef_l0) * fitted.c0 / observation.measured.mean_us);
+      rows.push_back(Beams(dials) * static_cast<double>(dials.ef_l0) * fitted.c0 /
+                     observation.measured.mean_us);
       ones.push_back(1);
     }
     const std::vector<double> times = NonNegativeLeastSquares(rows, ones, 2);
@@ -99,20 +105,29 @@ PaperModel PaperModel::Fit(std::span<const Observation> observations, const Cost
 
 double PaperModel::PredictUs(const Dials& dials) const {
   const PerWalk& walk = walks_[Number(dials.walk)];
-  return dials.ef_l1 * walk.c1 * walk.fast_us + Beams(dials) * static_cast<double>(dials.ef_l0) * walk.c0 * walk.slow_us;
+  return dials.ef_l1 * walk.c1 * walk.fast_us +
+         Beams(dials) * static_cast<double>(dials.ef_l0) * walk.c0 * walk.slow_us;
 }
 
 WorkModel::Work WorkModel::WorkOf(const Dials& dials, std::span<const double> counts) {
-  static const std::size_t kFast = PlaceOf(&Counters::distances_fast), kSlow = PlaceOf(&Counters::distances_slow),
-                           kCodes = PlaceOf(&Counters::estimates), kL1 = PlaceOf(&Counters::expanded_l1),
-                           kL0 = PlaceOf(&Counters::expanded_l0), kTouches = PlaceOf(&Counters::slow_touches),
-                           kRounds = PlaceOf(&Counters::rounds), kBytes = PlaceOf(&Counters::slow_bytes),
+  static const std::size_t kFast = PlaceOf(&Counters::distances_fast),
+                           kSlow = PlaceOf(&Counters::distances_slow),
+                           kCodes = PlaceOf(&Counters::estimates),
+                           kL1 = PlaceOf(&Counters::expanded_l1),
+                           kL0 = PlaceOf(&Counters::expanded_l0),
+                           kTouches = PlaceOf(&Counters::slow_touches),
+                           kRounds = PlaceOf(&Counters::rounds),
+                           kBytes = PlaceOf(&Counters::slow_bytes),
                            kReads = PlaceOf(&Counters::io_reads);
   const double share = BusiestShare(dials);
-  // An entry of a sorted beam moves half of the beam on average; a beam that is never full moves less.
-  const double width = dials.walk == WalkKind::kMultiStart ? static_cast<double>(dials.k) + dials.ef_l0
-                                                           : static_cast<double>(std::max(dials.ef_l0, dials.k));
-  const double moves = (counts[kL1] * static_cast<double>(std::max(dials.ef_l1, dials.ef_l0)) + share * counts[kL0] * width) / 1000;
+  // An entry of a sorted beam moves half of the beam on average; a beam that is never
+  // full moves less.
+  const double width = dials.walk == WalkKind::kMultiStart
+                           ? static_cast<double>(dials.k) + dials.ef_l0
+                           : static_cast<double>(std::max(dials.ef_l0, dials.k));
+  const double moves = (counts[kL1] * static_cast<double>(std::max(dials.ef_l1, dials.ef_l0)) +
+                        share * counts[kL0] * width) /
+                       1000;
   return {1,
           counts[kFast],
           counts[kSlow] * share,
@@ -138,9 +153,12 @@ double WorkModel::Price(const Dials& dials, std::span<const double> counts) cons
   return ns / 1000;
 }
 
-double WorkModel::PriceUs(const Observation& observation) const { return Price(observation.dials, MeanCounts(observation.measured)); }
+double WorkModel::PriceUs(const Observation& observation) const {
+  return Price(observation.dials, MeanCounts(observation.measured));
+}
 
-void WorkModel::FitPrices(std::span<const Observation> observations, const CostPriors& priors, WalkKind walk) {
+void WorkModel::FitPrices(std::span<const Observation> observations, const CostPriors& priors,
+                          WalkKind walk) {
   std::vector<double> rows, ones;
   for (const Observation& observation : observations) {
     const Measurement& measured = observation.measured;
@@ -150,8 +168,11 @@ void WorkModel::FitPrices(std::span<const Observation> observations, const CostP
     ones.push_back(1);
   }
   if (ones.empty()) return;
-  const std::pair<std::size_t, std::optional<double>> known[] = {
-      {1, priors.fast_distance_ns}, {2, priors.slow_distance_ns}, {3, priors.estimate_ns}, {6, priors.touch_ns}, {7, priors.round_ns}};
+  const std::pair<std::size_t, std::optional<double>> known[] = {{1, priors.fast_distance_ns},
+                                                                 {2, priors.slow_distance_ns},
+                                                                 {3, priors.estimate_ns},
+                                                                 {6, priors.touch_ns},
+                                                                 {7, priors.round_ns}};
   for (const auto& [kind, price_ns] : known) {
     if (!price_ns.has_value() || *price_ns <= 0) continue;
     for (std::size_t i = 0; i < kKinds; ++i) rows.push_back(i == kind ? 1 / *price_ns : 0);
@@ -170,14 +191,16 @@ void WorkModel::FitFamily(std::span<const Observation> observations, std::size_t
     const Measurement& measured = observation.measured;
     points.push_back(DialPoint(observation.dials));
     time_points.push_back(TimePoint(observation.dials));
-    recall.push_back(RecallLogit(measured.recall, static_cast<double>(measured.queries) * observation.dials.k));
+    recall.push_back(
+        RecallLogit(measured.recall, static_cast<double>(measured.queries) * observation.dials.k));
     const std::vector<double> counts = MeanCounts(measured);
     for (std::size_t i = 0; i < counts.size(); ++i) logs[i].push_back(std::log1p(counts[i]));
     rest.push_back(std::log(measured.mean_us / std::max(Price(observation.dials, counts), 1e-6)));
   }
   if (points.empty()) return;
   Family fitted;
-  for (const std::vector<double>& values : logs) fitted.counts.push_back(Surface::Fit(points, values));
+  for (const std::vector<double>& values : logs)
+    fitted.counts.push_back(Surface::Fit(points, values));
   fitted.recall = Surface::Fit(points, recall);
   fitted.rest = Surface::Fit(time_points, rest);
   fitted.time_error = fitted.rest.leave_one_out_error();
@@ -189,21 +212,24 @@ WorkModel WorkModel::Fit(std::span<const Observation> observations, const CostPr
   WorkModel model;
   model.bandwidth_gb_per_s_ = priors.bandwidth_gb_per_s.value_or(0);
   for (const WalkKind walk : kEveryWalk) model.FitPrices(observations, priors, walk);
-  for (std::size_t family = 0; family < kDialFamilies; ++family) model.FitFamily(observations, family);
+  for (std::size_t family = 0; family < kDialFamilies; ++family)
+    model.FitFamily(observations, family);
   return model;
 }
 
 std::vector<double> WorkModel::CountsOf(const Dials& dials) const {
   const Surface::Point point = DialPoint(dials);
   std::vector<double> counts;
-  for (const Surface& surface : families_[DialFamily(dials)]->counts) counts.push_back(std::max(0.0, std::expm1(surface.At(point))));
+  for (const Surface& surface : families_[DialFamily(dials)]->counts)
+    counts.push_back(std::max(0.0, std::expm1(surface.At(point))));
   return counts;
 }
 
 Prediction WorkModel::Predict(const Dials& dials) const {
   const Family& family = *families_[DialFamily(dials)];
   const double priced = Price(dials, CountsOf(dials));
-  return {priced * std::exp(family.rest.At(TimePoint(dials))), 1 / (1 + std::exp(-family.recall.At(DialPoint(dials))))};
+  return {priced * std::exp(family.rest.At(TimePoint(dials))),
+          1 / (1 + std::exp(-family.recall.At(DialPoint(dials))))};
 }
 
 }  // namespace hmann

@@ -1,4 +1,5 @@
-/// How long a query will take: two models of the mean time of a setting of the dials, fitted to a few settings that were measured.
+/// How long a query will take: two models of the mean time of a setting of the dials,
+/// fitted to a few settings that were measured.
 ///
 /// Both are pure: they see measurements and return numbers.
 ///
@@ -6,26 +7,34 @@
 ///
 ///     T = ef_l1 * C1 * t_fast + ceil(ef_l1 / Thr) * ef_l0 * C0 * t_slow
 ///
-/// C1 and C0, distance computations per unit of beam in L1 and L0, are means over the measured settings, from the counters. Best-first and
-/// quantised walk are one search of width ef_l0, not one for each of ef_l1 candidates: there ceil(ef_l1 / Thr) is 1. t_fast and t_slow, one
-/// distance with the vector in fast or slow memory, are given by who measured them, or fitted.
+/// C1 and C0, distance computations per unit of beam in L1 and L0, are means over the
+/// measured settings, from the counters. Best-first and quantised walk are one search of
+/// width ef_l0, not one for each of ef_l1 candidates: there ceil(ef_l1 / Thr) is 1.
+/// t_fast and t_slow, one distance with the vector in fast or slow memory, are given by
+/// who measured them, or fitted.
 ///
-/// The extended one prices all work that the counters know. In a time T a thread computes and waits:
+/// The extended one prices all work that the counters know. In a time T a thread computes
+/// and waits:
 ///
 ///     T = t_query + sum over kinds of work j of (count_j * t_j) / share_j
 ///
-/// and at least slow_bytes / bandwidth, with t_j >= 0 for: a distance in fast memory, a distance in slow memory, an estimate from a code, a
-/// node expanded in L1, a node expanded in L0, a touch of a slow record, a round, a read of a device, and a move of a beam's entries. A
-/// round is where the walk depends on what it asked for, hence the latency of the tier: L rounds pay L each. The touches of one round are
-/// under way together, P at a time (the loads that the CPU or the device has in flight), hence touches pay L / P each: "loaded latency over
-/// usable parallelism". So t_round is near L, t_touch near L / P, and the fit finds how near. share_j is Thr for what the threads of a
-/// query divide among them (beams in L0), with ceil(ef_l1 / Thr) beams for the busiest; a query with more than one thread also pays a
-/// wake-up.
+/// and at least slow_bytes / bandwidth, with t_j >= 0 for: a distance in fast memory, a
+/// distance in slow memory, an estimate from a code, a node expanded in L1, a node
+/// expanded in L0, a touch of a slow record, a round, a read of a device, and a move of a
+/// beam's entries. A round is where the walk depends on what it asked for, hence the
+/// latency of the tier: L rounds pay L each. The touches of one round are under way
+/// together, P at a time (the loads that the CPU or the device has in flight), hence
+/// touches pay L / P each: "loaded latency over usable parallelism". So t_round is near
+/// L, t_touch near L / P, and the fit finds how near. share_j is Thr for what the threads
+/// of a query divide among them (beams in L0), with ceil(ef_l1 / Thr) beams for the
+/// busiest; a query with more than one thread also pays a wake-up.
 ///
-/// The t_j are found by non-negative least squares with rows divided by the measured time (so that the *relative* error counts), for each
-/// walk; a device profile may add rows that draw a t_j to what it measured (its prior), weighted as one measured setting each. Counts of
-/// settings that were not run are interpolated over the dials (index/tune/surface.h): they grow smoothly with them. So does what the sum
-/// leaves unexplained, as a factor: caches, branch prediction, the order of memory.
+/// The t_j are found by non-negative least squares with rows divided by the measured time
+/// (so that the *relative* error counts), for each walk; a device profile may add rows
+/// that draw a t_j to what it measured (its prior), weighted as one measured setting
+/// each. Counts of settings that were not run are interpolated over the dials
+/// (index/tune/surface.h): they grow smoothly with them. So does what the sum leaves
+/// unexplained, as a factor: caches, branch prediction, the order of memory.
 #pragma once
 
 #include <array>
@@ -91,16 +100,20 @@ struct Prediction {
 /// The extended form.
 class WorkModel {
  public:
-  /// Requires an observation of each family that will be asked for. Recall 1 counts as half a neighbour missed.
+  /// Requires an observation of each family that will be asked for. Recall 1 counts as
+  /// half a neighbour missed.
   static WorkModel Fit(std::span<const Observation> observations, const CostPriors& priors = {});
 
   Prediction Predict(const Dials& dials) const;
   /// The priced work of a setting whose work was counted, us.
   double PriceUs(const Observation& observation) const;
 
-  /// Of the family, what leaving one setting out says of the others: standard deviation of log(time) and of logit(recall).
+  /// Of the family, what leaving one setting out says of the others: standard deviation
+  /// of log(time) and of logit(recall).
   double TimeError(const Dials& dials) const { return families_[DialFamily(dials)]->time_error; }
-  double RecallError(const Dials& dials) const { return families_[DialFamily(dials)]->recall_error; }
+  double RecallError(const Dials& dials) const {
+    return families_[DialFamily(dials)]->recall_error;
+  }
 
  private:
   /// Kinds of work that are priced: see WorkOf.
@@ -115,7 +128,8 @@ class WorkModel {
   static Work WorkOf(const Dials& dials, std::span<const double> counts);
   double Price(const Dials& dials, std::span<const double> counts) const;
   std::vector<double> CountsOf(const Dials& dials) const;
-  void FitPrices(std::span<const Observation> observations, const CostPriors& priors, WalkKind walk);
+  void FitPrices(std::span<const Observation> observations, const CostPriors& priors,
+                 WalkKind walk);
   void FitFamily(std::span<const Observation> observations, std::size_t family);
 
   std::array<Work, kWalks> prices_{};  ///< ns, by WalkKind
@@ -123,7 +137,8 @@ class WorkModel {
   std::array<std::optional<Family>, kDialFamilies> families_;
 };
 
-/// The logarithm of the odds of a recall over so many queries and neighbours: the scale on which recall grows evenly with the dials.
+/// The logarithm of the odds of a recall over so many queries and neighbours: the scale
+/// on which recall grows evenly with the dials.
 double RecallLogit(double recall, double answers);
 
 }  // namespace hmann

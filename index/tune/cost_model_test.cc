@@ -46,7 +46,9 @@ TEST(Cholesky, SolvesAndRefuses) {
 }
 
 TEST(Surface, FollowsASmoothFunctionBetweenItsPoints) {
-  const auto value = [](double x, double y) { return 2 + 0.7 * x - 0.3 * y + 0.05 * x * y + std::sin(x / 3); };
+  const auto value = [](double x, double y) {
+    return 2 + 0.7 * x - 0.3 * y + 0.05 * x * y + std::sin(x / 3);
+  };
   std::vector<Surface::Point> points;
   std::vector<double> values;
   for (int x = 0; x <= 8; x += 2) {
@@ -58,7 +60,8 @@ TEST(Surface, FollowsASmoothFunctionBetweenItsPoints) {
   const Surface surface = Surface::Fit(points, values);
   EXPECT_LT(surface.leave_one_out_error(), 0.1);
   for (double x = 0.5; x < 8; x += 1) EXPECT_NEAR(surface.At({x, 8 - x}), value(x, 8 - x), 0.05);
-  for (std::size_t i = 0; i < points.size(); ++i) EXPECT_NEAR(surface.At(points[i]), values[i], 0.01);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    EXPECT_NEAR(surface.At(points[i]), values[i], 0.01);
 }
 
 TEST(Surface, TakesOnePointAndCoordinatesThatDoNotVary) {
@@ -81,21 +84,27 @@ TEST(PaperModel, FindsItsOwnNumbers) {
     one.measured.queries = one.measured.counted = 10;
     one.measured.counters.distances_fast = 10 * 20 * ef_l1;
     one.measured.counters.distances_slow = 10 * 8 * ef_l1 * static_cast<std::uint64_t>(ef_l0);
-    one.measured.mean_us = (ef_l1 * 20 * 183 + std::ceil(ef_l1 / double(threads)) * static_cast<double>(ef_l0) * 8 * 421) / 1000;
+    one.measured.mean_us = (ef_l1 * 20 * 183 + std::ceil(ef_l1 / double(threads)) *
+                                                   static_cast<double>(ef_l0) * 8 * 421) /
+                           1000;
     return one;
   };
   for (const std::uint32_t ef_l1 : {8u, 32u, 100u}) {
-    for (const std::uint32_t ef_l0 : {1u, 2u, 6u}) observations.push_back(make(ef_l1, ef_l0, 1 + ef_l1 % 3));
+    for (const std::uint32_t ef_l0 : {1u, 2u, 6u})
+      observations.push_back(make(ef_l1, ef_l0, 1 + ef_l1 % 3));
   }
   const Observation unseen = make(57, 4, 4);
-  EXPECT_NEAR(PaperModel::Fit(observations).PredictUs(unseen.dials), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
+  EXPECT_NEAR(PaperModel::Fit(observations).PredictUs(unseen.dials), unseen.measured.mean_us,
+              0.01 * unseen.measured.mean_us);
   CostPriors measured;
   measured.fast_distance_ns = 183;
   measured.slow_distance_ns = 421;
-  EXPECT_NEAR(PaperModel::Fit(observations, measured).PredictUs(unseen.dials), unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
+  EXPECT_NEAR(PaperModel::Fit(observations, measured).PredictUs(unseen.dials),
+              unseen.measured.mean_us, 0.01 * unseen.measured.mean_us);
 }
 
-std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<Dials>& grid, std::size_t of_each_family) {
+std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<Dials>& grid,
+                                 std::size_t of_each_family) {
   std::vector<Observation> observations;
   for (std::size_t family = 0; family < kDialFamilies; ++family) {
     for (const std::size_t i : CoverFamily(grid, family, of_each_family)) {
@@ -108,7 +117,8 @@ std::vector<Observation> Observe(const SyntheticIndex& index, const std::vector<
 TEST(WorkModel, PredictsSettingsThatWereNotRun) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 2});
+  const std::vector<Dials> grid =
+      DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 2});
   const WorkModel model = WorkModel::Fit(Observe(index, grid, 20));
   std::vector<double> errors;
   for (const Dials& dials : grid) {
@@ -124,7 +134,8 @@ TEST(WorkModel, PredictsSettingsThatWereNotRun) {
 TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
+  const std::vector<Dials> grid =
+      DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
   CostPriors priors;
   priors.slow_distance_ns = 25;  // distances and touches are as many: the sum alone is known
   priors.touch_ns = index.slow_touch_ns;
@@ -144,13 +155,15 @@ TEST(WorkModel, APriorSettlesWhatTheMeasurementsCannotTellApart) {
 TEST(WorkModel, TakesNoLessThanTheBandwidthAllows) {
   SyntheticIndex index;
   index.noise = 0;
-  const std::vector<Dials> grid = DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
+  const std::vector<Dials> grid =
+      DialGrid({.k = 10, .context = SyntheticIndex::Context(), .most_query_threads = 1});
   CostPriors priors;
   priors.bandwidth_gb_per_s = 1e-3;
   const std::vector<Observation> observations = Observe(index, grid, 10);
   const WorkModel model = WorkModel::Fit(observations, priors);
   for (const Observation& observation : observations) {
-    const double bytes = static_cast<double>(observation.measured.counters.slow_bytes) / static_cast<double>(observation.measured.counted);
+    const double bytes = static_cast<double>(observation.measured.counters.slow_bytes) /
+                         static_cast<double>(observation.measured.counted);
     EXPECT_GE(model.PriceUs(observation), 0.999 * bytes);
   }
 }

@@ -38,7 +38,11 @@ class Grid {
     for (const float epsilon : Epsilons(kFineEpsilon)) {
       for (const std::uint32_t width : {1u, 2u, 4u}) {
         for (const std::uint32_t ef_l1 : {1u, 8u}) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = Cap(), .walk = WalkKind::kBestFirst, .beam_width = width, .epsilon = epsilon});
+          Add({.ef_l1 = ef_l1,
+               .ef_l0 = Cap(),
+               .walk = WalkKind::kBestFirst,
+               .beam_width = width,
+               .epsilon = epsilon});
         }
       }
     }
@@ -49,13 +53,19 @@ class Grid {
       for (const float epsilon : Epsilons(step)) {
         for (const std::uint32_t width : {4u, 8u, 16u}) {
           for (const std::uint32_t ef_l1 : {2u, 16u}) {
-            Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = width, .epsilon = epsilon});
+            Add({.ef_l1 = ef_l1,
+                 .ef_l0 = ef_l0,
+                 .walk = WalkKind::kQuantised,
+                 .nprobe = 0,
+                 .beam_width = width,
+                 .epsilon = epsilon});
           }
         }
       }
     };
     add(Cap(), kFineEpsilon);
-    // A pool of estimates is worth keeping short: a tenth of the time at equal recall on 1M SIFT vectors.
+    // A pool of estimates is worth keeping short: a tenth of the time at equal recall on
+    // 1M SIFT vectors.
     for (const double of_least : {2.5, 4.0, 7.0, 12.0}) {
       const auto ef_l0 = static_cast<std::uint32_t>(std::lround(of_least * Least()));
       if (ef_l0 < Cap()) add(ef_l0, 2 * kFineEpsilon - 1);
@@ -66,7 +76,10 @@ class Grid {
     for (const std::uint32_t ef_l1 : Geometric(8, 64 + 8 * Most() / 16, 1.5)) {
       for (const std::uint32_t ef_l0 : {1u, 2u, 4u}) {
         for (std::uint32_t threads = 1; threads <= options_.most_query_threads; threads *= 2) {
-          Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kMultiStart, .query_threads = threads});
+          Add({.ef_l1 = ef_l1,
+               .ef_l0 = ef_l0,
+               .walk = WalkKind::kMultiStart,
+               .query_threads = threads});
         }
       }
     }
@@ -75,7 +88,8 @@ class Grid {
   void Quantised() {
     for (const std::uint32_t width : {4u, 8u, 16u}) {
       for (const std::uint32_t ef_l1 : {2u, 16u}) {
-        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25)) AddQuantised(ef_l1, ef_l0, 0, width, std::nullopt);
+        for (const std::uint32_t ef_l0 : Geometric(Least(), Most(), 1.25))
+          AddQuantised(ef_l1, ef_l0, 0, width, std::nullopt);
       }
     }
   }
@@ -85,7 +99,8 @@ class Grid {
       for (const std::uint32_t ef_l1 : {cells / 4, cells}) {
         for (const std::uint32_t width : {8u, 16u}) {
           for (const float stop : {1.0f, 1.5f, 2.0f}) {
-            for (const std::uint32_t ef_l0 : Geometric(Least(), Most() / 1.5, 1.5)) AddQuantised(ef_l1, ef_l0, cells, width, stop);
+            for (const std::uint32_t ef_l0 : Geometric(Least(), Most() / 1.5, 1.5))
+              AddQuantised(ef_l1, ef_l0, cells, width, stop);
           }
         }
       }
@@ -93,18 +108,22 @@ class Grid {
     for (const std::uint32_t cells : {64u, 128u, 256u, 512u, 1024u}) {
       for (const std::uint32_t ef_l1 : {cells / 4, cells / 2, cells}) {
         for (const std::uint32_t width : {8u, 16u, 32u}) {
-          for (const float stop : {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f}) AddQuantised(ef_l1, 0, cells, width, stop);
+          for (const float stop : {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f})
+            AddQuantised(ef_l1, 0, cells, width, stop);
         }
       }
     }
   }
 
-  /// Every third of the settings so far, with each other way of prefetching that can be of use there.
+  /// Every third of the settings so far, with each other way of prefetching that can be
+  /// of use there.
   void Prefetching() {
     const std::vector<Dials> so_far = settings_;
     for (std::size_t i = 0; i < so_far.size(); i += 3) {
       for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kHelper}) {
-        if (prefetch == Prefetch::kHelper && (!options_.context.has_helpers || options_.context.block_tier)) continue;
+        if (prefetch == Prefetch::kHelper &&
+            (!options_.context.has_helpers || options_.context.block_tier))
+          continue;
         Dials dials = so_far[i];
         dials.prefetch = prefetch;
         Keep(dials);
@@ -123,12 +142,19 @@ class Grid {
   static constexpr double kFineEpsilon = 1.12;
   static std::vector<float> Epsilons(double step) {
     std::vector<float> epsilons;
-    for (double epsilon = 0.02; epsilon < 0.8; epsilon *= step) epsilons.push_back(static_cast<float>(epsilon));
+    for (double epsilon = 0.02; epsilon < 0.8; epsilon *= step)
+      epsilons.push_back(static_cast<float>(epsilon));
     return epsilons;
   }
 
-  void AddQuantised(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells, std::uint32_t width, std::optional<float> stop) {
-    Add({.ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = cells, .beam_width = width, .error_bound = stop});
+  void AddQuantised(std::uint32_t ef_l1, std::uint32_t ef_l0, std::uint32_t cells,
+                    std::uint32_t width, std::optional<float> stop) {
+    Add({.ef_l1 = ef_l1,
+         .ef_l0 = ef_l0,
+         .walk = WalkKind::kQuantised,
+         .nprobe = cells,
+         .beam_width = width,
+         .error_bound = stop});
   }
 
   void Add(SearchOptions options) {
@@ -195,30 +221,38 @@ Surface::Point DialPoint(const Dials& dials) {
   return point;
 }
 
-std::vector<std::size_t> CoverFamily(const std::vector<Dials>& grid, std::size_t family, std::size_t most) {
+std::vector<std::size_t> CoverFamily(const std::vector<Dials>& grid, std::size_t family,
+                                     std::size_t most) {
   std::vector<std::size_t> members;
   std::vector<Surface::Point> points;
   for (std::size_t i = 0; i < grid.size(); ++i) {
     if (DialFamily(grid[i]) != family) continue;
     members.push_back(i);
     points.push_back(DialPoint(grid[i]));
-    // Thread counts and prefetching are to be tried as well, so that they are coordinates here.
+    // Thread counts and prefetching are to be tried as well, so that they are coordinates
+    // here.
     points.back().push_back(std::log2(grid[i].query_threads));
     points.back().push_back(static_cast<double>(grid[i].prefetch));
   }
   if (members.empty() || most == 0) return {};
   Surface::Point middle(points[0].size(), 0);
   for (const Surface::Point& point : points) {
-    for (std::size_t i = 0; i < point.size(); ++i) middle[i] += point[i] / static_cast<double>(points.size());
+    for (std::size_t i = 0; i < point.size(); ++i)
+      middle[i] += point[i] / static_cast<double>(points.size());
   }
-  const auto by_middle = [&](const auto& a, const auto& b) { return SquaredDistance(a, middle) < SquaredDistance(b, middle); };
-  std::size_t next = static_cast<std::size_t>(std::min_element(points.begin(), points.end(), by_middle) - points.begin());
+  const auto by_middle = [&](const auto& a, const auto& b) {
+    return SquaredDistance(a, middle) < SquaredDistance(b, middle);
+  };
+  std::size_t next = static_cast<std::size_t>(
+      std::min_element(points.begin(), points.end(), by_middle) - points.begin());
   std::vector<double> nearest(points.size(), std::numeric_limits<double>::infinity());
   std::vector<std::size_t> cover;
   while (cover.size() < std::min(most, members.size())) {
     cover.push_back(members[next]);
-    for (std::size_t i = 0; i < points.size(); ++i) nearest[i] = std::min(nearest[i], SquaredDistance(points[i], points[next]));
-    next = static_cast<std::size_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
+    for (std::size_t i = 0; i < points.size(); ++i)
+      nearest[i] = std::min(nearest[i], SquaredDistance(points[i], points[next]));
+    next = static_cast<std::size_t>(std::max_element(nearest.begin(), nearest.end()) -
+                                    nearest.begin());
   }
   return cover;
 }

@@ -11,19 +11,22 @@
 namespace hmann {
 namespace {
 
-/// Rows that stay in the second-level cache while a thread's queries are compared with them.
+/// Rows that stay in the second-level cache while a thread's queries are compared with
+/// them.
 constexpr std::size_t kRowsAtOnce = 512;
 
 }  // namespace
 
-absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const std::byte> queries, std::uint32_t k, int threads,
-                                        Progress& progress) {
+absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const std::byte> queries,
+                                        std::uint32_t k, int threads, Progress& progress) {
   const IndexInfo& info = file.info();
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
-  const std::size_t vector_bytes = info.dim * SizeOf(info.dtype), count = queries.size() / vector_bytes;
+  const std::size_t vector_bytes = info.dim * SizeOf(info.dtype),
+                    count = queries.size() / vector_bytes;
   std::vector<std::byte> rows(count * kernels.row_bytes);
   for (std::size_t i = 0; i < count; ++i) {
-    HMANN_RETURN_IF_ERROR(EncodeRow(kernels, queries.data() + i * vector_bytes, rows.data() + i * kernels.row_bytes));
+    HMANN_RETURN_IF_ERROR(
+        EncodeRow(kernels, queries.data() + i * vector_bytes, rows.data() + i * kernels.row_bytes));
   }
   std::vector<Beam> best(count);
   for (Beam& beam : best) beam.Reset(k);
@@ -36,7 +39,8 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
       pointers.clear();
       for (NodeId id = first; id < last; ++id) pointers.push_back(file.Row(id));
       for (std::size_t query = begin; query < end; ++query) {
-        kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(), kernels.dim, keys.data());
+        kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(),
+                     kernels.dim, keys.data());
         for (NodeId id = first; id < last; ++id) {
           if (keys[id - first] <= best[query].bound()) best[query].Insert(keys[id - first], id);
         }

@@ -74,7 +74,8 @@ std::vector<double> TimeCodes(CodeSetting& setting, Probes::Clock::duration slic
   const double gathered = NsPerUnit(slice / 3, kBatch * kCalls, [&] {
     const std::byte* pointers[kBatch];
     for (int call = 0; call < kCalls; ++call) {
-      for (const std::byte*& pointer : pointers) pointer = &setting.codes[RandomBelow(3, counter++, setting.n) * bytes];
+      for (const std::byte*& pointer : pointers)
+        pointer = &setting.codes[RandomBelow(3, counter++, setting.n) * bytes];
       setting.query.Estimate(pointers, centroids, kBatch, estimates, nullptr);
       Keep(estimates);
     }
@@ -86,12 +87,13 @@ std::vector<double> TimeCodes(CodeSetting& setting, Probes::Clock::duration slic
 }
 
 absl::Status AddCodeProbe(const Kernels& kernels, CodeProfile& profile, Probes& probes) {
-  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, profile.bits, 1, std::vector<float>(kernels.dim, 50)));
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, profile.bits, 1,
+                                                        std::vector<float>(kernels.dim, 50)));
   constexpr std::size_t kDistinct = 64;
   const std::size_t bytes = encoder.code_bytes();
   HMANN_ASSIGN_OR_RETURN(std::vector<std::byte> rows, RandomRows(kernels, kDistinct));
-  auto setting =
-      std::make_shared<CodeSetting>(CodeSetting{std::move(encoder), {}, std::move(rows), {}, std::max(kCodeBytes / bytes, kDistinct)});
+  auto setting = std::make_shared<CodeSetting>(CodeSetting{
+      std::move(encoder), {}, std::move(rows), {}, std::max(kCodeBytes / bytes, kDistinct)});
   setting->codes.resize(setting->n * bytes);
   Encoder::Scratch scratch;
   const auto row = [&](std::size_t i) { return &setting->rows[i % kDistinct * kernels.row_bytes]; };
@@ -101,8 +103,9 @@ absl::Status AddCodeProbe(const Kernels& kernels, CodeProfile& profile, Probes& 
   for (std::size_t i = kDistinct; i < setting->n; ++i)
     std::copy_n(&setting->codes[i % kDistinct * bytes], bytes, &setting->codes[i * bytes]);
   setting->query.Prepare(setting->encoder, row(0));
-  probes.Add({&profile.ns_per_estimate_cell, &profile.ns_per_estimate_gathered, &profile.ns_per_query},
-             [setting](auto slice) { return TimeCodes(*setting, slice); });
+  probes.Add(
+      {&profile.ns_per_estimate_cell, &profile.ns_per_estimate_gathered, &profile.ns_per_query},
+      [setting](auto slice) { return TimeCodes(*setting, slice); });
   return absl::OkStatus();
 }
 
@@ -155,16 +158,19 @@ class Sleeper {
 
 }  // namespace
 
-absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes, DeviceProfile& profile, Probes& probes) {
+absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes,
+                             DeviceProfile& profile, Probes& probes) {
   for (const ProfileOptions::Shape& shape : shapes) {
     profile.distances.push_back({shape.dtype, shape.dim, {}});
     for (const unsigned bits : kCodeBits) profile.codes.push_back({shape.dim, bits, {}, {}, {}});
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shapes[i].dtype, Metric::kL2, shapes[i].dim));
+    HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
+                           ChooseKernels(shapes[i].dtype, Metric::kL2, shapes[i].dim));
     HMANN_RETURN_IF_ERROR(AddDistanceProbe(kernels, profile.distances[i].ns_per_distance, probes));
     for (std::size_t j = 0; j < std::size(kCodeBits); ++j) {
-      HMANN_RETURN_IF_ERROR(AddCodeProbe(kernels, profile.codes[i * std::size(kCodeBits) + j], probes));
+      HMANN_RETURN_IF_ERROR(
+          AddCodeProbe(kernels, profile.codes[i * std::size(kCodeBits) + j], probes));
     }
   }
   return absl::OkStatus();
@@ -175,7 +181,8 @@ void AddWakeProbe(Figure& wake_us, Probes& probes) {
       {&wake_us},
       [sleeper = std::make_shared<Sleeper>()](auto slice) -> std::vector<double> {
         std::vector<double> us;
-        for (const auto end = Probes::Clock::now() + slice; us.empty() || Probes::Clock::now() < end;) {
+        for (const auto end = Probes::Clock::now() + slice;
+             us.empty() || Probes::Clock::now() < end;) {
           us.push_back(std::chrono::duration<double, std::micro>(sleeper->Wake()).count());
         }
         return {FigureOf(us).median};

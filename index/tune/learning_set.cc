@@ -20,25 +20,32 @@
 namespace hmann {
 namespace {
 
-/// The queries of a file, `most` of them from place `first` of a random order; `chosen` gets their rows in the file.
-absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, LearningSet& set, std::vector<std::uint32_t>& chosen) {
+/// The queries of a file, `most` of them from place `first` of a random order; `chosen`
+/// gets their rows in the file.
+absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, LearningSet& set,
+                         std::vector<std::uint32_t>& chosen) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(options.queries));
   HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
   if (file.n() <= options.first) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.queries, ": expected more than ", options.first, " queries to learn from, found ", file.n()));
+    return absl::InvalidArgumentError(absl::StrCat(options.queries, ": expected more than ",
+                                                   options.first, " queries to learn from, found ",
+                                                   file.n()));
   }
-  const std::vector<std::uint32_t> order = RandomPermutation(static_cast<std::uint32_t>(file.n()), options.seed);
+  const std::vector<std::uint32_t> order =
+      RandomPermutation(static_cast<std::uint32_t>(file.n()), options.seed);
   const std::uint64_t last = std::min<std::uint64_t>(file.n(), options.first + options.most);
-  chosen.assign(order.begin() + static_cast<std::ptrdiff_t>(options.first), order.begin() + static_cast<std::ptrdiff_t>(last));
-  for (const std::uint32_t row : chosen) set.rows.insert(set.rows.end(), file.Row(row), file.Row(row) + set.vector_bytes);
+  chosen.assign(order.begin() + static_cast<std::ptrdiff_t>(options.first),
+                order.begin() + static_cast<std::ptrdiff_t>(last));
+  for (const std::uint32_t row : chosen)
+    set.rows.insert(set.rows.end(), file.Row(row), file.Row(row) + set.vector_bytes);
   set.origin = options.queries;
   return absl::OkStatus();
 }
 
 /// The rows of `chosen`.
 GroundTruth Chosen(const GroundTruth& all, const std::vector<std::uint32_t>& chosen) {
-  GroundTruth truth{.n = static_cast<std::uint32_t>(chosen.size()), .k = all.k, .ids = {}, .distances = {}};
+  GroundTruth truth{
+      .n = static_cast<std::uint32_t>(chosen.size()), .k = all.k, .ids = {}, .distances = {}};
   for (const std::uint32_t row : chosen) {
     const auto ids = all.Ids(row);
     truth.ids.insert(truth.ids.end(), ids.begin(), ids.end());
@@ -54,8 +61,9 @@ class Vectors {
   explicit Vectors(const IndexFile& file) : file_(file), records_(file.records()) {}
 
   std::vector<double> operator[](NodeId id) const {
-    const std::byte* row = id < records_.n1 ? file_.fast_rows().data() + id * file_.fast_row_stride()
-                                            : file_.l0().data() + records_.Offset(id) + records_.row_offset;
+    const std::byte* row = id < records_.n1
+                               ? file_.fast_rows().data() + id * file_.fast_row_stride()
+                               : file_.l0().data() + records_.Offset(id) + records_.row_offset;
     std::vector<double> vector(file_.info().dim);
     for (std::size_t i = 0; i < vector.size(); ++i) vector[i] = Component(row, i);
     return vector;
@@ -63,15 +71,18 @@ class Vectors {
 
   std::vector<NodeId> Links(NodeId id) const {
     std::vector<NodeId> links(records_.max_links);
-    std::memcpy(links.data(), file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id), links.size() * sizeof(NodeId));
+    std::memcpy(links.data(), file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id),
+                links.size() * sizeof(NodeId));
     std::erase_if(links, [&](NodeId link) { return link >= records_.n; });
     return links;
   }
 
  private:
   double Component(const std::byte* row, std::size_t i) const {
-    if (file_.info().dtype == DType::kU8) return static_cast<double>(static_cast<std::uint8_t>(row[i]));
-    if (file_.info().dtype == DType::kI8) return static_cast<double>(static_cast<std::int8_t>(row[i]));
+    if (file_.info().dtype == DType::kU8)
+      return static_cast<double>(static_cast<std::uint8_t>(row[i]));
+    if (file_.info().dtype == DType::kI8)
+      return static_cast<double>(static_cast<std::int8_t>(row[i]));
     float value;
     std::memcpy(&value, row + i * sizeof(value), sizeof(value));
     return static_cast<double>(value);
@@ -95,7 +106,8 @@ void AppendRow(const std::vector<double>& vector, DType dtype, std::vector<std::
       rows.insert(rows.end(), bytes, bytes + sizeof(component));
     } else {
       const double low = dtype == DType::kU8 ? 0 : -128, high = dtype == DType::kU8 ? 255 : 127;
-      rows.push_back(static_cast<std::byte>(static_cast<int>(std::lround(std::clamp(value, low, high))) & 0xff));
+      rows.push_back(static_cast<std::byte>(
+          static_cast<int>(std::lround(std::clamp(value, low, high))) & 0xff));
     }
   }
 }
@@ -116,10 +128,12 @@ void MakeQueries(const LearningOptions& options, const IndexFile& file, Learning
     }
     if (links.size() >= 2) {
       const std::size_t a = RandomBelow(options.seed, draw + 1, links.size());
-      const std::size_t b = (a + 1 + RandomBelow(options.seed, draw + 2, links.size() - 1)) % links.size();
+      const std::size_t b =
+          (a + 1 + RandomBelow(options.seed, draw + 2, links.size() - 1)) % links.size();
       const std::vector<double> from = vectors[links[a]], to = vectors[links[b]];
       const double length = Length(from, to);
-      for (std::size_t j = 0; j < query.size() && length > 0; ++j) query[j] += 2 * (to[j] - from[j]) * nearest / length;
+      for (std::size_t j = 0; j < query.size() && length > 0; ++j)
+        query[j] += 2 * (to[j] - from[j]) * nearest / length;
     }
     AppendRow(query, file.info().dtype, set.rows);
   }
@@ -133,7 +147,8 @@ long Preemptions() {
   return usage.ru_nivcsw;
 }
 
-/// In this time a search has read about as much as the last-level cache of a core's share holds.
+/// In this time a search has read about as much as the last-level cache of a core's share
+/// holds.
 constexpr std::chrono::milliseconds kBetweenSettings(5);
 
 /// Runs queries and looks at the clock.
@@ -155,16 +170,21 @@ class Runner {
       const std::uint64_t query = (first + i) % learning_.n();
       const long preempted = Preemptions();
       const auto start = std::chrono::steady_clock::now();
-      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, counts_apart_ ? nullptr : &sample.counters));
-      const double time = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_,
+                                             counts_apart_ ? nullptr : &sample.counters));
+      const double time =
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+              .count();
       (Preemptions() == preempted ? times_ : disturbed_).push_back(time);
       sample.recalls.push_back(static_cast<float>(Recall(query, setting.k)));
       if (counts_apart_ && i % kBetweenCounted == 0) {
-        HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, &sample.counters));
+        HMANN_RETURN_IF_ERROR(
+            searcher_.Search(learning_.Row(query), setting, &answer_, &sample.counters));
       }
     }
     sample.counted = counts_apart_ ? (count + kBetweenCounted - 1) / kBetweenCounted : count;
-    if (times_.size() < disturbed_.size()) times_.insert(times_.end(), disturbed_.begin(), disturbed_.end());
+    if (times_.size() < disturbed_.size())
+      times_.insert(times_.end(), disturbed_.begin(), disturbed_.end());
     std::sort(times_.begin(), times_.end());
     const auto timed = static_cast<double>(times_.size());
     for (const double time : times_) sample.mean_us += time / timed;
@@ -174,12 +194,15 @@ class Runner {
   }
 
  private:
-  /// Queries other than those about to be timed, so that the CPU's caches hold what other queries leave there, not what the same ones left
-  /// when they ran at the setting before: that makes a fast setting half again as fast as it will be.
+  /// Queries other than those about to be timed, so that the CPU's caches hold what other
+  /// queries leave there, not what the same ones left when they ran at the setting
+  /// before: that makes a fast setting half again as fast as it will be.
   absl::Status AnswerOthers(const Dials& setting, std::uint64_t first, std::uint64_t count) {
     const auto end = std::chrono::steady_clock::now() + kBetweenSettings;
-    for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end; ++i, ++others_) {
-      const std::uint64_t query = (first + count + others_ % (learning_.n() - count)) % learning_.n();
+    for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end;
+         ++i, ++others_) {
+      const std::uint64_t query =
+          (first + count + others_ % (learning_.n() - count)) % learning_.n();
       HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, nullptr));
     }
     return absl::OkStatus();
@@ -213,9 +236,11 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   const IndexInfo& info = file.info();
   LearningSet set;
   set.vector_bytes = info.dim * SizeOf(info.dtype);
-  if (options.most == 0) return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
+  if (options.most == 0)
+    return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
   if (options.k == 0 || options.k > info.n) {
-    return absl::InvalidArgumentError(absl::StrCat("k: expected 1 to the ", info.n, " vectors of the index, found ", options.k));
+    return absl::InvalidArgumentError(
+        absl::StrCat("k: expected 1 to the ", info.n, " vectors of the index, found ", options.k));
   }
   std::vector<std::uint32_t> chosen;
   if (options.queries.empty()) {
@@ -238,7 +263,9 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
 
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning) {
   auto runner = std::make_shared<Runner>(std::move(index), learning);
-  return [runner](const Dials& setting, std::uint64_t first, std::uint64_t count) { return runner->Run(setting, first, count); };
+  return [runner](const Dials& setting, std::uint64_t first, std::uint64_t count) {
+    return runner->Run(setting, first, count);
+  };
 }
 
 }  // namespace hmann

@@ -36,19 +36,24 @@ struct LearningOptions {
   std::uint64_t seed = 1;
 };
 
-/// A learning set. Without queries they are made: an indexed vector, moved by twice the distance to its nearest neighbour in the direction
-/// between two of its neighbours. (An indexed vector itself is no query to learn from: the graph leads from it straight to its neighbours.
-/// Of moves by 1, 1.4, 1.8 and 2.2 times that distance, the last two came nearest to real queries on 1M SIFT vectors, one from either side;
-/// between them: work equal within 3 %, recall@1 0.995 for 0.992, recall@10 0.981 for 0.983, recall@100 0.911 for 0.928; of a quantised
-/// walk 0.91 for 0.90.) Errors: INVALID_ARGUMENT (no queries, another dimension or type than the index's, a ground truth of fewer queries
+/// A learning set. Without queries they are made: an indexed vector, moved by twice the
+/// distance to its nearest neighbour in the direction between two of its neighbours. (An
+/// indexed vector itself is no query to learn from: the graph leads from it straight to
+/// its neighbours. Of moves by 1, 1.4, 1.8 and 2.2 times that distance, the last two came
+/// nearest to real queries on 1M SIFT vectors, one from either side; between them: work
+/// equal within 3 %, recall@1 0.995 for 0.992, recall@10 0.981 for 0.983, recall@100
+/// 0.911 for 0.928; of a quantised walk 0.91 for 0.90.) Errors: INVALID_ARGUMENT (no
+/// queries, another dimension or type than the index's, a ground truth of fewer queries
 /// or neighbours), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
 
-/// Runs queries of `learning` (which must outlive it) on `index` one at a time in the calling thread, others before them for 5 ms where L0
-/// is memory, so that the CPU's caches hold what a steady stream of queries leaves in them. Times are of queries whose work is not counted;
-/// every fourth query is run once more to count, except where the device or a cache would know it by then. Queries during which the kernel
-/// gave the core to another thread are left out of the times, unless they are most: it is the setting that is measured, not who else is
-/// busy on the machine.
+/// Runs queries of `learning` (which must outlive it) on `index` one at a time in the
+/// calling thread, others before them for 5 ms where L0 is memory, so that the CPU's
+/// caches hold what a steady stream of queries leaves in them. Times are of queries whose
+/// work is not counted; every fourth query is run once more to count, except where the
+/// device or a cache would know it by then. Queries during which the kernel gave the core
+/// to another thread are left out of the times, unless they are most: it is the setting
+/// that is measured, not who else is busy on the machine.
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning);
 
 }  // namespace hmann

@@ -5,11 +5,14 @@
 
 namespace hmann {
 
-std::vector<double> NonNegativeLeastSquares(std::span<const double> a, std::span<const double> b, std::size_t columns) {
+std::vector<double> NonNegativeLeastSquares(std::span<const double> a, std::span<const double> b,
+                                            std::size_t columns) {
   constexpr int kMostSweeps = 20000;
-  std::vector<double> length(columns, 0), gram(columns * columns, 0), moment(columns, 0), x(columns, 0);
+  std::vector<double> length(columns, 0), gram(columns * columns, 0), moment(columns, 0),
+      x(columns, 0);
   for (std::size_t row = 0; row < b.size(); ++row) {
-    for (std::size_t j = 0; j < columns; ++j) length[j] += a[row * columns + j] * a[row * columns + j];
+    for (std::size_t j = 0; j < columns; ++j)
+      length[j] += a[row * columns + j] * a[row * columns + j];
   }
   for (double& value : length) value = std::sqrt(value);
   for (std::size_t row = 0; row < b.size(); ++row) {

@@ -6,9 +6,12 @@
 
 namespace hmann {
 
-/// The x >= 0 that minimises |a x - b|. `a`: b.size() rows of `columns`, row-major. Columns that say the same share the weight; a column of
-/// zeros gets 0. Coordinate descent on the normal equations (Franc, Hlavac, Navara 2005), columns scaled to length 1.
-std::vector<double> NonNegativeLeastSquares(std::span<const double> a, std::span<const double> b, std::size_t columns);
+/// The x >= 0 that minimises |a x - b|. `a`: b.size() rows of `columns`, row-major.
+/// Columns that say the same share the weight; a column of zeros gets 0. Coordinate
+/// descent on the normal equations (Franc, Hlavac, Navara 2005), columns scaled to length
+/// 1.
+std::vector<double> NonNegativeLeastSquares(std::span<const double> a, std::span<const double> b,
+                                            std::size_t columns);
 
 /// A symmetric positive definite matrix as L L^T. Row-major, n x n.
 class Cholesky {

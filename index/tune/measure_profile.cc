@@ -31,7 +31,8 @@ CpuTime ReadCpuTime() {
   CpuTime time;
   std::string cpu;
   if (std::ifstream stat("/proc/stat"); !std::getline(stat, cpu)) return time;
-  // cpu  user nice system idle iowait irq softirq steal guest guest_nice; the guests are part of user and nice.
+  // cpu  user nice system idle iowait irq softirq steal guest guest_nice; the guests are
+  // part of user and nice.
   const std::vector<absl::string_view> fields = absl::StrSplit(cpu, ' ', absl::SkipEmpty());
   for (std::size_t i = 1; i < std::min<std::size_t>(fields.size(), 9); ++i) {
     double ticks = 0;
@@ -42,12 +43,16 @@ CpuTime ReadCpuTime() {
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& value) { return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) / 1e6; };
-  time.own = (seconds(usage.ru_utime) + seconds(usage.ru_stime)) * static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto seconds = [](const timeval& value) {
+    return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) / 1e6;
+  };
+  time.own = (seconds(usage.ru_utime) + seconds(usage.ru_stime)) *
+             static_cast<double>(sysconf(_SC_CLK_TCK));
   return time;
 }
 
-void NoteNoise(const CpuTime& before, const CpuTime& after, const Probes& probes, int repeats, MeasurementNoise& noise) {
+void NoteNoise(const CpuTime& before, const CpuTime& after, const Probes& probes, int repeats,
+               MeasurementNoise& noise) {
   std::vector<double> spreads;
   for (const Figure& figure : probes.figures()) spreads.push_back(figure.spread);
   noise.repeats = repeats;
@@ -59,7 +64,8 @@ void NoteNoise(const CpuTime& before, const CpuTime& after, const Probes& probes
   noise.busy_share = std::max(0.0, (after.busy - before.busy - (after.own - before.own)) / total);
 }
 
-/// A file with the bytes of the load chain, where a tier needs a file; removed at the end.
+/// A file with the bytes of the load chain, where a tier needs a file; removed at the
+/// end.
 class ScratchFile {
  public:
   ScratchFile() = default;
@@ -100,17 +106,20 @@ struct Measured {
   Probes probes;
 };
 
-absl::StatusOr<std::string> FileFor(const std::string& tier, const std::string& beside, Measured& measured) {
+absl::StatusOr<std::string> FileFor(const std::string& tier, const std::string& beside,
+                                    Measured& measured) {
   if (beside.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tier ", tier, " is measured on a file: give an index, or a path beside which one may be made"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tier ", tier,
+        " is measured on a file: give an index, or a path beside which one may be made"));
   }
   measured.files.push_back(std::make_unique<ScratchFile>());
   HMANN_RETURN_IF_ERROR(measured.files.back()->Write(beside, measured.chain));
   return measured.files.back()->path();
 }
 
-absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured, Progress& progress) {
+absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured,
+                     Progress& progress) {
   const TierName name = Split(tier);
   const std::string& beside = name.path.empty() ? options.scratch : name.path;
   if (name.kind == "nvme") {
@@ -123,10 +132,12 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
   MemoryProfile& memory = measured.profile.memory.emplace_back();
   std::string made = tier;
   if (name.kind == "mapped" || name.kind == "dax") {
-    // Not PATH itself: it may hold an index's L0. A folder can be shared, a device cannot.
+    // Not PATH itself: it may hold an index's L0. A folder can be shared, a device
+    // cannot.
     struct stat found {};
     if (stat(beside.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode))) {
-      return absl::UnimplementedError(absl::StrCat("tier ", tier, ": a whole device is not measured, since that would overwrite it"));
+      return absl::UnimplementedError(absl::StrCat(
+          "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
     }
     HMANN_ASSIGN_OR_RETURN(const std::string path, FileFor(tier, beside, measured));
     made = absl::StrCat(name.kind, ":", path);
@@ -143,7 +154,8 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   const auto start = Probes::Clock::now();
   Measured measured;
   measured.profile.machine = ThisMachine();
-  const std::uint64_t bytes = std::max<std::uint64_t>(kLeastBytes, std::min(options.memory_bytes, UsableMemoryBytes() / 8 / 2_MiB * 2_MiB));
+  const std::uint64_t bytes = std::max<std::uint64_t>(
+      kLeastBytes, std::min(options.memory_bytes, UsableMemoryBytes() / 8 / 2_MiB * 2_MiB));
   HMANN_ASSIGN_OR_RETURN(measured.chain, MakeLoadChain(bytes));
 
   std::vector<std::string> tiers = {"dram"};
@@ -153,9 +165,11 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   // Probes keep pointers to the figures: no vector may move.
   measured.profile.memory.reserve(tiers.size());
   measured.profile.blocks.reserve(tiers.size());
-  for (const std::string& tier : tiers) HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
+  for (const std::string& tier : tiers)
+    HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
   std::vector<ProfileOptions::Shape> shapes = options.shapes;
-  if (shapes.empty()) shapes = {{DType::kU8, 128}, {DType::kF32, 96}, {DType::kI8, 100}, {DType::kU8, 784}};
+  if (shapes.empty())
+    shapes = {{DType::kU8, 128}, {DType::kF32, 96}, {DType::kI8, 100}, {DType::kU8, 784}};
   HMANN_RETURN_IF_ERROR(AddKernelProbes(shapes, measured.profile, measured.probes));
   AddWakeProbe(measured.profile.thread_wake_us, measured.probes);
 

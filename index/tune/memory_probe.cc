@@ -28,7 +28,8 @@ std::uint32_t Next(const std::byte* base, std::uint32_t line) {
   return next;
 }
 
-/// What a thread reads: a chain of lines somewhere, and for an emulated tier the book of what it has asked for.
+/// What a thread reads: a chain of lines somewhere, and for an emulated tier the book of
+/// what it has asked for.
 struct Chain {
   std::shared_ptr<void> owner;
   const std::byte* base = nullptr;
@@ -88,19 +89,23 @@ std::vector<double> TimeStream(Chain& chain, Probes::Clock::duration slice) {
 
 /// The chain's bytes in 4 KiB pages, whatever the machine's setting.
 absl::StatusOr<std::shared_ptr<Chain>> SmallPages(const Buffer& source) {
-  void* memory = mmap(nullptr, source.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return ErrnoError(errno, "mmap", absl::StrCat(source.size(), " bytes for 4 KiB pages"));
+  void* memory =
+      mmap(nullptr, source.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return ErrnoError(errno, "mmap", absl::StrCat(source.size(), " bytes for 4 KiB pages"));
   (void)madvise(memory, source.size(), MADV_NOHUGEPAGE);
   std::memcpy(memory, source.data(), source.size());
   auto chain = std::make_shared<Chain>();
-  chain->owner = std::shared_ptr<void>(memory, [bytes = source.size()](void* address) { munmap(address, bytes); });
+  chain->owner = std::shared_ptr<void>(
+      memory, [bytes = source.size()](void* address) { munmap(address, bytes); });
   chain->base = static_cast<const std::byte*>(memory);
   chain->bytes = source.size();
   return chain;
 }
 
 void Spread(Chain& chain) {
-  for (std::size_t i = 0; i < chain.at.size(); ++i) chain.at[i] = static_cast<std::uint32_t>(i * chain.lines() / chain.at.size());
+  for (std::size_t i = 0; i < chain.at.size(); ++i)
+    chain.at[i] = static_cast<std::uint32_t>(i * chain.lines() / chain.at.size());
 }
 
 }  // namespace
@@ -110,23 +115,30 @@ absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes) {
   const auto lines = static_cast<std::uint32_t>(bytes / kLine);
   const std::vector<std::uint32_t> order = RandomPermutation(lines, 1);
   for (std::uint32_t i = 0; i < lines; ++i) {
-    std::memcpy(chain.data() + order[i] * kLine, &order[i + 1 < lines ? i + 1 : 0], sizeof(std::uint32_t));
+    std::memcpy(chain.data() + order[i] * kLine, &order[i + 1 < lines ? i + 1 : 0],
+                sizeof(std::uint32_t));
   }
   return chain;
 }
 
-absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, MemoryProfile& profile, Probes& probes, Progress& progress) {
+absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, MemoryProfile& profile,
+                             Probes& probes, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> made, MakeTier(tier));
   auto chain = std::make_shared<Chain>();
   {
     auto keep = std::make_shared<std::pair<std::unique_ptr<Tier>, Region>>();
-    const PlacementSource placement{{source.data(), source.size()}, Checksum(source.data(), source.size())};
+    const PlacementSource placement{{source.data(), source.size()},
+                                    Checksum(source.data(), source.size())};
     HMANN_ASSIGN_OR_RETURN(keep->second, made->Place(placement, progress));
     chain->base = keep->second.data();
     chain->bytes = keep->second.size();
-    if (keep->second.emulated() != nullptr) chain->emulated = std::make_unique<EmulatedLines>(keep->second.emulated());
+    if (keep->second.emulated() != nullptr)
+      chain->emulated = std::make_unique<EmulatedLines>(keep->second.emulated());
     const std::optional<double> huge = keep->second.Where().huge;
-    profile.dependent_load.push_back({huge.value_or(0) > 0.9 ? "2MiB" : huge.value_or(1) < 0.1 ? "4KiB" : "as placed", {}});
+    profile.dependent_load.push_back({huge.value_or(0) > 0.9   ? "2MiB"
+                                      : huge.value_or(1) < 0.1 ? "4KiB"
+                                                               : "as placed",
+                                      {}});
     chain->owner = std::move(keep);
   }
   Spread(*chain);
@@ -136,14 +148,19 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, Memo
     HMANN_ASSIGN_OR_RETURN(small, SmallPages(source));
     Spread(*small);
     profile.dependent_load.push_back({"4KiB", {}});
-    probes.Add({&profile.dependent_load[1].dependent_load_ns}, [small](auto slice) { return TimeLoads(*small, 1, slice); });
+    probes.Add({&profile.dependent_load[1].dependent_load_ns},
+               [small](auto slice) { return TimeLoads(*small, 1, slice); });
   }
-  probes.Add({&profile.dependent_load[0].dependent_load_ns}, [chain](auto slice) { return TimeLoads(*chain, 1, slice); });
+  probes.Add({&profile.dependent_load[0].dependent_load_ns},
+             [chain](auto slice) { return TimeLoads(*chain, 1, slice); });
   for (const std::uint32_t loads : kLoads) profile.in_flight.push_back({loads, {}});
   for (LoadsInFlight& point : profile.in_flight) {
-    probes.Add({&point.ns_per_line}, [chain, loads = point.loads](auto slice) { return TimeLoads(*chain, loads, slice); });
+    probes.Add({&point.ns_per_line}, [chain, loads = point.loads](auto slice) {
+      return TimeLoads(*chain, loads, slice);
+    });
   }
-  probes.Add({&profile.bandwidth_gb_per_s}, [chain](auto slice) { return TimeStream(*chain, slice); });
+  probes.Add({&profile.bandwidth_gb_per_s},
+             [chain](auto slice) { return TimeStream(*chain, slice); });
   return absl::OkStatus();
 }
 

@@ -40,14 +40,16 @@ std::uint64_t FastBytesOf(const PlanShape& shape, const PlanStructure& structure
   return FastBytes(FastShapeOf(*HeaderOf(shape, structure)), structure.n1);
 }
 
-// The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 % promoted, centroid implicit in its cell. Labels
-// are lines of their own there.
+// The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 %
+// promoted, centroid implicit in its cell. Labels are lines of their own there.
 TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   constexpr double kBillion = 1e9;
   const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
   const double labels = 0.1 * 4;
   const auto per_vector = [&](std::uint32_t bits, std::uint32_t replicas, double promote) {
-    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits, replicas, CodePlace::kNode})) / kBillion;
+    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits,
+                                                   replicas, CodePlace::kNode})) /
+           kBillion;
   };
   EXPECT_NEAR(per_vector(0, 1, 0.1) - labels, 26.0, 0.03 * 26.0);
   EXPECT_NEAR(per_vector(0, 1, 0.16) - 1.6 * labels, 41.6, 0.03 * 41.6);
@@ -55,10 +57,14 @@ TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   for (std::uint32_t replicas = 1; replicas <= 2; ++replicas) {
     for (const std::uint32_t bits : {1u, 2u, 4u}) {
       const double table = expected[replicas - 1][bits / 2];
-      EXPECT_NEAR(per_vector(bits, replicas, 0.1) - labels, table, 0.03 * table) << bits << " bits, replicas " << replicas;
+      EXPECT_NEAR(per_vector(bits, replicas, 0.1) - labels, table, 0.03 * table)
+          << bits << " bits, replicas " << replicas;
     }
   }
-  EXPECT_NEAR(static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kLink})) / kBillion - labels, 26.0, 0.03 * 26.0);
+  EXPECT_NEAR(
+      static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kLink})) / kBillion -
+          labels,
+      26.0, 0.03 * 26.0);
 }
 
 TEST(PlanPlacement, LinesAreTheFormulas) {
@@ -70,8 +76,8 @@ TEST(PlanPlacement, LinesAreTheFormulas) {
     const std::uint64_t structures = FastBytesOf(request.shape, plan.structure);
     std::uint64_t lines = 0;
     for (const PlacedBytes& line : plan.bytes) {
-      if (line.tier == "dram" && line.structure != "cache of l0" && line.structure != "cache's index" &&
-          line.structure != "migration and scratch") {
+      if (line.tier == "dram" && line.structure != "cache of l0" &&
+          line.structure != "cache's index" && line.structure != "migration and scratch") {
         lines += line.bytes;
       }
     }
@@ -146,7 +152,9 @@ TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
     const std::string message(status.message());
     const std::size_t at = message.find("need ");
     ASSERT_NE(at, std::string::npos) << message;
-    ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 5, message.find(' ', at + 5) - at - 5), &request.fast_bytes)) << message;
+    ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 5, message.find(' ', at + 5) - at - 5),
+                                 &request.fast_bytes))
+        << message;
     EXPECT_TRUE(PlanPlacement(request).ok()) << message;
     request.fast_bytes -= 8_KiB;
     EXPECT_FALSE(PlanPlacement(request).ok()) << "nearly the smallest: " << message;
@@ -163,14 +171,16 @@ TEST(PlanPlacement, WorkOfARealInstanceIsSmall) {
 
 TEST(PlanPlacement, BadRequestsAreNamed) {
   PlanRequest request = Request(1000000, 100_MiB, "numa:3");
-  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("only of dram, nvme"));
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()),
+              HasSubstr("only of dram, nvme"));
   request = Request(1, 100_MiB);
   EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("rows"));
   request = Request(1000, 100_MiB, "dram");
   EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("slow"));
   request = Request(1000, 100_MiB);
   request.profile = {};
-  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("knows nothing of tier dram"));
+  EXPECT_THAT(std::string(PlanPlacement(request).status().message()),
+              HasSubstr("knows nothing of tier dram"));
   request.profile = DefaultProfile();
   request.profile.distances.clear();
   EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("--shapes 128xu8"));
@@ -183,16 +193,18 @@ TEST(PlanPlacement, BadRequestsAreNamed) {
 TEST(PlanAgainst, PlansAnewWithTwoPercentLessUntilItFits) {
   const PlanRequest request = Request(1000000, 100_MiB);
   int asked = 0;
-  const auto plan = PlanAgainst(request, [&](const PlacementPlan& one) -> absl::StatusOr<std::uint64_t> {
-    ++asked;
-    return one.used.fast + 6_MiB;  // an allocator that takes more than the plan says
-  });
+  const auto plan =
+      PlanAgainst(request, [&](const PlacementPlan& one) -> absl::StatusOr<std::uint64_t> {
+        ++asked;
+        return one.used.fast + 6_MiB;  // an allocator that takes more than the plan says
+      });
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE(plan->used.fast + 6_MiB, request.fast_bytes);
   EXPECT_EQ(plan->replans, asked - 1);
   EXPECT_GE(plan->replans, 1);
   EXPECT_LE(plan->replans, 4);
-  const auto never = PlanAgainst(request, [](const PlacementPlan&) -> absl::StatusOr<std::uint64_t> { return 1_GiB; });
+  const auto never = PlanAgainst(
+      request, [](const PlacementPlan&) -> absl::StatusOr<std::uint64_t> { return 1_GiB; });
   EXPECT_EQ(never.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -209,12 +221,15 @@ TEST(CacheCurve, GrowsFromNothingToAll) {
       }
     }
   }
-  EXPECT_LT(DefaultCacheCurve(false, {}).Hits(0.16, 0.16), 0.05) << "the pool seldom reads promoted nodes' records";
-  EXPECT_GT(DefaultCacheCurve(true, {.bits = 2}).Hits(0.16, 0.16), 0.1) << "gates leave little else to read";
+  EXPECT_LT(DefaultCacheCurve(false, {}).Hits(0.16, 0.16), 0.05)
+      << "the pool seldom reads promoted nodes' records";
+  EXPECT_GT(DefaultCacheCurve(true, {.bits = 2}).Hits(0.16, 0.16), 0.1)
+      << "gates leave little else to read";
 }
 
 TEST(DefaultCounts, GoTheRightWay) {
-  const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t replicas = 1, bool block = true) {
+  const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t replicas = 1,
+                        bool block = true) {
     return DefaultCounts(block, 1000000, {n1, bits, replicas, CodePlace::kNode}).slow_reads;
   };
   EXPECT_GT(reads(100000, 0), reads(160000, 0));
@@ -222,14 +237,17 @@ TEST(DefaultCounts, GoTheRightWay) {
     for (const bool block : {true, false}) {
       double before = 1e9;
       for (NodeId n1 = 500; n1 < 900000; n1 = n1 * 5 / 4) {
-        EXPECT_LE(reads(n1, bits, 1, block), before) << "more promoted nodes never read more: " << n1 << " of " << bits << " bits";
+        EXPECT_LE(reads(n1, bits, 1, block), before)
+            << "more promoted nodes never read more: " << n1 << " of " << bits << " bits";
         before = reads(n1, bits, 1, block);
       }
     }
   }
-  for (const std::uint32_t bits : {1u, 2u, 4u}) EXPECT_GT(reads(100000, bits / 2), reads(100000, bits)) << bits;
+  for (const std::uint32_t bits : {1u, 2u, 4u})
+    EXPECT_GT(reads(100000, bits / 2), reads(100000, bits)) << bits;
   EXPECT_GT(reads(100000, 2, 1), reads(100000, 2, 2));
-  EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false)) << "without cells nobody asks for a second centroid";
+  EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false))
+      << "without cells nobody asks for a second centroid";
   const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1, CodePlace::kNode});
   EXPECT_LE(tiny.slow_reads, 10);
   EXPECT_LE(tiny.distances_fast, 1);

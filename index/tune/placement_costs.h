@@ -21,13 +21,14 @@ struct TierCost {
   BlockProfile block;
   bool is_block = false;
 
-  /// ns until `records` (at least 1) of `lines` cache lines each have come that one thread asks for together; on a block tier, a block
-  /// each.
+  /// ns until `records` (at least 1) of `lines` cache lines each have come that one
+  /// thread asks for together; on a block tier, a block each.
   double BatchNs(double records, double lines) const;
 };
 
-/// Of the profile. `emulated:...` follows from dram and its settings, measured or not; every nvme is like the one that was. Errors:
-/// INVALID_ARGUMENT naming the tiers that the profile knows.
+/// Of the profile. `emulated:...` follows from dram and its settings, measured or not;
+/// every nvme is like the one that was. Errors: INVALID_ARGUMENT naming the tiers that
+/// the profile knows.
 absl::StatusOr<TierCost> CostOf(const DeviceProfile& profile, const std::string& tier);
 
 }  // namespace hmann

@@ -8,7 +8,8 @@ namespace hmann {
 namespace {
 
 /// The paper's rule for a structure that is given: the more promoted nodes, the better.
-absl::StatusOr<NodeId> MostPromoted(const PlanShape& shape, const PlanStructure& structure, std::uint64_t fast_bytes, int threads) {
+absl::StatusOr<NodeId> MostPromoted(const PlanShape& shape, const PlanStructure& structure,
+                                    std::uint64_t fast_bytes, int threads) {
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   return LargestN1(FastShapeOf(header), fast_bytes, threads);
 }
@@ -26,10 +27,13 @@ absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& 
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(build));
   PlannedBuild planned{build, std::nullopt, {}};
   const int threads = options.threads > 0 ? options.threads : UsableCores();
-  if (options.bits.has_value() || options.codes.has_value() || !build.from_hnswlib.empty() || !build.from_faiss.empty()) {
-    PlanStructure structure{0, options.bits.value_or(build.bits), options.replicas.value_or(build.replicas),
+  if (options.bits.has_value() || options.codes.has_value() || !build.from_hnswlib.empty() ||
+      !build.from_faiss.empty()) {
+    PlanStructure structure{0, options.bits.value_or(build.bits),
+                            options.replicas.value_or(build.replicas),
                             options.codes.value_or(build.codes)};
-    HMANN_ASSIGN_OR_RETURN(structure.n1, MostPromoted(shape, structure, options.fast_memory_bytes, threads));
+    HMANN_ASSIGN_OR_RETURN(structure.n1,
+                           MostPromoted(shape, structure, options.fast_memory_bytes, threads));
     Take(shape, structure, planned.build);
     return planned;
   }
@@ -42,7 +46,8 @@ absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& 
   HMANN_ASSIGN_OR_RETURN(request.profile, ProfileToPlanWith(options.profile, planned.warnings));
   HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, PlanPlacement(request));
   Take(shape, plan.structure, planned.build);
-  planned.placement = {DescribeStructure(shape, plan.structure), plan.fast_tier, plan.l0_tier, plan.cache_bytes, plan.predicted_us};
+  planned.placement = {DescribeStructure(shape, plan.structure), plan.fast_tier, plan.l0_tier,
+                       plan.cache_bytes, plan.predicted_us};
   return planned;
 }
 

@@ -1,4 +1,5 @@
-// What the planner says of an index before it is made, and of one that is, beside what queries on real ones count.
+// What the planner says of an index before it is made, and of one that is, beside what
+// queries on real ones count.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@ namespace {
 constexpr const char* kQueries = "datasets/sample/query.u8bin";
 constexpr const char* kFar = "emulated:lat=300ns";
 
-double Share(std::uint64_t predicted, std::uint64_t real) { return static_cast<double>(predicted) / static_cast<double>(real); }
+double Share(std::uint64_t predicted, std::uint64_t real) {
+  return static_cast<double>(predicted) / static_cast<double>(real);
+}
 
 /// Means over the sample's queries.
 struct Measured {
@@ -28,7 +31,8 @@ struct Measured {
   AccessCounts counts;
 };
 
-Measured Measure(const std::string& path, const OpenOptions& open, const SearchOptions& options = {}) {
+Measured Measure(const std::string& path, const OpenOptions& open,
+                 const SearchOptions& options = {}) {
   const auto index = Index::Open(path, open);
   const auto queries = VectorFile::Open(kQueries);
   const auto truth = ReadGroundTruth("datasets/sample/query.gt100");
@@ -49,8 +53,10 @@ Measured Measure(const std::string& path, const OpenOptions& open, const SearchO
     measured.recall += RecallAtK(*truth, query, 10, ids, distances) / n;
   }
   const auto mean = [n](std::uint64_t sum) { return static_cast<double>(sum) / n; };
-  measured.counts = {mean(sums.distances_fast), mean(sums.estimates), mean(sums.slow_reads), mean(sums.rounds)};
-  measured.hits = static_cast<double>(sums.cache_hits) / static_cast<double>(std::max(sums.slow_touches, sums.slow_reads));
+  measured.counts = {mean(sums.distances_fast), mean(sums.estimates), mean(sums.slow_reads),
+                     mean(sums.rounds)};
+  measured.hits = static_cast<double>(sums.cache_hits) /
+                  static_cast<double>(std::max(sums.slow_touches, sums.slow_reads));
   return measured;
 }
 
@@ -81,7 +87,8 @@ class CountsOfAnIndex : public testing::Test {
     options.out = Promoted();
     return options;
   }
-  static IndexToPlan Promote(double share, std::uint32_t bits, std::uint32_t replicas = 1, CodePlace codes = CodePlace::kNode) {
+  static IndexToPlan Promote(double share, std::uint32_t bits, std::uint32_t replicas = 1,
+                             CodePlace codes = CodePlace::kNode) {
     BuildOptions options = Promotion();
     options.promote = share;
     options.bits = bits;
@@ -94,7 +101,8 @@ class CountsOfAnIndex : public testing::Test {
   static inline std::string built_;
 };
 
-/// The table is of a million other vectors and of shares from 0.15 to 80 %; a hundredth as many are where it says least of itself.
+/// The table is of a million other vectors and of shares from 0.15 to 80 %; a hundredth
+/// as many are where it says least of itself.
 TEST_F(CountsOfAnIndex, AreNearTheDefaultOnesAtTheirRecall) {
   SearchOptions dials;
   dials.epsilon = 0.01f;  // more would find more than 0.95 among so few
@@ -122,8 +130,10 @@ TEST_F(CountsOfAnIndex, AreTheSamplesScaleTimesTheDefaultOnes) {
     ASSERT_TRUE(scale.ok()) << scale.status();
     const AccessCounts expected = DefaultCounts(block, index.shape.n, index.structure);
     const AccessCounts counted = Measure(Promoted(), {.slow = block ? "nvme" : kFar}).counts;
-    EXPECT_NEAR(scale->slow_reads * expected.slow_reads, counted.slow_reads, 1e-6 * counted.slow_reads);
-    EXPECT_NEAR(scale->distances_fast * expected.distances_fast, counted.distances_fast, 1e-6 * counted.distances_fast);
+    EXPECT_NEAR(scale->slow_reads * expected.slow_reads, counted.slow_reads,
+                1e-6 * counted.slow_reads);
+    EXPECT_NEAR(scale->distances_fast * expected.distances_fast, counted.distances_fast,
+                1e-6 * counted.distances_fast);
     EXPECT_NEAR(scale->estimates * expected.estimates, counted.estimates, 1e-6 * counted.estimates);
     if (!block) {
       EXPECT_NEAR(scale->rounds * expected.rounds, counted.rounds, 1e-6 * counted.rounds);
@@ -136,24 +146,29 @@ TEST_F(CountsOfAnIndex, OfCachesAreNearTheSampledCurve) {
   Progress quiet(Progress::Show::kNever);
   const absl::StatusOr<CountScale> scale = SampleCounts(Promoted(), kQueries, false, quiet);
   ASSERT_TRUE(scale.ok() && scale->cache.has_value()) << scale.status();
-  const std::uint32_t record_bytes = HeaderOf(index.shape, index.structure)->Records().RecordBytes(index.structure.n1);
+  const std::uint32_t record_bytes =
+      HeaderOf(index.shape, index.structure)->Records().RecordBytes(index.structure.n1);
   for (const double share : {0.05, 0.3, 0.6}) {
-    const auto bytes = static_cast<std::uint64_t>(share * static_cast<double>(index.shape.n)) * record_bytes;
-    const Measured measured = Measure(Promoted(), {.slow = kFar, .cache = CachePolicy::kStatic, .cache_bytes = bytes});
+    const auto bytes =
+        static_cast<std::uint64_t>(share * static_cast<double>(index.shape.n)) * record_bytes;
+    const Measured measured =
+        Measure(Promoted(), {.slow = kFar, .cache = CachePolicy::kStatic, .cache_bytes = bytes});
     EXPECT_NEAR(measured.hits, scale->cache->Hits(share, 0.1), 0.07) << share;
   }
 }
 
 TEST_F(CountsOfAnIndex, OfBytesAreThePlannedOnes) {
-  for (const auto& [bits, replicas, codes] :
-       {std::tuple(0u, 1u, CodePlace::kNode), {4u, 1u, CodePlace::kNode}, {2u, 1u, CodePlace::kLink}}) {
+  for (const auto& [bits, replicas, codes] : {std::tuple(0u, 1u, CodePlace::kNode),
+                                              {4u, 1u, CodePlace::kNode},
+                                              {2u, 1u, CodePlace::kLink}}) {
     SCOPED_TRACE(absl::StrCat(bits, " bits by ", std::string(Name(codes))));
     const IndexToPlan index = Promote(0.2, bits, replicas, codes);
     EXPECT_NEAR(Share(*PlannedFileBytes(index.shape, index.structure), index.file_bytes), 1, 0.01);
     const auto open = Index::Open(Promoted(), {.fast = "dram", .slow = "mapped"});
     ASSERT_TRUE(open.ok()) << open.status();
     std::uint64_t fast = 0, l0 = 0;
-    for (const Placement& placement : (*open)->Placements()) (placement.structure == "l0" ? l0 : fast) += placement.bytes;
+    for (const Placement& placement : (*open)->Placements())
+      (placement.structure == "l0" ? l0 : fast) += placement.bytes;
     const Header header = *HeaderOf(index.shape, index.structure);
     EXPECT_NEAR(Share(FastBytes(FastShapeOf(header), index.structure.n1), fast), 1, 0.01);
     EXPECT_EQ(header.Records().TotalBytes(), l0);
@@ -171,7 +186,8 @@ TEST_F(CountsOfAnIndex, ThePlanReadsAFractionOfWhatTheRuleOfThumbReads) {
       const auto index = Index::Open(Promoted(), {.fast = "dram", .slow = "nvme"});
       EXPECT_TRUE(index.ok()) << index.status();
       std::uint64_t fast = 0;
-      for (const Placement& placement : (*index)->Placements()) fast += placement.tier == "dram" ? placement.bytes : 0;
+      for (const Placement& placement : (*index)->Placements())
+        fast += placement.tier == "dram" ? placement.bytes : 0;
       EXPECT_LE(fast + ReservedFastBytes(options.fast_memory_bytes, 1), options.fast_memory_bytes);
       return Measure(Promoted(), {.slow = "nvme"}, dials);
     };

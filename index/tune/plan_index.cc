@@ -33,8 +33,8 @@ absl::StatusOr<Dials> DialsOn(const Index& index, bool block_tier) {
 }
 
 /// Sum of the counters of all queries. `cache_bytes` 0: no cache.
-absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::byte>& queries, bool block_tier,
-                                std::uint64_t cache_bytes) {
+absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::byte>& queries,
+                                bool block_tier, std::uint64_t cache_bytes) {
   OpenOptions open;
   open.fast = "mapped";
   open.cache = cache_bytes > 0 ? CachePolicy::kStatic : CachePolicy::kNone;
@@ -51,8 +51,8 @@ absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::
   return counters;
 }
 
-absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const std::string& queries, const IndexInfo& info,
-                                               Progress& progress) {
+absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const std::string& queries,
+                                               const IndexInfo& info, Progress& progress) {
   if (queries.empty()) {
     LearningOptions learning;
     learning.index = path;
@@ -63,9 +63,11 @@ absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const st
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(queries));
   HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
-  if (file.n() == 0) return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries, found none"));
+  if (file.n() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries, found none"));
   std::vector<std::byte> rows;
-  for (std::uint64_t i = 0; i < std::min(kQueries, file.n()); ++i) rows.insert(rows.end(), file.Row(i), file.Row(i) + file.row_bytes());
+  for (std::uint64_t i = 0; i < std::min(kQueries, file.n()); ++i)
+    rows.insert(rows.end(), file.Row(i), file.Row(i) + file.row_bytes());
   return rows;
 }
 
@@ -75,10 +77,13 @@ absl::StatusOr<std::uint64_t> OwnBytes() {
   std::uint64_t bytes = 0;
   for (std::string text; std::getline(status, text);) {
     absl::string_view line = text;
-    if (!absl::ConsumePrefix(&line, "RssAnon:") && !absl::ConsumePrefix(&line, "HugetlbPages:")) continue;
-    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (!absl::ConsumePrefix(&line, "RssAnon:") && !absl::ConsumePrefix(&line, "HugetlbPages:"))
+      continue;
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     std::uint64_t kib = 0;
-    if (words.size() != 2 || !absl::SimpleAtoi(words[0], &kib)) return absl::InternalError("/proc/self/status: expected kB of memory");
+    if (words.size() != 2 || !absl::SimpleAtoi(words[0], &kib))
+      return absl::InternalError("/proc/self/status: expected kB of memory");
     bytes += kib << 10;
   }
   return bytes;
@@ -89,21 +94,25 @@ absl::StatusOr<std::uint64_t> OwnBytes() {
 absl::StatusOr<IndexToPlan> DescribeIndex(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
   if (info.layers.size() < 2)
-    return absl::FailedPreconditionError(absl::StrCat(path, ": nothing is promoted, so there is nothing to place"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": nothing is promoted, so there is nothing to place"));
   BuildOptions promotion;
   promotion.from_index = path;
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(promotion));
   return IndexToPlan{shape,
-                     {static_cast<NodeId>(info.layers[1].nodes), info.codes.bits, std::max(info.codes.replicas, 1u), info.codes.place},
+                     {static_cast<NodeId>(info.layers[1].nodes), info.codes.bits,
+                      std::max(info.codes.replicas, 1u), info.codes.place},
                      info.file_bytes};
 }
 
-absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::string& queries, bool block_tier, Progress& progress) {
+absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::string& queries,
+                                        bool block_tier, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const IndexToPlan index, DescribeIndex(path));
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::byte> rows, Queries(path, queries, info, progress));
   HMANN_ASSIGN_OR_RETURN(const Counters counters, RunAll(path, rows, block_tier, 0));
-  const double count = static_cast<double>(rows.size()) / static_cast<double>(info.dim * SizeOf(info.dtype));
+  const double count =
+      static_cast<double>(rows.size()) / static_cast<double>(info.dim * SizeOf(info.dtype));
   const AccessCounts expected = DefaultCounts(block_tier, info.n, index.structure);
   const auto factor = [count](std::uint64_t sum, double wanted) {
     return wanted > 0 && sum > 0 ? static_cast<double>(sum) / count / wanted : 1.0;
@@ -122,15 +131,19 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
   double before = 0;
   for (const double share : {0.0, 0.05, 0.15, 0.4}) {
     const double cached = promote + share * (1 - promote);
-    const auto bytes = static_cast<std::uint64_t>(cached * static_cast<double>(info.n)) * record_bytes;
-    HMANN_ASSIGN_OR_RETURN(const Counters with, RunAll(path, rows, block_tier, std::max<std::uint64_t>(bytes, record_bytes)));
+    const auto bytes =
+        static_cast<std::uint64_t>(cached * static_cast<double>(info.n)) * record_bytes;
+    HMANN_ASSIGN_OR_RETURN(
+        const Counters with,
+        RunAll(path, rows, block_tier, std::max<std::uint64_t>(bytes, record_bytes)));
     // Touches again hit again: the share of touches stands for that of reads.
     const double touches = static_cast<double>(std::max(with.slow_touches, with.slow_reads));
     const double hits = std::clamp(static_cast<double>(with.cache_hits) / touches, before, 1.0);
     if (share == 0) {
       curve.promoted = hits;
     } else {
-      curve.others.push_back({share, std::clamp((hits - curve.promoted) / (1 - curve.promoted + 1e-9), 0.0, 1.0)});
+      curve.others.push_back(
+          {share, std::clamp((hits - curve.promoted) / (1 - curve.promoted + 1e-9), 0.0, 1.0)});
     }
     before = hits;
   }

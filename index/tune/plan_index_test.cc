@@ -44,7 +44,9 @@ class PlanOfAnIndex : public testing::Test {
   static inline IndexInfo info_;
 };
 
-double Share(std::uint64_t predicted, std::uint64_t real) { return static_cast<double>(predicted) / static_cast<double>(real); }
+double Share(std::uint64_t predicted, std::uint64_t real) {
+  return static_cast<double>(predicted) / static_cast<double>(real);
+}
 
 TEST_F(PlanOfAnIndex, PredictsItsBytesWithinOnePercent) {
   const PlanRequest request = Request(64_MiB);
@@ -53,10 +55,12 @@ TEST_F(PlanOfAnIndex, PredictsItsBytesWithinOnePercent) {
   EXPECT_NEAR(Share(*file, info_.file_bytes), 1, 0.01);
 
   // What an open index says of itself.
-  const absl::StatusOr<std::shared_ptr<const Index>> index = Index::Open(path_, {.fast = "dram", .slow = "mapped"});
+  const absl::StatusOr<std::shared_ptr<const Index>> index =
+      Index::Open(path_, {.fast = "dram", .slow = "mapped"});
   ASSERT_TRUE(index.ok()) << index.status();
   std::uint64_t fast = 0, l0 = 0;
-  for (const Placement& placement : (*index)->Placements()) (placement.structure == "l0" ? l0 : fast) += placement.bytes;
+  for (const Placement& placement : (*index)->Placements())
+    (placement.structure == "l0" ? l0 : fast) += placement.bytes;
   const absl::StatusOr<Header> header = HeaderOf(request.shape, *request.finished);
   ASSERT_TRUE(header.ok());
   const std::uint64_t planned = FastBytes(FastShapeOf(*header), request.finished->n1);
@@ -79,7 +83,8 @@ TEST(SampleCounts, TakeEveryMetricOnEveryKindOfTier) {
     Progress quiet(Progress::Show::kNever);
     ASSERT_TRUE(Build(options, quiet).ok());
     for (const bool block_tier : {false, true}) {
-      const absl::StatusOr<CountScale> scale = SampleCounts(options.out, "datasets/sample/query.u8bin", block_tier, quiet);
+      const absl::StatusOr<CountScale> scale =
+          SampleCounts(options.out, "datasets/sample/query.u8bin", block_tier, quiet);
       ASSERT_TRUE(scale.ok()) << scale.status();
       EXPECT_NE(scale->slow_reads, 1) << "counted, not left as it was";
     }
@@ -100,7 +105,8 @@ TEST_F(PlanOfAnIndex, KnowsItsShape) {
 TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
   Progress quiet(Progress::Show::kNever);
   for (const bool block : {false, true}) {
-    const absl::StatusOr<CountScale> scale = SampleCounts(path_, "datasets/sample/query.u8bin", block, quiet);
+    const absl::StatusOr<CountScale> scale =
+        SampleCounts(path_, "datasets/sample/query.u8bin", block, quiet);
     ASSERT_TRUE(scale.ok()) << scale.status();
     double before = 0;
     for (double cached = 0; cached <= 1; cached += 0.05) {
@@ -111,13 +117,16 @@ TEST_F(PlanOfAnIndex, CountsASampleOfQueries) {
     }
     EXPECT_NEAR(scale->cache->Hits(1, 0.1), 1, 1e-6);
   }
-  EXPECT_TRUE(SampleCounts(path_, "", false, quiet).ok()) << "queries are made where none are given";
-  EXPECT_EQ(SampleCounts(path_, "datasets/sample/absent.u8bin", false, quiet).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(SampleCounts(path_, "", false, quiet).ok())
+      << "queries are made where none are given";
+  EXPECT_EQ(SampleCounts(path_, "datasets/sample/absent.u8bin", false, quiet).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_F(PlanOfAnIndex, FitsWhereTheKernelIsAsked) {
   const PlanRequest request = Request(24_MiB);
-  const auto plan = PlanAgainst(request, [](const PlacementPlan& one) { return MeasureFastBytes(path_, one); });
+  const auto plan =
+      PlanAgainst(request, [](const PlacementPlan& one) { return MeasureFastBytes(path_, one); });
   ASSERT_TRUE(plan.ok()) << plan.status();
   const absl::StatusOr<std::uint64_t> taken = MeasureFastBytes(path_, *plan);
   ASSERT_TRUE(taken.ok());

@@ -12,21 +12,25 @@ namespace hmann {
 namespace {
 
 /// Shape and work of a finished index, with L0 on request.slow.
-absl::StatusOr<IndexToPlan> AskIndex(const std::string& index, const std::string& queries, PlanRequest& request, Progress& progress) {
+absl::StatusOr<IndexToPlan> AskIndex(const std::string& index, const std::string& queries,
+                                     PlanRequest& request, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(IndexToPlan told, DescribeIndex(index));
   request.shape = told.shape;
-  HMANN_ASSIGN_OR_RETURN(request.scale, SampleCounts(index, queries, request.slow.starts_with("nvme"), progress));
+  HMANN_ASSIGN_OR_RETURN(request.scale,
+                         SampleCounts(index, queries, request.slow.starts_with("nvme"), progress));
   return told;
 }
 
 absl::Status Complete(const PlanInput& input, PlanRequest& request, Progress& progress) {
   if (!input.index.empty()) {
-    HMANN_ASSIGN_OR_RETURN(const IndexToPlan index, AskIndex(input.index, input.queries, request, progress));
+    HMANN_ASSIGN_OR_RETURN(const IndexToPlan index,
+                           AskIndex(input.index, input.queries, request, progress));
     if (input.as_is) request.finished = index.structure;
   } else if (!input.build.base.empty()) {
     HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(input.build));
   } else if (input.build.rows == 0 || input.dim == 0) {
-    return absl::InvalidArgumentError("expected an index, or --base, or --rows and --dim of what will be indexed");
+    return absl::InvalidArgumentError(
+        "expected an index, or --base, or --rows and --dim of what will be indexed");
   } else {
     request.shape = ShapeOf(input.build, input.build.rows, input.dim, input.dtype);
   }
@@ -44,7 +48,8 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input, Progress& progress
     return input.as_is ? MeasureFastBytes(input.index, plan) : plan.used.fast;
   };
   HMANN_ASSIGN_OR_RETURN(report.plan, PlanAgainst(request, taken));
-  HMANN_ASSIGN_OR_RETURN(report.build, EstimateBuild(request.shape, report.plan.structure, request.profile, request.threads));
+  HMANN_ASSIGN_OR_RETURN(report.build, EstimateBuild(request.shape, report.plan.structure,
+                                                     request.profile, request.threads));
   return report;
 }
 
@@ -56,9 +61,11 @@ std::vector<PlanCase> ExplainPlan(const PlanReport& report) {
   };
   add("as given", request.fast_bytes, request.middle_bytes);
   add("1 GiB more of fast memory", request.fast_bytes + 1_GiB, request.middle_bytes);
-  if (request.middle_bytes > 0) add("1 GiB more of the middle", request.fast_bytes, request.middle_bytes + 1_GiB);
+  if (request.middle_bytes > 0)
+    add("1 GiB more of the middle", request.fast_bytes, request.middle_bytes + 1_GiB);
   for (const std::uint64_t percent : {5, 10, 20, 40}) {
-    add(absl::StrCat(percent, " % of the file in fast memory"), report.plan.file_bytes * percent / 100, request.middle_bytes);
+    add(absl::StrCat(percent, " % of the file in fast memory"),
+        report.plan.file_bytes * percent / 100, request.middle_bytes);
   }
   return cases;
 }
@@ -68,12 +75,15 @@ std::optional<double> WorthOfAGiB(const std::vector<PlanCase>& cases) {
   return 1 - cases[1].plan->predicted_us / cases[0].plan->predicted_us;
 }
 
-absl::StatusOr<FastMemoryCurve> PlanOverFastMemory(const std::string& index, const std::string& queries, const std::string& profile,
+absl::StatusOr<FastMemoryCurve> PlanOverFastMemory(const std::string& index,
+                                                   const std::string& queries,
+                                                   const std::string& profile,
                                                    const std::string& slow, Progress& progress) {
   FastMemoryCurve curve;
   PlanRequest request;
   HMANN_ASSIGN_OR_RETURN(request.profile, ProfileToPlanWith(profile, curve.warnings));
-  const bool known = request.profile.Memory(slow) != nullptr || request.profile.Block(TierWithoutPath(slow)) != nullptr;
+  const bool known = request.profile.Memory(slow) != nullptr ||
+                     request.profile.Block(TierWithoutPath(slow)) != nullptr;
   request.slow = slow == "dram" || !known ? "nvme" : TierWithoutPath(slow);
   HMANN_ASSIGN_OR_RETURN(const IndexToPlan told, AskIndex(index, queries, request, progress));
   curve.slow = request.slow;
@@ -84,7 +94,8 @@ absl::StatusOr<FastMemoryCurve> PlanOverFastMemory(const std::string& index, con
   for (double share = 0.02; share < 1.6; share *= kStep) {
     as_is.fast_bytes = static_cast<std::uint64_t>(share * static_cast<double>(told.file_bytes));
     FastMemoryPoint point{CompareWithRules(request, as_is.fast_bytes, 0), std::nullopt};
-    if (absl::StatusOr<PlacementPlan> same = PlanPlacement(as_is); same.ok()) point.as_is = *std::move(same);
+    if (absl::StatusOr<PlacementPlan> same = PlanPlacement(as_is); same.ok())
+      point.as_is = *std::move(same);
     curve.points.push_back(std::move(point));
   }
   return curve;

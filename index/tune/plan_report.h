@@ -17,11 +17,13 @@ struct PlanInput {
   std::string index;    ///< finished index; empty: what `build` would make
   std::string queries;  ///< sample of queries for `index`; empty: made from its vectors
   std::string profile;  ///< device file; empty: figures of a usual machine
-  BuildOptions build;   ///< of `base`, or of `rows` vectors that there are not yet, of `dim` and `dtype`
+  BuildOptions
+      build;  ///< of `base`, or of `rows` vectors that there are not yet, of `dim` and `dtype`
   std::uint32_t dim = 0;
   DType dtype = DType::kU8;
-  bool as_is = false;   ///< `index` keeps its structure, and is opened to see that the plan fits
-  PlanRequest request;  ///< memory, tiers, threads, and what is pinned; the rest follows from the above
+  bool as_is = false;  ///< `index` keeps its structure, and is opened to see that the plan fits
+  PlanRequest
+      request;  ///< memory, tiers, threads, and what is pinned; the rest follows from the above
 };
 
 struct PlanReport {
@@ -31,8 +33,9 @@ struct PlanReport {
   std::vector<std::string> warnings;  ///< a device file of another machine
 };
 
-/// Plans, and says what the build would take. A finished index tells its work by a sample of queries (SampleCounts). Errors: those of the
-/// files, SampleCounts and PlanAgainst; INVALID_ARGUMENT where nothing says what will be indexed.
+/// Plans, and says what the build would take. A finished index tells its work by a sample
+/// of queries (SampleCounts). Errors: those of the files, SampleCounts and PlanAgainst;
+/// INVALID_ARGUMENT where nothing says what will be indexed.
 absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input, Progress& progress);
 
 /// The plan and the rules of thumb with other amounts of memory.
@@ -40,9 +43,11 @@ struct PlanCase : PlanBesideRules {
   std::string name;  ///< "10 % of the file in fast memory"
 };
 
-/// As given; with a GiB more of each memory; with 5, 10, 20 and 40 % of the plan's file in fast memory.
+/// As given; with a GiB more of each memory; with 5, 10, 20 and 40 % of the plan's file
+/// in fast memory.
 std::vector<PlanCase> ExplainPlan(const PlanReport& report);
-/// The share of a query's time that one more GiB of fast memory saves, of ExplainPlan's cases; absent where nothing fits without it.
+/// The share of a query's time that one more GiB of fast memory saves, of ExplainPlan's
+/// cases; absent where nothing fits without it.
 std::optional<double> WorthOfAGiB(const std::vector<PlanCase>& cases);
 
 /// What some fast memory buys.
@@ -57,10 +62,13 @@ struct FastMemoryCurve {
   std::vector<std::string> warnings;
 };
 
-/// The predicted time of a query on a finished index over the fast memory that it is given, with L0 on `slow`; on an nvme where the planner
-/// can tell nothing of that: L0 in DRAM leaves no choice, and a tier may be missing in the device file. `queries` and `profile` as in
-/// PlanInput. Errors: those of the files and of SampleCounts.
-absl::StatusOr<FastMemoryCurve> PlanOverFastMemory(const std::string& index, const std::string& queries, const std::string& profile,
+/// The predicted time of a query on a finished index over the fast memory that it is
+/// given, with L0 on `slow`; on an nvme where the planner can tell nothing of that: L0 in
+/// DRAM leaves no choice, and a tier may be missing in the device file. `queries` and
+/// `profile` as in PlanInput. Errors: those of the files and of SampleCounts.
+absl::StatusOr<FastMemoryCurve> PlanOverFastMemory(const std::string& index,
+                                                   const std::string& queries,
+                                                   const std::string& profile,
                                                    const std::string& slow, Progress& progress);
 
 }  // namespace hmann

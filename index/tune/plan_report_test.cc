@@ -51,12 +51,15 @@ TEST(PlanOverFastMemory, IsForATierThatThePlannerKnows) {
   build.promote = 0.1;
   MustBuild(build);
   Progress quiet(Progress::Show::kNever);
-  for (const auto& [slow, planned] : {std::pair("mapped", "nvme"), {"dram", "nvme"}, {"nvme:/mnt/x", "nvme"}}) {
-    const absl::StatusOr<FastMemoryCurve> curve = PlanOverFastMemory(build.out, "", "", slow, quiet);
+  for (const auto& [slow, planned] :
+       {std::pair("mapped", "nvme"), {"dram", "nvme"}, {"nvme:/mnt/x", "nvme"}}) {
+    const absl::StatusOr<FastMemoryCurve> curve =
+        PlanOverFastMemory(build.out, "", "", slow, quiet);
     ASSERT_TRUE(curve.ok()) << curve.status();
     EXPECT_EQ(curve->slow, planned) << slow;
     EXPECT_EQ(curve->shape.n, 2000u);
-    for (std::size_t i = 1; i < curve->points.size(); ++i) EXPECT_GT(curve->points[i].fast_bytes, curve->points[i - 1].fast_bytes);
+    for (std::size_t i = 1; i < curve->points.size(); ++i)
+      EXPECT_GT(curve->points[i].fast_bytes, curve->points[i - 1].fast_bytes);
   }
 }
 

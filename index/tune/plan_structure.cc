@@ -10,36 +10,52 @@
 namespace hmann {
 
 absl::Status PlanShape::Validate() const {
-  if (n < 2 || n > kMaxNodes) return absl::InvalidArgumentError(absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
-  if (m < 2 || m > 512) return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
-  if (!(alpha >= 1 && alpha <= 2)) return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
+  if (n < 2 || n > kMaxNodes)
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
+  if (m < 2 || m > 512)
+    return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+  if (!(alpha >= 1 && alpha <= 2))
+    return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
   return ChooseKernels(dtype, metric, dim).status();
 }
 
 PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype) {
-  return {n, dim, dtype, build.metric, build.m, build.ef_construction, !build.labels.empty(), build.alpha};
+  return {
+      n,          dim, dtype, build.metric, build.m, build.ef_construction, !build.labels.empty(),
+      build.alpha};
 }
 
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build));
   const Kernels& kernels = inputs.kernels();
-  return PlanShape{
-      inputs.n(),    kernels.dim, kernels.dtype, kernels.metric, inputs.m(), inputs.ef_construction(), inputs.has_user_labels(),
-      inputs.alpha()};
+  return PlanShape{inputs.n(),
+                   kernels.dim,
+                   kernels.dtype,
+                   kernels.metric,
+                   inputs.m(),
+                   inputs.ef_construction(),
+                   inputs.has_user_labels(),
+                   inputs.alpha()};
 }
 
-double ShareOf(const PlanShape& shape, NodeId n1) { return (n1 + 0.5) / static_cast<double>(shape.n); }
+double ShareOf(const PlanShape& shape, NodeId n1) {
+  return (n1 + 0.5) / static_cast<double>(shape.n);
+}
 
 std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure) {
-  const std::string promoted = absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
+  const std::string promoted =
+      absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
   if (structure.bits == 0) return absl::StrCat(promoted, ", no codes");
-  if (structure.codes == CodePlace::kLink) return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
+  if (structure.codes == CodePlace::kLink)
+    return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
   return absl::StrCat(promoted, ", ", structure.bits, " bits, replicas ", structure.replicas);
 }
 
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure) {
   HMANN_RETURN_IF_ERROR(shape.Validate());
-  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(shape.dtype, shape.metric, shape.dim));
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
+                         ChooseKernels(shape.dtype, shape.metric, shape.dim));
   Header header;
   header.dtype = shape.dtype;
   header.metric = shape.metric;
@@ -49,22 +65,27 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   header.label_bytes = shape.user_labels ? 8 : 4;
   if (structure.bits > 0) {
     const bool by_node = structure.codes == CodePlace::kNode;
-    header.codes = {structure.bits, by_node ? structure.replicas : 0, CodeBytes(shape.dim, structure.bits), structure.codes};
+    header.codes = {structure.bits, by_node ? structure.replicas : 0,
+                    CodeBytes(shape.dim, structure.bits), structure.codes};
     const auto others = static_cast<NodeId>(shape.n) - structure.n1;
-    header.cell_count = by_node ? std::min(structure.n1, others) : 0;  // at most: some centroids have no cell
+    header.cell_count =
+        by_node ? std::min(structure.n1, others) : 0;  // at most: some centroids have no cell
   }
   return header;
 }
 
 FastShape FastShapeOf(const Header& header) {
-  FastShape fast{header.layers.n(), header.layers.m, static_cast<std::uint32_t>(FastRowStride(header.row_bytes)), header.label_bytes, 0};
+  FastShape fast{header.layers.n(), header.layers.m,
+                 static_cast<std::uint32_t>(FastRowStride(header.row_bytes)), header.label_bytes,
+                 0};
   if (header.codes.bits > 0 && header.codes.place == CodePlace::kNode) {
     fast.code_bytes = header.codes.code_bytes + (header.codes.replicas == 2 ? sizeof(NodeId) : 0);
   }
   return fast;
 }
 
-absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure) {
+absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape,
+                                               const PlanStructure& structure) {
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   const Section last = PlanSections(header).back();
   return last.offset + RoundUp(last.bytes, kBlockBytes);

@@ -27,10 +27,12 @@ struct PlanShape {
   absl::Status Validate() const;
 };
 
-/// The shape of an index that Build(build) would make of so many vectors that there are not yet.
+/// The shape of an index that Build(build) would make of so many vectors that there are
+/// not yet.
 PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype);
-/// And of its inputs: a vector file, with or without another library's graph, whose M counts then; or a finished index. Only headers are
-/// read. Errors: those of BuildInputs::Open.
+/// And of its inputs: a vector file, with or without another library's graph, whose M
+/// counts then; or a finished index. Only headers are read. Errors: those of
+/// BuildInputs::Open.
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build);
 
 /// How an index is made: what its bytes and its work follow from.
@@ -46,9 +48,11 @@ double ShareOf(const PlanShape& shape, NodeId n1);
 std::string DescribeStructure(const PlanShape& shape, const PlanStructure& structure);
 
 /// All bytes of the index file. Errors: those of HeaderOf.
-absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape, const PlanStructure& structure);
+absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape,
+                                               const PlanStructure& structure);
 
-/// The header that such an index would have, without sections. Errors: those of PlanShape::Validate.
+/// The header that such an index would have, without sections. Errors: those of
+/// PlanShape::Validate.
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure);
 /// What fast memory would hold of it, without reserve, cache and rounding to pages.
 FastShape FastShapeOf(const Header& header);

@@ -13,21 +13,29 @@ struct Partial {
   std::size_t variant = 0;  ///< of the last group
 };
 
-auto Order(const Partial& partial) { return std::tie(partial.cost, partial.bytes.fast, partial.bytes.middle); }
+auto Order(const Partial& partial) {
+  return std::tie(partial.cost, partial.bytes.fast, partial.bytes.middle);
+}
 
 /// Those that no other beats in every respect, cheapest first.
 std::vector<Partial> Undominated(std::vector<Partial> partials) {
-  std::sort(partials.begin(), partials.end(), [](const Partial& a, const Partial& b) { return Order(a) < Order(b); });
+  std::sort(partials.begin(), partials.end(),
+            [](const Partial& a, const Partial& b) { return Order(a) < Order(b); });
   std::vector<Partial> kept;
-  // Of those kept, which all cost no more: (fast, middle), fast descending and middle ascending, as a staircase.
+  // Of those kept, which all cost no more: (fast, middle), fast descending and middle
+  // ascending, as a staircase.
   std::vector<TierBytes> stairs;
   for (const Partial& partial : partials) {
     // The first step with fast <= partial's has the least middle among all that have.
-    const auto step = std::find_if(stairs.begin(), stairs.end(), [&](const TierBytes& one) { return one.fast <= partial.bytes.fast; });
+    const auto step = std::find_if(stairs.begin(), stairs.end(), [&](const TierBytes& one) {
+      return one.fast <= partial.bytes.fast;
+    });
     if (step != stairs.end() && step->middle <= partial.bytes.middle) continue;
     kept.push_back(partial);
     std::erase_if(stairs, [&](const TierBytes& one) { return partial.bytes.Fits(one); });
-    const auto place = std::find_if(stairs.begin(), stairs.end(), [&](const TierBytes& one) { return one.fast <= partial.bytes.fast; });
+    const auto place = std::find_if(stairs.begin(), stairs.end(), [&](const TierBytes& one) {
+      return one.fast <= partial.bytes.fast;
+    });
     stairs.insert(place, partial.bytes);
   }
   return kept;
@@ -35,8 +43,8 @@ std::vector<Partial> Undominated(std::vector<Partial> partials) {
 
 }  // namespace
 
-std::optional<KnapsackSolution> SolveKnapsack(const std::vector<std::vector<Variant>>& groups, const TierBytes& budget,
-                                              KnapsackWork* work) {
+std::optional<KnapsackSolution> SolveKnapsack(const std::vector<std::vector<Variant>>& groups,
+                                              const TierBytes& budget, KnapsackWork* work) {
   std::vector<std::vector<Partial>> levels = {{Partial{}}};
   for (const std::vector<Variant>& group : groups) {
     const std::vector<Partial>& before = levels.back();

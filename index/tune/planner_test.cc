@@ -21,7 +21,9 @@ std::optional<KnapsackSolution> BruteForce(const Groups& groups, const TierBytes
       one.bytes = one.bytes + groups[g][chosen[g]].bytes;
       one.cost += groups[g][chosen[g]].cost;
     }
-    const auto order = [](const KnapsackSolution& a) { return std::tuple(a.cost, a.bytes.fast, a.bytes.middle); };
+    const auto order = [](const KnapsackSolution& a) {
+      return std::tuple(a.cost, a.bytes.fast, a.bytes.middle);
+    };
     if (one.bytes.Fits(budget) && (!best.has_value() || order(one) < order(*best))) best = one;
     std::size_t g = 0;
     while (g < groups.size() && ++chosen[g] == groups[g].size()) chosen[g++] = 0;
@@ -29,14 +31,16 @@ std::optional<KnapsackSolution> BruteForce(const Groups& groups, const TierBytes
   }
 }
 
-/// Costs are whole numbers, so that sums are exact in any order, and few, so that ties are common.
+/// Costs are whole numbers, so that sums are exact in any order, and few, so that ties
+/// are common.
 Groups RandomGroups(std::uint64_t seed) {
   std::uint64_t counter = 0;
   const auto draw = [&](std::uint64_t bound) { return RandomBelow(seed, counter++, bound); };
   Groups groups(1 + draw(5));
   for (std::vector<Variant>& group : groups) {
     group.resize(1 + draw(5));
-    for (Variant& variant : group) variant = {{draw(20), draw(3) == 0 ? draw(20) : 0}, static_cast<double>(draw(30))};
+    for (Variant& variant : group)
+      variant = {{draw(20), draw(3) == 0 ? draw(20) : 0}, static_cast<double>(draw(30))};
   }
   return groups;
 }
@@ -76,7 +80,8 @@ TEST(SolveKnapsack, NeverGetsWorseAsABudgetGrows) {
         const auto now = SolveKnapsack(groups, {fast, middle});
         if (before.has_value()) {
           ASSERT_TRUE(now.has_value()) << "seed " << seed;
-          EXPECT_LE(now->cost, before->cost) << "seed " << seed << ", " << fast << " fast, " << middle << " middle";
+          EXPECT_LE(now->cost, before->cost)
+              << "seed " << seed << ", " << fast << " fast, " << middle << " middle";
         }
         before = now;
       }
@@ -87,11 +92,13 @@ TEST(SolveKnapsack, NeverGetsWorseAsABudgetGrows) {
 TEST(SolveKnapsack, WorkStaysSmallWhereVariantsAreOnOneLine) {
   // Ten deciles that are cached or not, of equal size: 2^10 choices, but 11 sizes.
   Groups groups(10);
-  for (std::size_t i = 0; i < groups.size(); ++i) groups[i] = {{{0, 0}, 100.0 - static_cast<double>(i)}, {{4096, 0}, 1}};
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    groups[i] = {{{0, 0}, 100.0 - static_cast<double>(i)}, {{4096, 0}, 1}};
   KnapsackWork work;
   const auto found = SolveKnapsack(groups, {3 * 4096 + 1, 0}, &work);
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->chosen, (std::vector<std::size_t>{1, 1, 1, 0, 0, 0, 0, 0, 0, 0})) << "the hottest";
+  EXPECT_EQ(found->chosen, (std::vector<std::size_t>{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}))
+      << "the hottest";
   EXPECT_LE(work.states, 2u * 11 * 10);
 }
 

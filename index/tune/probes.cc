@@ -15,7 +15,8 @@ Figure FigureOf(std::vector<double> samples) {
     const double place = share * static_cast<double>(samples.size() - 1);
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, samples.size() - 1);
-    return samples[below] + (place - static_cast<double>(below)) * (samples[above] - samples[below]);
+    return samples[below] +
+           (place - static_cast<double>(below)) * (samples[above] - samples[below]);
   };
   const double median = quantile(0.5);
   return {median, median > 0 ? (quantile(0.75) - quantile(0.25)) / median : 0};
@@ -24,21 +25,25 @@ Figure FigureOf(std::vector<double> samples) {
 double Rounded(const Figure& figure) {
   if (figure.median <= 0) return figure.median;
   const double uncertain = figure.median * std::max(figure.spread / 2, 0.0005);
-  const double unit = std::pow(10.0, std::min(std::floor(std::log10(uncertain)), std::floor(std::log10(figure.median))));
+  const double unit = std::pow(
+      10.0, std::min(std::floor(std::log10(uncertain)), std::floor(std::log10(figure.median))));
   // Dividing by a whole power of ten keeps 0.1 from becoming 0.1000000000000001.
-  return unit >= 1 ? std::round(figure.median / unit) * unit : std::round(figure.median / unit) / std::round(1 / unit);
+  return unit >= 1 ? std::round(figure.median / unit) * unit
+                   : std::round(figure.median / unit) / std::round(1 / unit);
 }
 
 absl::Status Probes::Run(int repeats, std::chrono::nanoseconds budget, Progress& progress) {
   int slices = 0;
   for (const Probe& probe : probes_) slices += probe.weight;
-  const auto slice = std::chrono::duration_cast<Clock::duration>(budget) / std::max(1, slices * (repeats + 1));
+  const auto slice =
+      std::chrono::duration_cast<Clock::duration>(budget) / std::max(1, slices * (repeats + 1));
   progress.Start("measure", static_cast<std::uint64_t>(repeats + 1) * probes_.size(), "probes");
   for (Probe& probe : probes_) probe.samples.assign(probe.out.size(), {});
   for (int repeat = -1; repeat < repeats; ++repeat) {
     for (Probe& probe : probes_) {
       HMANN_ASSIGN_OR_RETURN(const std::vector<double> values, probe.measure(slice * probe.weight));
-      for (std::size_t i = 0; i < values.size() && repeat >= 0; ++i) probe.samples[i].push_back(values[i]);
+      for (std::size_t i = 0; i < values.size() && repeat >= 0; ++i)
+        probe.samples[i].push_back(values[i]);
       progress.Advance(1);
     }
   }

@@ -16,11 +16,12 @@ namespace hmann {
 
 /// The median of `samples` and their spread; an unknown figure of none.
 Figure FigureOf(std::vector<double> samples);
-/// figure.median with as many digits as its spread allows, at most four: to the power of ten that half the spread fills.
+/// figure.median with as many digits as its spread allows, at most four: to the power of
+/// ten that half the spread fills.
 double Rounded(const Figure& figure);
 
-/// Measurements that are repeated in turns, so that what disturbs the machine for a while disturbs one repeat of each and not all repeats
-/// of one.
+/// Measurements that are repeated in turns, so that what disturbs the machine for a while
+/// disturbs one repeat of each and not all repeats of one.
 class Probes {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,7 +32,8 @@ class Probes {
   void Add(std::vector<Figure*> out, Measure measure, int weight = 1) {
     probes_.push_back({std::move(out), std::move(measure), weight, {}});
   }
-  /// Runs every probe `repeats` times, after one run that does not count. Errors: the first of a probe.
+  /// Runs every probe `repeats` times, after one run that does not count. Errors: the
+  /// first of a probe.
   absl::Status Run(int repeats, std::chrono::nanoseconds budget, Progress& progress);
   /// Figures that Run gave.
   std::vector<Figure> figures() const;
@@ -46,8 +48,9 @@ class Probes {
   std::vector<Probe> probes_;
 };
 
-/// Calls work() for about `slice`; the median over its calls of ns a unit, of which a call does `units`. A call should take some
-/// microseconds: then the clock costs little, and another thread that takes the core for a while is in a few calls only.
+/// Calls work() for about `slice`; the median over its calls of ns a unit, of which a
+/// call does `units`. A call should take some microseconds: then the clock costs little,
+/// and another thread that takes the core for a while is in a few calls only.
 template <class Work>
 double NsPerUnit(Probes::Clock::duration slice, std::uint64_t units, Work&& work) {
   std::vector<double> calls;
@@ -68,18 +71,23 @@ void Keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");
 }
 
-/// Lines of 64 bytes that name each other in one random cycle: the line at `line * 64` begins with the u32 number of the next.
+/// Lines of 64 bytes that name each other in one random cycle: the line at `line * 64`
+/// begins with the u32 number of the next.
 absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes);
 
-/// Adds the probes of an addressable tier to `probes`; fills `profile` when they run. `chain`: of MakeLoadChain; it and `profile` must
-/// outlive the run. What the probes hold is held by `probes`.
-absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, MemoryProfile& profile, Probes& probes, Progress& progress);
+/// Adds the probes of an addressable tier to `probes`; fills `profile` when they run.
+/// `chain`: of MakeLoadChain; it and `profile` must outlive the run. What the probes hold
+/// is held by `probes`.
+absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, MemoryProfile& profile,
+                             Probes& probes, Progress& progress);
 
 /// Likewise of a block tier, on random blocks of an existing file.
-absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile, Probes& probes);
+absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
+                            Probes& probes);
 
 /// Distances and codes of these shapes; profile.distances and .codes are made here.
-absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes, DeviceProfile& profile, Probes& probes);
+absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes,
+                             DeviceProfile& profile, Probes& probes);
 
 void AddWakeProbe(Figure& wake_us, Probes& probes);
 

@@ -22,8 +22,10 @@ namespace {
 std::string CpuModel() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
-    const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(line, absl::MaxSplits(':', 1));
-    if (absl::StripAsciiWhitespace(field.first) == "model name") return std::string(absl::StripAsciiWhitespace(field.second));
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (absl::StripAsciiWhitespace(field.first) == "model name")
+      return std::string(absl::StripAsciiWhitespace(field.second));
   }
 #if defined(__aarch64__)
   return "aarch64";
@@ -38,38 +40,47 @@ MachineIdentity ThisMachine() {
   MachineIdentity machine;
   machine.cpu_model = CpuModel();
   machine.cores = UsableCores();
-  machine.memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
-  if (const absl::StatusOr<std::string_view> simd = ChosenSimd(); simd.ok()) machine.simd = std::string(*simd);
+  machine.memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  if (const absl::StatusOr<std::string_view> simd = ChosenSimd(); simd.ok())
+    machine.simd = std::string(*simd);
   return machine;
 }
 
 std::string MachineDifference(const MachineIdentity& profile, const MachineIdentity& here) {
   std::vector<std::string> clauses;
-  if (profile.cpu_model != here.cpu_model) clauses.push_back(absl::StrCat("CPU ", profile.cpu_model, ", here ", here.cpu_model));
-  if (profile.cores != here.cores) clauses.push_back(absl::StrCat(profile.cores, " usable cores, here ", here.cores));
+  if (profile.cpu_model != here.cpu_model)
+    clauses.push_back(absl::StrCat("CPU ", profile.cpu_model, ", here ", here.cpu_model));
+  if (profile.cores != here.cores)
+    clauses.push_back(absl::StrCat(profile.cores, " usable cores, here ", here.cores));
   // The kernel keeps some for itself, and how much changes with its version.
   const auto memory = static_cast<double>(here.memory_bytes);
   if (std::abs(static_cast<double>(profile.memory_bytes) - memory) > 0.05 * memory) {
-    clauses.push_back(absl::StrCat(FormatSize(profile.memory_bytes), " of memory, here ", FormatSize(here.memory_bytes)));
+    clauses.push_back(absl::StrCat(FormatSize(profile.memory_bytes), " of memory, here ",
+                                   FormatSize(here.memory_bytes)));
   }
-  if (profile.simd != here.simd) clauses.push_back(absl::StrCat("kernels ", profile.simd, ", here ", here.simd));
+  if (profile.simd != here.simd)
+    clauses.push_back(absl::StrCat("kernels ", profile.simd, ", here ", here.simd));
   return absl::StrJoin(clauses, "; ");
 }
 
 const MemoryProfile* DeviceProfile::Memory(std::string_view tier) const {
-  const auto found = std::find_if(memory.begin(), memory.end(), [&](const MemoryProfile& one) { return one.tier == tier; });
+  const auto found = std::find_if(memory.begin(), memory.end(),
+                                  [&](const MemoryProfile& one) { return one.tier == tier; });
   return found == memory.end() ? nullptr : &*found;
 }
 
 const BlockProfile* DeviceProfile::Block(std::string_view tier) const {
-  const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const BlockProfile& one) { return one.tier == tier; });
+  const auto found = std::find_if(blocks.begin(), blocks.end(),
+                                  [&](const BlockProfile& one) { return one.tier == tier; });
   return found == blocks.end() ? nullptr : &*found;
 }
 
 double NsPerLine(const MemoryProfile& memory, double loads) {
   const std::vector<LoadsInFlight>& points = memory.in_flight;
   if (points.empty()) return 0;
-  const auto above = std::find_if(points.begin(), points.end(), [&](const LoadsInFlight& point) { return point.loads >= loads; });
+  const auto above = std::find_if(points.begin(), points.end(),
+                                  [&](const LoadsInFlight& point) { return point.loads >= loads; });
   if (above == points.end()) return points.back().ns_per_line.median;
   if (above == points.begin()) return above->ns_per_line.median;
   const LoadsInFlight& below = *(above - 1);
@@ -79,7 +90,9 @@ double NsPerLine(const MemoryProfile& memory, double loads) {
 
 double NsPerDistance(const DeviceProfile& profile, DType dtype, std::uint32_t dim) {
   const DistanceProfile* nearest = nullptr;
-  const auto ratio = [dim](const DistanceProfile& one) { return std::abs(std::log(static_cast<double>(one.dim) / dim)); };
+  const auto ratio = [dim](const DistanceProfile& one) {
+    return std::abs(std::log(static_cast<double>(one.dim) / dim));
+  };
   for (const DistanceProfile& one : profile.distances) {
     if (one.dtype == dtype && (nearest == nullptr || ratio(one) < ratio(*nearest))) nearest = &one;
   }
@@ -95,15 +108,18 @@ double NsPerEstimate(const DeviceProfile& profile, std::uint32_t dim, std::uint3
     if (nearest == nullptr || ratio(one) < ratio(*nearest)) nearest = &one;
   }
   if (nearest == nullptr) return 0;
-  return nearest->ns_per_estimate_gathered.median * CodeBytes(dim, bits) / CodeBytes(nearest->dim, nearest->bits);
+  return nearest->ns_per_estimate_gathered.median * CodeBytes(dim, bits) /
+         CodeBytes(nearest->dim, nearest->bits);
 }
 
 absl::Status ProfileOptions::Validate() const {
-  if (repeats < 3 || repeats > 1000) return absl::InvalidArgumentError(absl::StrCat("repeats: expected 3 to 1000, found ", repeats));
+  if (repeats < 3 || repeats > 1000)
+    return absl::InvalidArgumentError(absl::StrCat("repeats: expected 3 to 1000, found ", repeats));
   if (budget.count() < 1) return absl::InvalidArgumentError("budget: expected at least 1 ms");
   for (const Shape& shape : shapes) {
     if (shape.dim == 0 || shape.dim > kMaxDim)
-      return absl::InvalidArgumentError(absl::StrCat("shapes: expected a dimension of 1 to ", kMaxDim, ", found ", shape.dim));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shapes: expected a dimension of 1 to ", kMaxDim, ", found ", shape.dim));
   }
   return absl::OkStatus();
 }

@@ -36,8 +36,12 @@ Json ToJsonList(const std::vector<T>& items) {
   return list;
 }
 
-Json ToJson(const PageLatency& page) { return {{"page", page.page}, {"dependent_load_ns", ToJson(page.dependent_load_ns)}}; }
-Json ToJson(const LoadsInFlight& point) { return {{"loads", point.loads}, {"ns_per_line", ToJson(point.ns_per_line)}}; }
+Json ToJson(const PageLatency& page) {
+  return {{"page", page.page}, {"dependent_load_ns", ToJson(page.dependent_load_ns)}};
+}
+Json ToJson(const LoadsInFlight& point) {
+  return {{"loads", point.loads}, {"ns_per_line", ToJson(point.ns_per_line)}};
+}
 Json ToJson(const MemoryProfile& memory) {
   return {{"tier", memory.tier},
           {"dependent_load", ToJsonList(memory.dependent_load)},
@@ -45,7 +49,9 @@ Json ToJson(const MemoryProfile& memory) {
           {"bandwidth_gb_per_s", ToJson(memory.bandwidth_gb_per_s)}};
 }
 Json ToJson(const DistanceProfile& one) {
-  return {{"dtype", std::string(Name(one.dtype))}, {"dim", one.dim}, {"ns_per_distance", ToJson(one.ns_per_distance)}};
+  return {{"dtype", std::string(Name(one.dtype))},
+          {"dim", one.dim},
+          {"ns_per_distance", ToJson(one.ns_per_distance)}};
 }
 Json ToJson(const CodeProfile& one) {
   return {{"dim", one.dim},
@@ -55,10 +61,15 @@ Json ToJson(const CodeProfile& one) {
           {"ns_per_query", ToJson(one.ns_per_query)}};
 }
 Json ToJson(const BlockDepth& point) {
-  return {{"depth", point.depth}, {"read_us", ToJson(point.read_us)}, {"reads_per_s", ToJson(point.reads_per_s)}};
+  return {{"depth", point.depth},
+          {"read_us", ToJson(point.read_us)},
+          {"reads_per_s", ToJson(point.reads_per_s)}};
 }
 Json ToJson(const BlockProfile& block) {
-  return {{"tier", block.tier}, {"device", block.device}, {"file_bytes", block.file_bytes}, {"depths", ToJsonList(block.depths)}};
+  return {{"tier", block.tier},
+          {"device", block.device},
+          {"file_bytes", block.file_bytes},
+          {"depths", ToJsonList(block.depths)}};
 }
 
 /// Counts and sizes are far below; more comes of damage.
@@ -128,10 +139,14 @@ void ReadKernels(Reader& in, DeviceProfile& profile) {
 
 /// What the lookups divide by or go through in order.
 absl::Status CheckPoints(const DeviceProfile& profile, const std::string& path) {
-  const auto wrong = [&](const std::string& what) { return absl::InvalidArgumentError(absl::StrCat(path, ": ", what)); };
+  const auto wrong = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+  };
   for (const MemoryProfile& memory : profile.memory) {
-    if (memory.in_flight.empty() || memory.in_flight[0].loads != 1 || memory.dependent_load.empty()) {
-      return wrong(absl::StrCat("memory ", memory.tier, ": expected latencies, and loads in flight from 1 on"));
+    if (memory.in_flight.empty() || memory.in_flight[0].loads != 1 ||
+        memory.dependent_load.empty()) {
+      return wrong(absl::StrCat("memory ", memory.tier,
+                                ": expected latencies, and loads in flight from 1 on"));
     }
     for (std::size_t i = 1; i < memory.in_flight.size(); ++i) {
       if (memory.in_flight[i].loads <= memory.in_flight[i - 1].loads)
@@ -150,7 +165,8 @@ absl::Status CheckPoints(const DeviceProfile& profile, const std::string& path) 
     if (one.dim == 0) return wrong("distances: expected a dimension, found 0");
   }
   for (const CodeProfile& one : profile.codes) {
-    if (one.dim == 0 || !IsCodeBits(one.bits)) return wrong("codes: expected a dimension and 1, 2 or 4 bits");
+    if (one.dim == 0 || !IsCodeBits(one.bits))
+      return wrong("codes: expected a dimension and 1, 2 or 4 bits");
   }
   return absl::OkStatus();
 }
@@ -185,15 +201,17 @@ absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 16_MiB));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected a device profile in JSON, found ", text.size(), " bytes of something else"));
+    return absl::InvalidArgumentError(absl::StrCat(path,
+                                                   ": expected a device profile in JSON, found ",
+                                                   text.size(), " bytes of something else"));
   absl::Status status;
   Reader in(json, absl::StrCat(path, "."), absl::StatusCode::kInvalidArgument, &status);
   int version = 0;
   in.Whole("hmann_profile", 0, kMostCount, &version);
   HMANN_RETURN_IF_ERROR(status);
   if (version != kVersion)
-    return absl::InvalidArgumentError(absl::StrCat(path, ".hmann_profile: expected version ", kVersion, ", found ", version));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".hmann_profile: expected version ", kVersion, ", found ", version));
   DeviceProfile profile;
   in.Object("machine", [&](Reader& machine) {
     machine.Text("cpu_model", &profile.machine.cpu_model);

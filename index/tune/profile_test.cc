@@ -19,7 +19,8 @@ using testing::HasSubstr;
 
 class TempFile {
  public:
-  explicit TempFile(const std::string& name) : path_(absl::StrCat(testing::TempDir(), "/", name, ".", getpid())) {}
+  explicit TempFile(const std::string& name)
+      : path_(absl::StrCat(testing::TempDir(), "/", name, ".", getpid())) {}
   ~TempFile() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }
   void Write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
@@ -63,11 +64,14 @@ TEST(Probes, RunsInTurnsAndKeepsTheFirstError) {
   });
   Progress quiet(Progress::Show::kNever);
   ASSERT_TRUE(probes.Run(3, std::chrono::nanoseconds(1), quiet).ok());
-  EXPECT_EQ(order, (std::vector<std::string>{"a", "b", "a", "b", "a", "b", "a", "b"})) << "the first round does not count";
+  EXPECT_EQ(order, (std::vector<std::string>{"a", "b", "a", "b", "a", "b", "a", "b"}))
+      << "the first round does not count";
   EXPECT_EQ(a.median, 3) << "of 2, 3, 4";
   EXPECT_EQ(c.median, 6);
   EXPECT_EQ(probes.figures().size(), 3u);
-  probes.Add({&a}, [](auto) -> absl::StatusOr<std::vector<double>> { return absl::DataLossError("gone"); });
+  probes.Add({&a}, [](auto) -> absl::StatusOr<std::vector<double>> {
+    return absl::DataLossError("gone");
+  });
   EXPECT_EQ(probes.Run(3, std::chrono::nanoseconds(1), quiet).message(), "gone");
 }
 
@@ -90,11 +94,18 @@ DeviceProfile SmallProfile() {
   profile.machine = ThisMachine();
   profile.noise = {7, 0.02, 0.5, 0.01, 0.25};
   profile.seconds = 4.5;
-  MemoryProfile dram{"dram", {{"2MiB", {90, 0.01}}, {"4KiB", {130, 0.3}}}, {{1, {90, 0.01}}, {8, {20, 0.02}}}, {12, 0.03}};
+  MemoryProfile dram{"dram",
+                     {{"2MiB", {90, 0.01}}, {"4KiB", {130, 0.3}}},
+                     {{1, {90, 0.01}}, {8, {20, 0.02}}},
+                     {12, 0.03}};
   profile.memory = {dram};
   profile.distances = {{DType::kU8, 128, {6, 0.01}}, {DType::kF32, 100, {11, 0.01}}};
-  profile.codes = {{128, 2, {3, 0.01}, {9, 0.01}, {800, 0.01}}, {128, 4, {4, 0.01}, {17, 0.01}, {800, 0.01}}};
-  profile.blocks = {{"nvme", "O_DIRECT from \"x\"", 1 << 28, {{1, {41, 0.01}, {24000, 0.01}}, {8, {130, 0.01}, {60000, 0.01}}}}};
+  profile.codes = {{128, 2, {3, 0.01}, {9, 0.01}, {800, 0.01}},
+                   {128, 4, {4, 0.01}, {17, 0.01}, {800, 0.01}}};
+  profile.blocks = {{"nvme",
+                     "O_DIRECT from \"x\"",
+                     1 << 28,
+                     {{1, {41, 0.01}, {24000, 0.01}}, {8, {130, 0.01}, {60000, 0.01}}}}};
   profile.thread_wake_us = {30, 0.1};
   return profile;
 }
@@ -118,7 +129,8 @@ TEST(Profile, ReadsWhatItWrote) {
   EXPECT_EQ(read->thread_wake_us.median, 30);
   const TempFile again("profile_again");
   ASSERT_TRUE(WriteProfile(*read, again.path()).ok());
-  EXPECT_EQ(*ReadTextFile(again.path(), 1_MiB), *ReadTextFile(file.path(), 1_MiB)) << "rounding is done once";
+  EXPECT_EQ(*ReadTextFile(again.path(), 1_MiB), *ReadTextFile(file.path(), 1_MiB))
+      << "rounding is done once";
 }
 
 TEST(Profile, LooksUpWhatIsBetween) {
@@ -137,10 +149,11 @@ TEST(Profile, LooksUpWhatIsBetween) {
 TEST(Profile, NamesWhatDiffersOnAnotherMachine) {
   const MachineIdentity here{"CPU A", 2, 16_GiB, "avx512"};
   EXPECT_EQ(MachineDifference(here, here), "");
-  EXPECT_EQ(MachineDifference({"CPU A", 2, 16_GiB + 100_MiB, "avx512"}, here), "") << "another kernel keeps more for itself";
+  EXPECT_EQ(MachineDifference({"CPU A", 2, 16_GiB + 100_MiB, "avx512"}, here), "")
+      << "another kernel keeps more for itself";
   const std::string clauses = MachineDifference({"CPU B", 8, 64_GiB, "avx2"}, here);
-  for (const char* word :
-       {"CPU CPU B, here CPU A", "8 usable cores, here 2", "64.0 GiB of memory, here 16.0 GiB", "kernels avx2, here avx512"}) {
+  for (const char* word : {"CPU CPU B, here CPU A", "8 usable cores, here 2",
+                           "64.0 GiB of memory, here 16.0 GiB", "kernels avx2, here avx512"}) {
     EXPECT_THAT(clauses, HasSubstr(word));
   }
 }
@@ -152,7 +165,8 @@ TEST(Profile, BadFilesAreNamed) {
     file.Write(text);
     const absl::Status status = ReadProfile(file.path()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr(file.path()), HasSubstr(word)));
+    EXPECT_THAT(std::string(status.message()),
+                testing::AllOf(HasSubstr(file.path()), HasSubstr(word)));
   };
   expect("", "found 0 bytes");
   expect("no json", "found 7 bytes");
@@ -169,14 +183,18 @@ TEST(Profile, BadFilesAreNamed) {
   };
   expect(replaced("\"loads\": 1,", "\"loads\": 9,"), "loads in flight from 1 on");
   expect(replaced("\"loads\": 8,", "\"loads\": 1,"), "ascending loads");
-  expect(replaced("\"depth\": 1,", "\"depth\": -1,"), "blocks[0].depths[0].depth: expected a whole number from 0");
-  expect(replaced("\"median\": 90.0", "\"median\": \"90\""), "memory[0].dependent_load[0].dependent_load_ns.median");
-  expect(replaced("\"dtype\": \"u8\"", "\"dtype\": \"u9\""), "distances[0].dtype: expected u8, i8 or f32");
+  expect(replaced("\"depth\": 1,", "\"depth\": -1,"),
+         "blocks[0].depths[0].depth: expected a whole number from 0");
+  expect(replaced("\"median\": 90.0", "\"median\": \"90\""),
+         "memory[0].dependent_load[0].dependent_load_ns.median");
+  expect(replaced("\"dtype\": \"u8\"", "\"dtype\": \"u9\""),
+         "distances[0].dtype: expected u8, i8 or f32");
   expect(replaced("\"dim\": 128", "\"dim\": 0"), "expected a dimension");
   expect(replaced("\"cores\"", "\"kernels\""), "machine.cores");
 }
 
-// What a machine can do is not known here; that each figure is there and in order of magnitude is.
+// What a machine can do is not known here; that each figure is there and in order of
+// magnitude is.
 TEST(MeasureProfile, GivesEveryFigure) {
   const TempFile beside("profile_scratch");
   ProfileOptions options;
@@ -188,14 +206,17 @@ TEST(MeasureProfile, GivesEveryFigure) {
   options.shapes = {{DType::kU8, 64}, {DType::kF32, 1000}};
   Progress quiet(Progress::Show::kNever);
   const absl::StatusOr<DeviceProfile> profile = MeasureProfile(options, quiet);
-  if (absl::IsFailedPrecondition(profile.status())) GTEST_SKIP() << profile.status();  // no constant tick counter, no O_DIRECT
+  if (absl::IsFailedPrecondition(profile.status()))
+    GTEST_SKIP() << profile.status();  // no constant tick counter, no O_DIRECT
   ASSERT_TRUE(profile.ok()) << profile.status();
   ASSERT_EQ(profile->memory.size(), 2u);
   for (const MemoryProfile& memory : profile->memory) {
-    for (const PageLatency& page : memory.dependent_load) EXPECT_GT(page.dependent_load_ns.median, 1) << memory.tier << page.page;
+    for (const PageLatency& page : memory.dependent_load)
+      EXPECT_GT(page.dependent_load_ns.median, 1) << memory.tier << page.page;
     EXPECT_EQ(memory.in_flight.front().loads, 1u);
     EXPECT_EQ(memory.in_flight.back().loads, 32u);
-    for (const LoadsInFlight& point : memory.in_flight) EXPECT_GT(point.ns_per_line.median, 0) << memory.tier << point.loads;
+    for (const LoadsInFlight& point : memory.in_flight)
+      EXPECT_GT(point.ns_per_line.median, 0) << memory.tier << point.loads;
     EXPECT_GT(memory.bandwidth_gb_per_s.median, 0.01);
   }
   // The emulator never lets a load arrive early.
@@ -217,7 +238,8 @@ TEST(MeasureProfile, GivesEveryFigure) {
   }
   EXPECT_GT(profile->thread_wake_us.median, 0);
   EXPECT_EQ(profile->noise.repeats, 3);
-  EXPECT_FALSE(std::ifstream(absl::StrCat(testing::TempDir(), "/.hmann-profile.", getpid())).good()) << "the temporary file is gone";
+  EXPECT_FALSE(std::ifstream(absl::StrCat(testing::TempDir(), "/.hmann-profile.", getpid())).good())
+      << "the temporary file is gone";
 }
 
 TEST(MeasureProfile, RefusesWhatItCannotMeasure) {
@@ -228,7 +250,8 @@ TEST(MeasureProfile, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(std::string(MeasureProfile(options, quiet).status().message()), HasSubstr("repeats"));
   options.repeats = 3;
   options.tiers = {"nvme"};
-  EXPECT_THAT(std::string(MeasureProfile(options, quiet).status().message()), HasSubstr("is measured on a file"));
+  EXPECT_THAT(std::string(MeasureProfile(options, quiet).status().message()),
+              HasSubstr("is measured on a file"));
   options.tiers = {"dax:/dev/null"};
   EXPECT_EQ(MeasureProfile(options, quiet).status().code(), absl::StatusCode::kUnimplemented);
   options.tiers = {"tape"};

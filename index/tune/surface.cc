@@ -9,15 +9,20 @@
 namespace hmann {
 namespace {
 
-/// Least squares with a slope that is drawn to 0 a little, so that a coordinate which does not vary gets none.
-std::vector<double> FitPlane(const std::vector<Surface::Point>& points, std::span<const double> values) {
+/// Least squares with a slope that is drawn to 0 a little, so that a coordinate which
+/// does not vary gets none.
+std::vector<double> FitPlane(const std::vector<Surface::Point>& points,
+                             std::span<const double> values) {
   const std::size_t columns = points[0].size() + 1;
   std::vector<double> gram(columns * columns, 0), moment(columns, 0);
-  const auto coordinate = [](const Surface::Point& point, std::size_t j) { return j == 0 ? 1.0 : point[j - 1]; };
+  const auto coordinate = [](const Surface::Point& point, std::size_t j) {
+    return j == 0 ? 1.0 : point[j - 1];
+  };
   for (std::size_t row = 0; row < points.size(); ++row) {
     for (std::size_t i = 0; i < columns; ++i) {
       moment[i] += coordinate(points[row], i) * values[row];
-      for (std::size_t j = 0; j < columns; ++j) gram[i * columns + j] += coordinate(points[row], i) * coordinate(points[row], j);
+      for (std::size_t j = 0; j < columns; ++j)
+        gram[i * columns + j] += coordinate(points[row], i) * coordinate(points[row], j);
     }
   }
   for (std::size_t i = 0; i < columns; ++i) gram[i * columns + i] += i == 0 ? 1e-9 : 1e-3;
@@ -52,7 +57,8 @@ Surface Surface::Fit(std::vector<Point> points, std::span<const double> values) 
   for (const double reach : {2.0, 4.0, 8.0, 16.0}) {
     std::vector<double> kernel(n * n);
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) kernel[i * n + j] = Kernel(surface.points_[i], surface.points_[j], reach);
+      for (std::size_t j = 0; j < n; ++j)
+        kernel[i * n + j] = Kernel(surface.points_[i], surface.points_[j], reach);
     }
     for (const double noise : {1e-5, 1e-3, 1e-1}) {
       std::vector<double> matrix = kernel;
@@ -62,7 +68,8 @@ Surface Surface::Fit(std::vector<Point> points, std::span<const double> values) 
       std::vector<double> weights = factor.Solve(rest);
       const std::vector<double> inverse = factor.InverseDiagonal();
       double squares = 0;
-      for (std::size_t i = 0; i < n; ++i) squares += (weights[i] / inverse[i]) * (weights[i] / inverse[i]);
+      for (std::size_t i = 0; i < n; ++i)
+        squares += (weights[i] / inverse[i]) * (weights[i] / inverse[i]);
       if (squares >= best) continue;
       best = squares;
       surface.weights_ = std::move(weights);
@@ -75,7 +82,8 @@ Surface Surface::Fit(std::vector<Point> points, std::span<const double> values) 
 
 double Surface::At(const Point& point) const {
   double value = Plane(point);
-  for (std::size_t i = 0; i < points_.size(); ++i) value += weights_[i] * Kernel(point, points_[i], reach_);
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    value += weights_[i] * Kernel(point, points_[i], reach_);
   return value;
 }
 

@@ -6,9 +6,11 @@
 
 namespace hmann {
 
-/// A smooth function of a few coordinates, known at scattered points: a plane by least squares, and what it misses by kriging with a Matern
-/// 3/2 kernel (Rasmussen and Williams 2006, chapter 2). How far a point reaches and how much of the values is noise are those of a small
-/// table that predict each point best from the others (leave one out, in closed form: their equation 5.12).
+/// A smooth function of a few coordinates, known at scattered points: a plane by least
+/// squares, and what it misses by kriging with a Matern 3/2 kernel (Rasmussen and
+/// Williams 2006, chapter 2). How far a point reaches and how much of the values is noise
+/// are those of a small table that predict each point best from the others (leave one
+/// out, in closed form: their equation 5.12).
 class Surface {
  public:
   using Point = std::vector<double>;
@@ -17,7 +19,8 @@ class Surface {
   static Surface Fit(std::vector<Point> points, std::span<const double> values);
 
   double At(const Point& point) const;
-  /// Root mean square of what each point's value misses when the others predict it; of one point: the value itself.
+  /// Root mean square of what each point's value misses when the others predict it; of
+  /// one point: the value itself.
   double leave_one_out_error() const { return error_; }
 
  private:

@@ -1,5 +1,6 @@
-/// What looks at an index and a machine from outside and says how best to use them: plan an index for so much memory, find the dials that
-/// meet a target, measure what the machine can do. A client of index/hmann.h; public, as that is.
+/// What looks at an index and a machine from outside and says how best to use them: plan
+/// an index for so much memory, find the dials that meet a target, measure what the
+/// machine can do. A client of index/hmann.h; public, as that is.
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,10 @@ struct PlanOptions {
   std::uint64_t fast_memory_bytes = 0;
   std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
   std::string profile{};      ///< device file (MeasureProfile); empty: figures of a usual machine
-  int threads = 0;            ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
-  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's graph, only N_1 is left: as many as fit.
+  int threads =
+      0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
+  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's
+  /// graph, only N_1 is left: as many as fit.
   std::optional<std::uint32_t> bits{}, replicas{};
   std::optional<CodePlace> codes{};
 };
@@ -39,40 +42,47 @@ struct PlannedPlacement {
 };
 
 struct PlannedBuild {
-  BuildOptions build;                         ///< with promote, bits, codes and replicas of the plan
+  BuildOptions build;  ///< with promote, bits, codes and replicas of the plan
   std::optional<PlannedPlacement> placement;  ///< absent where only N_1 was left to choose
   std::vector<std::string> warnings;          ///< a device file of another machine
 };
 
-/// Which index of the inputs of `build` to make for so much fast memory: `hmann build --fast-memory` and `promote --fast-memory` are Plan,
-/// then Build. Reads headers only, and measures nothing: the same options, device file and number of threads give the same plan. Errors:
-/// those of opening the inputs, the device file and PlanPlacement; RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
+/// Which index of the inputs of `build` to make for so much fast memory: `hmann build
+/// --fast-memory` and `promote --fast-memory` are Plan, then Build. Reads headers only,
+/// and measures nothing: the same options, device file and number of threads give the
+/// same plan. Errors: those of opening the inputs, the device file and PlanPlacement;
+/// RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
 /// What Tune is to find.
 struct TuneOptions {
-  std::string index;        ///< index file
-  OpenOptions open;         ///< the placement that is tuned
-  std::string queries;      ///< vector file to learn from; empty: queries are made from indexed vectors
-                            ///< (MakeLearningSet)
+  std::string index;    ///< index file
+  OpenOptions open;     ///< the placement that is tuned
+  std::string queries;  ///< vector file to learn from; empty: queries are made from indexed vectors
+                        ///< (MakeLearningSet)
   std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
   std::vector<std::uint32_t> k = {10};
   std::vector<Target> targets = {
-      {.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}};  ///< measured to the end; the table answers others too
-  std::uint64_t learn = 2000;                                ///< queries, at most
-  std::uint32_t most_query_threads = 0;                      ///< 0: the usable cores
-  std::string profile;                                       ///< of the device (MeasureProfile), as bounds for the model; empty: none
+      {.recall = 0.9},
+      {.recall = 0.95},
+      {.recall = 0.99}};                 ///< measured to the end; the table answers others too
+  std::uint64_t learn = 2000;            ///< queries, at most
+  std::uint32_t most_query_threads = 0;  ///< 0: the usable cores
+  std::string profile;  ///< of the device (MeasureProfile), as bounds for the model; empty: none
 };
 
 struct TuneReport {
-  std::vector<TunedEntry> entries;    ///< one for each k, as they were stored
-  std::vector<std::string> warnings;  ///< a device profile of another machine, a stale table that was replaced
-  std::string table;                  ///< path of the tuned table
+  std::vector<TunedEntry> entries;  ///< one for each k, as they were stored
+  std::vector<std::string>
+      warnings;       ///< a device profile of another machine, a stale table that was replaced
+  std::string table;  ///< path of the tuned table
 };
 
-/// Finds the fastest dials for each target by the model and measurement (index/tune/tuner.h), one query at a time in one thread, and stores
-/// them beside the index (index/format/tuned_table.h) for Index::Resolve; entries of other placements and other k stay. Errors:
-/// INVALID_ARGUMENT (no queries, another dimension or type, targets), those of Index::Open and of AtomicFile.
+/// Finds the fastest dials for each target by the model and measurement
+/// (index/tune/tuner.h), one query at a time in one thread, and stores them beside the
+/// index (index/format/tuned_table.h) for Index::Resolve; entries of other placements and
+/// other k stay. Errors: INVALID_ARGUMENT (no queries, another dimension or type,
+/// targets), those of Index::Open and of AtomicFile.
 absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress);
 
 /// The median of several measurements, in the unit that its field's name ends with.
@@ -96,20 +106,24 @@ struct MeasurementNoise {
   int repeats = 0;           ///< of each figure
   double median_spread = 0;  ///< over all figures
   double worst_spread = 0;
-  double steal_share = 0;  ///< of the CPU time of all cores while it was measured: what other virtual machines took
-  double busy_share = 0;   ///< of that time: what other processes on this machine used, ours not included
+  double steal_share =
+      0;  ///< of the CPU time of all cores while it was measured: what other virtual machines took
+  double busy_share =
+      0;  ///< of that time: what other processes on this machine used, ours not included
 
   /// Otherwise the figures compare with each other at most.
   bool quiet() const { return steal_share <= 0.02 && busy_share <= 0.1 && median_spread <= 0.1; }
 };
 
-/// One load after the other, each address known by the one before: lines of 64 bytes spread over much more than the caches hold.
+/// One load after the other, each address known by the one before: lines of 64 bytes
+/// spread over much more than the caches hold.
 struct PageLatency {
   std::string page;  ///< "4KiB", "2MiB"; "as placed" where the tier decides
   Figure dependent_load_ns;
 };
 
-/// `loads` independent chains side by side in one thread, all of them lines spread as for PageLatency.
+/// `loads` independent chains side by side in one thread, all of them lines spread as for
+/// PageLatency.
 struct LoadsInFlight {
   std::uint32_t loads = 0;
   Figure ns_per_line;
@@ -130,7 +144,8 @@ struct DistanceProfile {
   Figure ns_per_distance;
 };
 
-/// An estimate from a code in the CPU's caches: `cell` for codes that follow each other, `gathered` for codes at any place.
+/// An estimate from a code in the CPU's caches: `cell` for codes that follow each other,
+/// `gathered` for codes at any place.
 struct CodeProfile {
   std::uint32_t dim = 0, bits = 0;
   Figure ns_per_estimate_cell, ns_per_estimate_gathered;
@@ -169,12 +184,13 @@ struct DeviceProfile {
 
 struct ProfileOptions {
   std::vector<std::string> tiers;  ///< besides dram, as MakeTier takes them
-  std::string index;               ///< that nvme and mapped read at random; empty: a temporary file of 256 MiB
-                                   ///< beside `scratch`
-  std::string scratch;             ///< path beside which it may be made; in the folder of PATH for nvme:PATH
+  std::string index;    ///< that nvme and mapped read at random; empty: a temporary file of 256 MiB
+                        ///< beside `scratch`
+  std::string scratch;  ///< path beside which it may be made; in the folder of PATH for nvme:PATH
   int repeats = 7;
-  std::uint64_t memory_bytes = std::uint64_t{256} << 20;  ///< of each tier that are read; much more than caches hold
-  std::chrono::milliseconds budget{4000};                 ///< of measuring; filling memory comes on top
+  std::uint64_t memory_bytes = std::uint64_t{256}
+                               << 20;  ///< of each tier that are read; much more than caches hold
+  std::chrono::milliseconds budget{4000};  ///< of measuring; filling memory comes on top
   /// Shapes for distances and codes; empty: 128 u8, 96 f32, 100 i8, 784 u8.
   struct Shape {
     DType dtype = DType::kU8;
@@ -186,13 +202,15 @@ struct ProfileOptions {
   absl::Status Validate() const;
 };
 
-/// Measures this machine. Errors: those of MakeTier and of the devices, INVALID_ARGUMENT for a tier that needs a file and has none.
+/// Measures this machine. Errors: those of MakeTier and of the devices, INVALID_ARGUMENT
+/// for a tier that needs a file and has none.
 absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Progress& progress);
 
-/// JSON, whole or not at all; figures rounded to the digits that their spread allows. Errors: those of AtomicFile.
+/// JSON, whole or not at all; figures rounded to the digits that their spread allows.
+/// Errors: those of AtomicFile.
 absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path);
-/// Errors: NOT_FOUND; INVALID_ARGUMENT naming file, key, expected and found: an empty file, no JSON, a version of the future, a field that
-/// is missing or negative.
+/// Errors: NOT_FOUND; INVALID_ARGUMENT naming file, key, expected and found: an empty
+/// file, no JSON, a version of the future, a field that is missing or negative.
 absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path);
 
 }  // namespace hmann

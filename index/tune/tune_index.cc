@@ -17,10 +17,14 @@
 namespace hmann {
 namespace {
 
-std::optional<double> Known(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
+std::optional<double> Known(double value) {
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
 
-/// A distance whose row lies in `memory`: computing it, and its lines with as many loads in flight as a batch of neighbours has.
-std::optional<double> DistanceNs(const DeviceProfile& profile, const MemoryProfile* memory, const IndexInfo& info) {
+/// A distance whose row lies in `memory`: computing it, and its lines with as many loads
+/// in flight as a batch of neighbours has.
+std::optional<double> DistanceNs(const DeviceProfile& profile, const MemoryProfile* memory,
+                                 const IndexInfo& info) {
   constexpr double kLoadsInFlight = 12;
   const double compute = NsPerDistance(profile, info.dtype, info.dim);
   if (memory == nullptr || memory->in_flight.empty() || compute <= 0) return std::nullopt;
@@ -34,7 +38,8 @@ class TuningOfIndex {
       : options_(options), check_(check), progress_(progress) {}
 
   absl::StatusOr<TuningRun> Run() {
-    if (options_.k.empty()) return absl::InvalidArgumentError("k: expected at least one, found none");
+    if (options_.k.empty())
+      return absl::InvalidArgumentError("k: expected at least one, found none");
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, options_.open, &progress_));
     HMANN_RETURN_IF_ERROR(ReadPriors());
     HMANN_RETURN_IF_ERROR(ReadOldTable());
@@ -48,8 +53,10 @@ class TuningOfIndex {
   absl::Status ReadPriors() {
     if (options_.profile.empty()) return absl::OkStatus();
     HMANN_ASSIGN_OR_RETURN(const DeviceProfile profile, ReadProfile(options_.profile));
-    if (const std::string difference = MachineDifference(profile.machine, ThisMachine()); !difference.empty()) {
-      run_.report.warnings.push_back(absl::StrCat(options_.profile, ": of another machine (", difference, "): not used"));
+    if (const std::string difference = MachineDifference(profile.machine, ThisMachine());
+        !difference.empty()) {
+      run_.report.warnings.push_back(
+          absl::StrCat(options_.profile, ": of another machine (", difference, "): not used"));
       return absl::OkStatus();
     }
     priors_ = PriorsFrom(profile, index_->info(), options_.open);
@@ -71,8 +78,10 @@ class TuningOfIndex {
   }
 
   absl::Status MakeSets() {
-    LearningOptions learn{
-        .index = options_.index, .queries = options_.queries, .groundtruth = options_.groundtruth, .most = options_.learn};
+    LearningOptions learn{.index = options_.index,
+                          .queries = options_.queries,
+                          .groundtruth = options_.groundtruth,
+                          .most = options_.learn};
     learn.k = *std::max_element(options_.k.begin(), options_.k.end());
     if (check_.wanted && check_.queries.empty() && !options_.queries.empty()) {
       HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(options_.queries));
@@ -93,9 +102,12 @@ class TuningOfIndex {
   }
 
   absl::Status TuneFor(std::uint32_t k) {
-    const std::uint32_t threads = options_.most_query_threads > 0 ? options_.most_query_threads : static_cast<std::uint32_t>(UsableCores());
-    const std::vector<Dials> grid =
-        DialGrid({.k = k, .context = ImplOf(*index_).placed().Context(), .most_query_threads = std::min(threads, 64u)});
+    const std::uint32_t threads = options_.most_query_threads > 0
+                                      ? options_.most_query_threads
+                                      : static_cast<std::uint32_t>(UsableCores());
+    const std::vector<Dials> grid = DialGrid({.k = k,
+                                              .context = ImplOf(*index_).placed().Context(),
+                                              .most_query_threads = std::min(threads, 64u)});
     TunerOptions tuner;
     tuner.targets = options_.targets;
     tuner.queries = learning_.n();
@@ -140,8 +152,9 @@ class TuningOfIndex {
     for (const std::size_t i : tuned.front) {
       const TriedSetting& tried = tuned.settings[i];
       const Measurement& measured = tried.measured;
-      entry.settings.push_back({tried.dials, measured.recall, tried.recall_low, measured.recall_p05, measured.mean_us, measured.p95_us,
-                                measured.p99_us, tried.predicted.mean_us});
+      entry.settings.push_back({tried.dials, measured.recall, tried.recall_low, measured.recall_p05,
+                                measured.mean_us, measured.p95_us, measured.p99_us,
+                                tried.predicted.mean_us});
     }
     return entry;
   }
@@ -158,19 +171,27 @@ class TuningOfIndex {
 
 }  // namespace
 
-CostPriors PriorsFrom(const DeviceProfile& profile, const IndexInfo& info, const OpenOptions& open) {
-  const auto memory = [&](const std::string& tier) { return profile.Memory(tier.starts_with("mapped") ? "dram" : TierWithoutPath(tier)); };
+CostPriors PriorsFrom(const DeviceProfile& profile, const IndexInfo& info,
+                      const OpenOptions& open) {
+  const auto memory = [&](const std::string& tier) {
+    return profile.Memory(tier.starts_with("mapped") ? "dram" : TierWithoutPath(tier));
+  };
   CostPriors priors;
   priors.fast_distance_ns = DistanceNs(profile, memory(open.fast), info);
-  if (info.codes.bits > 0) priors.estimate_ns = Known(NsPerEstimate(profile, info.dim, info.codes.bits));
+  if (info.codes.bits > 0)
+    priors.estimate_ns = Known(NsPerEstimate(profile, info.dim, info.codes.bits));
   if (const MemoryProfile* slow = memory(open.slow); slow != nullptr) {
     priors.slow_distance_ns = DistanceNs(profile, slow, info);
-    if (!slow->dependent_load.empty()) priors.round_ns = Known(slow->dependent_load.back().dependent_load_ns.median);
-    if (!slow->in_flight.empty()) priors.touch_ns = Known(slow->in_flight.back().ns_per_line.median);
+    if (!slow->dependent_load.empty())
+      priors.round_ns = Known(slow->dependent_load.back().dependent_load_ns.median);
+    if (!slow->in_flight.empty())
+      priors.touch_ns = Known(slow->in_flight.back().ns_per_line.median);
     priors.bandwidth_gb_per_s = Known(slow->bandwidth_gb_per_s.median);
-  } else if (const BlockProfile* blocks = profile.Block(TierWithoutPath(open.slow)); blocks != nullptr && !blocks->depths.empty()) {
+  } else if (const BlockProfile* blocks = profile.Block(TierWithoutPath(open.slow));
+             blocks != nullptr && !blocks->depths.empty()) {
     priors.round_ns = Known(blocks->depths.front().read_us.median * 1000);
-    if (const double reads = blocks->depths.back().reads_per_s.median; reads > 0) priors.touch_ns = 1e9 / reads;
+    if (const double reads = blocks->depths.back().reads_per_s.median; reads > 0)
+      priors.touch_ns = 1e9 / reads;
   }
   return priors;
 }
@@ -180,7 +201,8 @@ absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress) 
   return std::move(run.report);
 }
 
-absl::StatusOr<TuningRun> TuneIndex(const TuneOptions& options, const TuningCheckRequest& check, Progress& progress) {
+absl::StatusOr<TuningRun> TuneIndex(const TuneOptions& options, const TuningCheckRequest& check,
+                                    Progress& progress) {
   return TuningOfIndex(options, check, progress).Run();
 }
 

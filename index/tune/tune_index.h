@@ -27,15 +27,18 @@ struct TuningRun {
 
 struct TuningCheckRequest {
   bool wanted = false;
-  /// To test with; empty: the half of TuneOptions::queries, or more, that is not learned from.
+  /// To test with; empty: the half of TuneOptions::queries, or more, that is not learned
+  /// from.
   std::string queries, groundtruth;
   std::uint64_t most_queries = 600;  ///< of each setting of the grid
 };
 
 /// Tune; with `check`, also CheckTuned on queries that were not learned from.
-absl::StatusOr<TuningRun> TuneIndex(const TuneOptions& options, const TuningCheckRequest& check, Progress& progress);
+absl::StatusOr<TuningRun> TuneIndex(const TuneOptions& options, const TuningCheckRequest& check,
+                                    Progress& progress);
 
-/// What the device profile says about work on vectors of `info` at this placement. Zero figures (not measured) are left out.
+/// What the device profile says about work on vectors of `info` at this placement. Zero
+/// figures (not measured) are left out.
 CostPriors PriorsFrom(const DeviceProfile& profile, const IndexInfo& info, const OpenOptions& open);
 
 }  // namespace hmann

@@ -1,4 +1,5 @@
-/// Tuning a real index from end to end: the table that it leaves, what a search gets from it, and what is refused.
+/// Tuning a real index from end to end: the table that it leaves, what a search gets from
+/// it, and what is refused.
 #include "index/tune/tune_index.h"
 
 #include <gmock/gmock.h>
@@ -63,11 +64,16 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   EXPECT_GE(chosen->tuned->recall, 0.9);
   EXPECT_EQ(chosen->dials, chosen->tuned->dials);
   EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->dials.k, 1u);
-  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch, Prefetch::kOff) << "may be said beside a target";
-  EXPECT_EQ(index->Resolve({.epsilon = 0.2f, .recall = 0.9}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch,
+            Prefetch::kOff)
+      << "may be said beside a target";
+  EXPECT_EQ(index->Resolve({.epsilon = 0.2f, .recall = 0.9}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(index->Resolve({.k = 7, .recall = 0.9}).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(index->Resolve({.latency = std::chrono::nanoseconds(1)}).status().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(Open("dram")->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound) << "another placement";
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::nanoseconds(1)}).status().code(),
+            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(Open("dram")->Resolve({.recall = 0.9}).status().code(), absl::StatusCode::kNotFound)
+      << "another placement";
 }
 
 TEST_F(TuneIndexTest, KeepsTheEntriesOfOtherPlacements) {
@@ -107,16 +113,21 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
 
   options_.queries = folder_ / "other.u8bin";
   WriteGenerated(options_.queries, {.n = 20, .dim = 25, .intrinsic_dim = 3, .clusters = 2});
-  EXPECT_THAT(Run().status().message(), HasSubstr("expected vectors of 24 x u8 as in the index, found 25 x u8"));
+  EXPECT_THAT(Run().status().message(),
+              HasSubstr("expected vectors of 24 x u8 as in the index, found 25 x u8"));
 
   options_.queries = build_.base;
   options_.groundtruth = folder_ / "short.gt";
-  ASSERT_TRUE(WriteGroundTruth(options_.groundtruth, {.n = 1, .k = 3, .ids = {1, 2, 3}, .distances = {1, 2, 3}}).ok());
-  EXPECT_THAT(Run().status().message(), HasSubstr("short.gt: the ground truth holds 3 neighbours of 1 queries"));
+  ASSERT_TRUE(WriteGroundTruth(options_.groundtruth,
+                               {.n = 1, .k = 3, .ids = {1, 2, 3}, .distances = {1, 2, 3}})
+                  .ok());
+  EXPECT_THAT(Run().status().message(),
+              HasSubstr("short.gt: the ground truth holds 3 neighbours of 1 queries"));
 
   options_.queries = options_.groundtruth = "";
   options_.k = {1501};
-  EXPECT_THAT(Run().status().message(), HasSubstr("k: expected 1 to the 1500 vectors of the index, found 1501"));
+  EXPECT_THAT(Run().status().message(),
+              HasSubstr("k: expected 1 to the 1500 vectors of the index, found 1501"));
   options_.k = {};
   EXPECT_EQ(Run().status().code(), absl::StatusCode::kInvalidArgument);
   options_.k = {10};
@@ -127,7 +138,8 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
 
 TEST_F(TuneIndexTest, ChecksItselfOnQueriesThatItHasNotLearnedFrom) {
   options_.queries = folder_ / "queries.u8bin";
-  WriteGenerated(options_.queries, {.n = 120, .first = 1500, .dim = 24, .intrinsic_dim = 6, .clusters = 30});
+  WriteGenerated(options_.queries,
+                 {.n = 120, .first = 1500, .dim = 24, .intrinsic_dim = 6, .clusters = 30});
   options_.targets = {{.recall = 0.9}};
   TuningCheckRequest wish;
   wish.wanted = true;
@@ -138,12 +150,15 @@ TEST_F(TuneIndexTest, ChecksItselfOnQueriesThatItHasNotLearnedFrom) {
   ASSERT_TRUE(run->of_k[0].check.has_value());
   const Tuned& tuned = run->of_k[0].tuned;
   const TuningCheck& check = *run->of_k[0].check;
-  for (const Measurement& measured : check.measured) EXPECT_GT(measured.counters.distances_fast, 0u) << "the whole grid was run";
+  for (const Measurement& measured : check.measured)
+    EXPECT_GT(measured.counters.distances_fast, 0u) << "the whole grid was run";
   const auto never_run =
-      std::count_if(tuned.settings.begin(), tuned.settings.end(), [](const TriedSetting& tried) { return tried.fate == Fate::kDropped; });
+      std::count_if(tuned.settings.begin(), tuned.settings.end(),
+                    [](const TriedSetting& tried) { return tried.fate == Fate::kDropped; });
   EXPECT_EQ(check.held_out, static_cast<std::size_t>(never_run));
 
-  // What it says of the choice and of the best is what the queries behind the 60 learned ones show.
+  // What it says of the choice and of the best is what the queries behind the 60 learned
+  // ones show.
   LearningOptions unseen;
   unseen.index = build_.out;
   unseen.queries = options_.queries;
@@ -201,7 +216,8 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
     for (std::uint64_t row = 0; row < base->n(); ++row) {
       float sum = 0;
       for (std::size_t i = 0; i < 24; ++i) {
-        const float gap = static_cast<float>(queries[24 * query + i]) - static_cast<float>(base->Row(row)[i]);
+        const float gap =
+            static_cast<float>(queries[24 * query + i]) - static_cast<float>(base->Row(row)[i]);
         sum += gap * gap;
       }
       all.emplace_back(sum, row);
@@ -209,7 +225,8 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
     std::sort(all.begin(), all.end());
     for (std::size_t i = 0; i < 5; ++i) {
       EXPECT_EQ(truth->Distances(query)[i], all[i].first);
-      EXPECT_TRUE(std::find(all.begin(), all.end(), std::pair(all[i].first, truth->Ids(query)[i])) != all.end());
+      EXPECT_TRUE(std::find(all.begin(), all.end(),
+                            std::pair(all[i].first, truth->Ids(query)[i])) != all.end());
     }
   }
 }
@@ -227,7 +244,8 @@ TEST(MakeLearningSet, MakesQueriesOfEveryType) {
       learn.most = 50;
       const auto set = MakeLearningSet(learn, quiet);
       ASSERT_TRUE(set.ok()) << set.status();
-      const auto sample = MeasureOn(*Index::Open(build.out), *set)((*Index::Open(build.out))->Resolve({})->dials, 0, 50);
+      const auto sample = MeasureOn(*Index::Open(build.out), *set)(
+          (*Index::Open(build.out))->Resolve({})->dials, 0, 50);
       ASSERT_TRUE(sample.ok()) << sample.status();
       double recall = 0;
       for (const float one : sample->recalls) recall += static_cast<double>(one) / 50;

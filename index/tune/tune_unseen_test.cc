@@ -1,5 +1,5 @@
-/// Tuning on real vectors: what it says of the queries that it learned from is what they show, and it holds for queries that it has not
-/// seen.
+/// Tuning on real vectors: what it says of the queries that it learned from is what they
+/// show, and it holds for queries that it has not seen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ absl::StatusOr<Dials> DialsFor(const Index& index, double recall) {
   return resolved->dials;
 }
 
-/// The sample's descriptors in a random order: 7,200 are indexed, 800 learned from, 2,000 never seen. The tuner runs once.
+/// The sample's descriptors in a random order: 7,200 are indexed, 800 learned from, 2,000
+/// never seen. The tuner runs once.
 class TuningOfRealVectors : public ::testing::Test {
  protected:
   struct Made {
@@ -69,7 +70,9 @@ class TuningOfRealVectors : public ::testing::Test {
     std::vector<std::uint8_t> base, learn, unseen;
     std::uint64_t place = 0;
     for (const std::uint32_t row : RandomPermutation(static_cast<std::uint32_t>(sample->n()), 21)) {
-      std::vector<std::uint8_t>& part = place < kIndexed ? base : place < kIndexed + kLearned ? learn : unseen;
+      std::vector<std::uint8_t>& part = place < kIndexed              ? base
+                                        : place < kIndexed + kLearned ? learn
+                                                                      : unseen;
       const auto* values = reinterpret_cast<const std::uint8_t*>(sample->Row(row));
       part.insert(part.end(), values, values + sample->dim());
       ++place;
@@ -101,14 +104,18 @@ class TuningOfRealVectors : public ::testing::Test {
     std::vector<double> recalls;
     for (std::uint64_t query = 0; query < set.n(); ++query) {
       Answer answer;
-      EXPECT_TRUE(searcher.Search(set.Row(query), dials, &answer, query % 4 == 0 ? &ran.every_fourth : nullptr).ok());
+      EXPECT_TRUE(
+          searcher
+              .Search(set.Row(query), dials, &answer, query % 4 == 0 ? &ran.every_fourth : nullptr)
+              .ok());
       std::vector<std::uint64_t> ids;
       for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
       recalls.push_back(RecallAtK(set.truth, query, kK, ids, {}));
     }
     const auto n = static_cast<double>(recalls.size());
     ran.recall = std::accumulate(recalls.begin(), recalls.end(), 0.0) / n;
-    for (const double recall : recalls) ran.deviation += (recall - ran.recall) * (recall - ran.recall) / n;
+    for (const double recall : recalls)
+      ran.deviation += (recall - ran.recall) * (recall - ran.recall) / n;
     ran.deviation = std::sqrt(ran.deviation);
     return ran;
   }
@@ -122,8 +129,10 @@ TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFro
     const auto chosen = DialsFor(*made_->index, target);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     const Ran unseen = RunAll(made_->unseen, *chosen);
-    // Both means are of samples: three standard errors of their difference, and what the tuner forgives a target's lower bound.
-    const double samples = 1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
+    // Both means are of samples: three standard errors of their difference, and what the
+    // tuner forgives a target's lower bound.
+    const double samples =
+        1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
     const double chance = 3 * unseen.deviation * std::sqrt(samples) + kRecallSlack;
     EXPECT_LT(chance, 0.02) << "the samples are too small to tell";
     EXPECT_GE(unseen.recall, target - chance) << DescribeDials(*chosen);
@@ -134,7 +143,8 @@ TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFro
 
 TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   ASSERT_EQ(made_->learned.n(), kLearned);
-  const auto table = ReadTunedTable(made_->build.out, made_->index->info().content_hash, made_->index->info().n);
+  const auto table =
+      ReadTunedTable(made_->build.out, made_->index->info().content_hash, made_->index->info().n);
   ASSERT_TRUE(table.ok()) << table.status();
   const TunedEntry* entry = table->Find(PlacementOf(made_->options.open), kK);
   ASSERT_TRUE(entry != nullptr);
@@ -144,7 +154,8 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   for (std::size_t i = 0; i < tuned.front.size(); ++i) {
     const TunedSetting& setting = entry->settings[i];
     EXPECT_EQ(setting.dials, tuned.settings[tuned.front[i]].dials) << "to the bit";
-    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.dials).recall, 1e-6) << DescribeDials(setting.dials);
+    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.dials).recall, 1e-6)
+        << DescribeDials(setting.dials);
   }
 }
 
@@ -169,7 +180,9 @@ TEST_F(TuningOfRealVectors, CountsAreOfQueriesThatWereRun) {
 
 TEST_F(TuningOfRealVectors, MostOfTheGridWasNeverRun) {
   const std::vector<TriedSetting>& grid = made_->run.of_k[0].tuned.settings;
-  const auto never_run = std::count_if(grid.begin(), grid.end(), [](const TriedSetting& tried) { return tried.measured.queries == 0; });
+  const auto never_run = std::count_if(grid.begin(), grid.end(), [](const TriedSetting& tried) {
+    return tried.measured.queries == 0;
+  });
   EXPECT_GT(2 * static_cast<std::size_t>(never_run), grid.size());
 }
 

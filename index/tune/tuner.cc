@@ -14,13 +14,15 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Recalls that the front is to be dense at.
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
-/// A setting takes no longer than this in a round of the first part; a slower one is run with fewer queries.
+/// A setting takes no longer than this in a round of the first part; a slower one is run
+/// with fewer queries.
 constexpr double kRoundUs = 5e5;
 constexpr std::uint64_t kFewestQueries = 5, kProbe = 2;
 constexpr std::uint64_t kRounds = 5;
 /// A setting that no target asks for is run on all queries only if that takes no longer.
 constexpr double kFinalUs = 1e7;
-/// What a model is believed to miss at least: standard deviations of log(time) and of logit(recall).
+/// What a model is believed to miss at least: standard deviations of log(time) and of
+/// logit(recall).
 constexpr double kLeastTimeError = 0.05, kLeastRecallError = 0.05;
 /// A setting is dropped when the chance that it wins is lower.
 constexpr double kWorthARun = 0.05;
@@ -32,20 +34,24 @@ class Tuner {
  public:
   Tuner(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options)
       : measure_(measure), options_(options), targets_(options.targets), rounds_(grid.size()) {
-    for (const Dials& dials : grid) result_.settings.push_back({.dials = dials, .fate = Fate::kDropped, .predicted = {}, .measured = {}});
+    for (const Dials& dials : grid)
+      result_.settings.push_back(
+          {.dials = dials, .fate = Fate::kDropped, .predicted = {}, .measured = {}});
     for (const double recall : kFollowed) targets_.push_back({.recall = recall});
     first_queries_ = std::min(options.first_queries, options.queries);
   }
 
   absl::StatusOr<Tuned> Run() {
-    const auto most = static_cast<std::size_t>(options_.most_measured * static_cast<double>(result_.settings.size()));
+    const auto most = static_cast<std::size_t>(options_.most_measured *
+                                               static_cast<double>(result_.settings.size()));
     const std::vector<std::size_t> seeds = Seeds();
     HMANN_RETURN_IF_ERROR(RunFirst(seeds, Fate::kSeed));
     constexpr std::size_t kPasses = 4;
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       Predict();
       if (run_ >= most) break;
-      const std::vector<std::size_t> kept = Promising((most - run_ + kPasses - pass - 1) / (kPasses - pass));
+      const std::vector<std::size_t> kept =
+          Promising((most - run_ + kPasses - pass - 1) / (kPasses - pass));
       if (kept.empty()) break;
       HMANN_RETURN_IF_ERROR(RunFirst(kept, Fate::kKept));
     }
@@ -60,28 +66,35 @@ class Tuner {
     for (const TriedSetting& tried : result_.settings) grid.push_back(tried.dials);
     std::vector<std::size_t> seeds;
     for (std::size_t family = 0; family < kDialFamilies; ++family) {
-      const auto members = std::count_if(grid.begin(), grid.end(), [&](const auto& dials) { return DialFamily(dials) == family; });
-      std::size_t most = std::clamp<std::size_t>(static_cast<std::size_t>(0.085 * static_cast<double>(members)), 8, 30);
+      const auto members = std::count_if(
+          grid.begin(), grid.end(), [&](const auto& dials) { return DialFamily(dials) == family; });
+      std::size_t most = std::clamp<std::size_t>(
+          static_cast<std::size_t>(0.085 * static_cast<double>(members)), 8, 30);
       // Rather all of them than a model that does not hold.
-      if (family == kThreadedFamily) most = static_cast<std::size_t>(0.04 * static_cast<double>(grid.size()));
+      if (family == kThreadedFamily)
+        most = static_cast<std::size_t>(0.04 * static_cast<double>(grid.size()));
       const std::vector<std::size_t> cover = CoverFamily(grid, family, most);
       seeds.insert(seeds.end(), cover.begin(), cover.end());
     }
     return seeds;
   }
 
-  /// Alternating rounds over the first queries, so that a disturbance of the machine meets all settings alike.
+  /// Alternating rounds over the first queries, so that a disturbance of the machine
+  /// meets all settings alike.
   absl::Status RunFirst(const std::vector<std::size_t>& which, Fate fate) {
     const std::uint64_t share = std::max<std::uint64_t>(1, first_queries_ / kRounds);
     for (std::uint64_t round = 0; round < kRounds; ++round) {
       for (const std::size_t i : which) {
-        double expected_us = rounds_[i].empty() ? result_.settings[i].predicted.mean_us : rounds_[i][0].mean_us;
+        double expected_us =
+            rounds_[i].empty() ? result_.settings[i].predicted.mean_us : rounds_[i][0].mean_us;
         if (expected_us <= 0) {
           HMANN_ASSIGN_OR_RETURN(const Sample probe, Run(i, 0, std::min(kProbe, share)));
           expected_us = probe.mean_us;
         }
         const auto affordable = static_cast<std::uint64_t>(kRoundUs / std::max(expected_us, 1e-3));
-        HMANN_ASSIGN_OR_RETURN(Sample sample, Run(i, round * share, std::min(share, std::max(kFewestQueries, affordable))));
+        HMANN_ASSIGN_OR_RETURN(
+            Sample sample,
+            Run(i, round * share, std::min(share, std::max(kFewestQueries, affordable))));
         rounds_[i].push_back(std::move(sample));
       }
     }
@@ -105,21 +118,25 @@ class Tuner {
     }
     result_.model = WorkModel::Fit(observations, options_.priors);
     result_.paper = PaperModel::Fit(observations, options_.priors);
-    for (TriedSetting& tried : result_.settings) tried.predicted = result_.model.Predict(tried.dials);
+    for (TriedSetting& tried : result_.settings)
+      tried.predicted = result_.model.Predict(tried.dials);
   }
 
-  /// Best time among what was run and reaches `recall`; best recall among what was run within `latency_us`.
+  /// Best time among what was run and reaches `recall`; best recall among what was run
+  /// within `latency_us`.
   double BestTime(double recall) const {
     double best = kInfinity;
     for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0 && tried.measured.recall >= recall) best = std::min(best, tried.measured.mean_us);
+      if (tried.measured.queries > 0 && tried.measured.recall >= recall)
+        best = std::min(best, tried.measured.mean_us);
     }
     return best;
   }
   double BestRecall(double latency_us) const {
     double best = 0;
     for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0 && tried.measured.mean_us <= latency_us) best = std::max(best, tried.measured.recall);
+      if (tried.measured.queries > 0 && tried.measured.mean_us <= latency_us)
+        best = std::max(best, tried.measured.recall);
     }
     return best;
   }
@@ -131,8 +148,12 @@ class Tuner {
     const double recall_error = std::max(result_.model.RecallError(tried.dials), kLeastRecallError);
     const double time = target.latency_us > 0 ? target.latency_us : best;
     const double recall = target.latency_us > 0 ? best : target.recall;
-    const double below = std::isfinite(time) ? NormalBelow(std::log(time / tried.predicted.mean_us) / time_error) : 1.0;
-    const double above = NormalBelow((RecallLogit(tried.predicted.recall, answers) - RecallLogit(recall, answers)) / recall_error);
+    const double below = std::isfinite(time)
+                             ? NormalBelow(std::log(time / tried.predicted.mean_us) / time_error)
+                             : 1.0;
+    const double above =
+        NormalBelow((RecallLogit(tried.predicted.recall, answers) - RecallLogit(recall, answers)) /
+                    recall_error);
     return below * above;
   }
 
@@ -144,14 +165,16 @@ class Tuner {
     };
     std::vector<std::vector<Rival>> rivals(targets_.size());
     for (std::size_t t = 0; t < targets_.size(); ++t) {
-      const double best = targets_[t].latency_us > 0 ? BestRecall(targets_[t].latency_us) : BestTime(targets_[t].recall);
+      const double best = targets_[t].latency_us > 0 ? BestRecall(targets_[t].latency_us)
+                                                     : BestTime(targets_[t].recall);
       for (std::size_t i = 0; i < result_.settings.size(); ++i) {
         const TriedSetting& tried = result_.settings[i];
         if (tried.measured.queries > 0) continue;
         const double chance = ChanceToWin(tried, targets_[t], best);
         if (chance >= kWorthARun) rivals[t].push_back({chance, i});
       }
-      std::sort(rivals[t].begin(), rivals[t].end(), [](const Rival& a, const Rival& b) { return a.chance > b.chance; });
+      std::sort(rivals[t].begin(), rivals[t].end(),
+                [](const Rival& a, const Rival& b) { return a.chance > b.chance; });
     }
     std::vector<std::size_t> chosen;
     std::vector<bool> taken(result_.settings.size());
@@ -165,7 +188,8 @@ class Tuner {
     return chosen;
   }
 
-  /// For each target the fastest few that may meet it, some of them with room for the lower bound.
+  /// For each target the fastest few that may meet it, some of them with room for the
+  /// lower bound.
   std::vector<std::size_t> Finalists() const {
     std::vector<bool> final(result_.settings.size());
     for (std::size_t t = 0; t < targets_.size(); ++t) {
@@ -177,8 +201,10 @@ class Tuner {
           const Measurement& measured = result_.settings[i].measured;
           if (measured.queries == 0) continue;
           if (target.latency_us > 0) {
-            if (measured.mean_us <= target.latency_us * (1 - 0.05 * room)) able.push_back({-measured.recall, i});
-          } else if (measured.recall >= target.recall + room * options_.z * StandardError(measured)) {
+            if (measured.mean_us <= target.latency_us * (1 - 0.05 * room))
+              able.push_back({-measured.recall, i});
+          } else if (measured.recall >=
+                     target.recall + room * options_.z * StandardError(measured)) {
             able.push_back({measured.mean_us, i});
           }
         }
@@ -187,7 +213,9 @@ class Tuner {
       }
     }
     // What is offered where a target cannot be met.
-    final[Extreme([](const Measurement& measured) { return measured.recall * 1e9 - measured.mean_us; })] = true;
+    final[Extreme([](const Measurement& measured) {
+      return measured.recall * 1e9 - measured.mean_us;
+    })] = true;
     final[Extreme([](const Measurement& measured) { return -measured.mean_us; })] = true;
     std::vector<std::size_t> finalists;
     for (std::size_t i = 0; i < final.size(); ++i) {
@@ -207,7 +235,8 @@ class Tuner {
     for (std::size_t i = 0; i < result_.settings.size(); ++i) {
       const Measurement& measured = result_.settings[i].measured;
       if (measured.queries == 0 || value(measured) <= most) continue;
-      if (most > -kInfinity && measured.mean_us * static_cast<double>(options_.queries) > kFinalUs) continue;
+      if (most > -kInfinity && measured.mean_us * static_cast<double>(options_.queries) > kFinalUs)
+        continue;
       most = value(measured);
       best = i;
     }
@@ -220,7 +249,8 @@ class Tuner {
     const std::uint64_t rounds = std::clamp<std::uint64_t>(options_.queries / 100, 1, 8);
     std::vector<std::vector<Sample>> samples(finalists.size());
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      const std::uint64_t first = options_.queries * round / rounds, last = options_.queries * (round + 1) / rounds;
+      const std::uint64_t first = options_.queries * round / rounds,
+                          last = options_.queries * (round + 1) / rounds;
       for (std::size_t i = 0; i < finalists.size(); ++i) {
         HMANN_ASSIGN_OR_RETURN(Sample sample, Run(finalists[i], first, last - first));
         samples[i].push_back(std::move(sample));
@@ -278,7 +308,8 @@ Measurement CombineSamples(const std::vector<Sample>& rounds) {
   all.counted = counted;
   const auto n = static_cast<double>(recalls.size());
   for (const float recall : recalls) all.recall += static_cast<double>(recall) / n;
-  for (const float recall : recalls) all.recall_deviation += std::pow(static_cast<double>(recall) - all.recall, 2) / n;
+  for (const float recall : recalls)
+    all.recall_deviation += std::pow(static_cast<double>(recall) - all.recall, 2) / n;
   all.recall_deviation = std::sqrt(all.recall_deviation);
   std::sort(recalls.begin(), recalls.end());
   all.recall_p05 = static_cast<double>(Percentile(recalls, 0.05));
@@ -291,16 +322,20 @@ Measurement CombineSamples(const std::vector<Sample>& rounds) {
 double RecallLowerBound(const Measurement& measured, double z) {
   const auto n = static_cast<double>(measured.queries);
   // The variance with one more query, half a recall worse than the mean.
-  const double variance = measured.recall_deviation * measured.recall_deviation * n / (n + 1) + 0.25 * n / ((n + 1) * (n + 1));
+  const double variance = measured.recall_deviation * measured.recall_deviation * n / (n + 1) +
+                          0.25 * n / ((n + 1) * (n + 1));
   return std::max(0.0, measured.recall - z * std::sqrt(variance / (n + 1)));
 }
 
-absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options) {
-  if (options.queries == 0) return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
+absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure,
+                                const TunerOptions& options) {
+  if (options.queries == 0)
+    return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
   if (grid.empty()) return absl::InvalidArgumentError("the grid of dials is empty");
   for (const Target& target : options.targets) {
     if (!(target.recall >= 0 && target.recall <= 1)) {
-      return absl::InvalidArgumentError(absl::StrCat("recall: expected a target in (0, 1], found ", target.recall));
+      return absl::InvalidArgumentError(
+          absl::StrCat("recall: expected a target in (0, 1], found ", target.recall));
     }
     if (!(target.latency_us >= 0) || target.recall + target.latency_us == 0) {
       return absl::InvalidArgumentError("a target needs a recall or a latency");

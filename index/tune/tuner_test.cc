@@ -20,7 +20,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<Dials> Grid(std::uint32_t k) { return DialGrid({.k = k, .context = SyntheticIndex::Context(), .most_query_threads = 2}); }
+std::vector<Dials> Grid(std::uint32_t k) {
+  return DialGrid({.k = k, .context = SyntheticIndex::Context(), .most_query_threads = 2});
+}
 
 TunerOptions Options(const SyntheticIndex& index, std::vector<Target> targets) {
   TunerOptions options;
@@ -57,12 +59,14 @@ TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
       EXPECT_TRUE(distinct.insert(DescribeDials(dials)).second) << DescribeDials(dials);
     }
     EXPECT_GT(grid.size(), 500u);
-    for (const std::size_t family : {0, 1, 2, 3, 4}) EXPECT_GT(families[family], 30u) << "k " << k << ", family " << family;
+    for (const std::size_t family : {0, 1, 2, 3, 4})
+      EXPECT_GT(families[family], 30u) << "k " << k << ", family " << family;
   }
 }
 
 TEST(DialGrid, StaysWithinASmallIndexWithoutCodes) {
-  for (const Dials& dials : DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
+  for (const Dials& dials :
+       DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
     EXPECT_NE(dials.walk, WalkKind::kQuantised);
     EXPECT_LE(dials.ef_l0, 40u);
     EXPECT_LE(dials.ef_l1, 5u);
@@ -76,7 +80,9 @@ TEST_P(Tuning, FindsWithAFifthOfTheGridWhatTheWholeGridWouldHaveShown) {
   SyntheticIndex index;
   index.slow_touch_ns = 300;
   const std::vector<Dials> grid = Grid(GetParam());
-  const auto tuned = TuneDials(grid, index.AsMeasure(), Options(index, {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}}));
+  const auto tuned =
+      TuneDials(grid, index.AsMeasure(),
+                Options(index, {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_LE(SettingsRun(*tuned), grid.size() / 5);
   ASSERT_EQ(tuned->choices.size(), 3u);
@@ -84,20 +90,23 @@ TEST_P(Tuning, FindsWithAFifthOfTheGridWhatTheWholeGridWouldHaveShown) {
     const Dials& dials = tuned->settings[choice.setting].dials;
     EXPECT_TRUE(choice.met);
     EXPECT_GE(index.MeanRecall(dials), choice.target.recall - 0.001);
-    EXPECT_LE(index.MeanUs(dials), 1.05 * BestTime(index, grid, choice.target.recall)) << choice.target.recall << DescribeDials(dials);
+    EXPECT_LE(index.MeanUs(dials), 1.05 * BestTime(index, grid, choice.target.recall))
+        << choice.target.recall << DescribeDials(dials);
   }
 }
 
 TEST_P(Tuning, KeepsALatencyAndTakesTheBestRecallWithinIt) {
   const SyntheticIndex index;
   const std::vector<Dials> grid = Grid(GetParam());
-  const auto tuned = TuneDials(grid, index.AsMeasure(), Options(index, {{.latency_us = 60}, {.latency_us = 200}}));
+  const auto tuned =
+      TuneDials(grid, index.AsMeasure(), Options(index, {{.latency_us = 60}, {.latency_us = 200}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   for (const Choice& choice : tuned->choices) {
     const Dials& dials = tuned->settings[choice.setting].dials;
     double best = 0;
     for (const Dials& other : grid) {
-      if (index.MeanUs(other) <= choice.target.latency_us) best = std::max(best, index.MeanRecall(other));
+      if (index.MeanUs(other) <= choice.target.latency_us)
+        best = std::max(best, index.MeanRecall(other));
     }
     EXPECT_EQ(choice.met, best > 0);
     EXPECT_LE(index.MeanUs(dials), choice.target.latency_us * 1.02) << DescribeDials(dials);
@@ -110,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(K, Tuning, ::testing::Values(1, 10));
 TEST(TuneDials, SaysThatATargetCannotBeMetAndOffersTheBest) {
   SyntheticIndex index;
   index.best_recall = 0.97;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.99}, {.latency_us = 0.5}}));
+  const auto tuned = TuneDials(Grid(10), index.AsMeasure(),
+                               Options(index, {{.recall = 0.99}, {.latency_us = 0.5}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_FALSE(tuned->choices[0].met);
   EXPECT_GT(tuned->settings[tuned->choices[0].setting].measured.recall, 0.96);
@@ -135,11 +145,15 @@ TEST(TuneDials, TheFrontRisesInTimeAndRecall) {
 TEST(TuneDials, RefusesWhatItCannotLearnFrom) {
   const SyntheticIndex index;
   TunerOptions options = Options(index, {{.recall = 0.95}});
-  EXPECT_EQ(TuneDials({}, index.AsMeasure(), options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TuneDials({}, index.AsMeasure(), options).status().code(),
+            absl::StatusCode::kInvalidArgument);
   options.queries = 0;
-  EXPECT_THAT(TuneDials(Grid(10), index.AsMeasure(), options).status().message(), HasSubstr("learning queries: expected at least 1"));
-  for (const Target& wrong : {Target{.recall = 1.5}, Target{.recall = -1}, Target{.latency_us = -2}, Target{}}) {
-    EXPECT_EQ(TuneDials(Grid(10), index.AsMeasure(), Options(index, {wrong})).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(TuneDials(Grid(10), index.AsMeasure(), options).status().message(),
+              HasSubstr("learning queries: expected at least 1"));
+  for (const Target& wrong :
+       {Target{.recall = 1.5}, Target{.recall = -1}, Target{.latency_us = -2}, Target{}}) {
+    EXPECT_EQ(TuneDials(Grid(10), index.AsMeasure(), Options(index, {wrong})).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
 }
 
@@ -170,12 +184,16 @@ TEST(TuneDials, PassesOnWhatTheMeasurementSays) {
   const Measure broken = [](const Dials&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Sample> {
     return absl::UnavailableError("the device is gone");
   };
-  EXPECT_EQ(TuneDials(Grid(10), broken, Options(SyntheticIndex(), {{.recall = 0.9}})).status().message(), "the device is gone");
+  EXPECT_EQ(
+      TuneDials(Grid(10), broken, Options(SyntheticIndex(), {{.recall = 0.9}})).status().message(),
+      "the device is gone");
 }
 
 TEST(CheckTuned, FindsNoRegretWhereThereIsNone) {
   const SyntheticIndex index;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}, {.recall = 0.99}, {.latency_us = 100}}));
+  const auto tuned =
+      TuneDials(Grid(10), index.AsMeasure(),
+                Options(index, {{.recall = 0.9}, {.recall = 0.99}, {.latency_us = 100}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   TuningCheckOptions options;
   options.queries = index.queries;
@@ -198,19 +216,22 @@ TEST(CheckTuned, FindsNoRegretWhereThereIsNone) {
   EXPECT_LE(check->worst_low_us, check->measured[check->worst].mean_us);
   EXPECT_GE(check->worst_high_us, check->measured[check->worst].mean_us);
   options.queries = 0;
-  EXPECT_EQ(CheckTuned(*tuned, index.AsMeasure(), options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckTuned(*tuned, index.AsMeasure(), options).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(CheckTuned, WhatWasMeasuredBadlyIsMeasuredAgain) {
   const SyntheticIndex index;
   const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  // While the grid is run, the machine is disturbed at one setting that the tuner did not run.
-  const auto dropped =
-      std::find_if(tuned->settings.begin(), tuned->settings.end(), [](const auto& one) { return one.fate == Fate::kDropped; });
+  // While the grid is run, the machine is disturbed at one setting that the tuner did not
+  // run.
+  const auto dropped = std::find_if(tuned->settings.begin(), tuned->settings.end(),
+                                    [](const auto& one) { return one.fate == Fate::kDropped; });
   const std::string disturbed = DescribeDials(dropped->dials);
   int disturbances = 0;
-  const Measure measure = [&](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+  const Measure measure = [&](const Dials& dials, std::uint64_t first,
+                              std::uint64_t count) -> absl::StatusOr<Sample> {
     absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
     if (DescribeDials(dials) == disturbed && disturbances < 4) {
       ++disturbances;
@@ -231,7 +252,8 @@ TEST(CheckTuned, TakesFewerQueriesWhereTimeIsShort) {
   const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   double us = 0;
-  const Measure measure = [&](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+  const Measure measure = [&](const Dials& dials, std::uint64_t first,
+                              std::uint64_t count) -> absl::StatusOr<Sample> {
     absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
     us += sample->mean_us * static_cast<double>(count);
     return sample;

@@ -25,7 +25,8 @@ const VectorFile& QueryFile() {
 class BuiltIndex {
  public:
   BuiltIndex(Metric metric, std::uint64_t rows)
-      : path_(absl::StrCat(testing::TempDir(), "serve_", absl::string_view(Name(metric).data()), "_", ::getpid(), ".hmann")) {
+      : path_(absl::StrCat(testing::TempDir(), "serve_", absl::string_view(Name(metric).data()),
+                           "_", ::getpid(), ".hmann")) {
     BuildOptions options;
     options.base = "datasets/sample/base.u8bin";
     options.out = path_;
@@ -82,7 +83,8 @@ Served::Served(const ServerOptions& options) {
   EXPECT_TRUE(started.ok()) << started.status();
   HMANN_CHECK(started.ok());
   server = *std::move(started);
-  client = std::make_unique<client::Client>(*client::Client::Connect(server->address(), {.own_connection = true}));
+  client = std::make_unique<client::Client>(
+      *client::Client::Connect(server->address(), {.own_connection = true}));
   server->WaitLoaded().IgnoreError();
 }
 

@@ -13,7 +13,8 @@
 
 namespace hmann {
 
-/// Path of an index of the sample's first rows, built once per process, removed at its end.
+/// Path of an index of the sample's first rows, built once per process, removed at its
+/// end.
 const std::string& SampleIndex();  ///< 10,000 x 128 u8, L2
 const std::string& CosineIndex();  ///< 1,000 x 128 u8, cosine
 

@@ -1,4 +1,5 @@
-// Plans and builds an index of the vector file given, searches it with a vector of zeros, and prints the nearest label.
+// Plans and builds an index of the vector file given, searches it with a vector of zeros,
+// and prints the nearest label.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   hmann::SearchOptions dials;
   dials.k = 1;
   if (!searcher.Search(query.data(), dials, &answer).ok() || answer.nearest.size() != 1) return 1;
-  std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(answer.nearest[0].label), answer.nearest[0].distance);
+  std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(answer.nearest[0].label),
+              answer.nearest[0].distance);
   return 0;
 }

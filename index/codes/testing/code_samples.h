@@ -49,21 +49,28 @@ struct StoredSample {
   std::vector<std::byte> rows, centroids, queries;
   std::vector<float> mean;
   const std::byte* Row(std::size_t i) const { return rows.data() + i * kernels.row_bytes; }
-  const std::byte* Centroid(std::size_t i) const { return centroids.data() + i * kernels.row_bytes; }
+  const std::byte* Centroid(std::size_t i) const {
+    return centroids.data() + i * kernels.row_bytes;
+  }
   const std::byte* Query(std::size_t i) const { return queries.data() + i * kernels.row_bytes; }
 };
 
 inline std::vector<std::byte> StoreAll(const Kernels& kernels, const std::vector<float>& vectors) {
   const std::size_t n = vectors.size() / kernels.dim;
-  std::vector<std::byte> stored(n * kernels.row_bytes), components(kernels.dim * SizeOf(kernels.dtype));
+  std::vector<std::byte> stored(n * kernels.row_bytes),
+      components(kernels.dim * SizeOf(kernels.dtype));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const float x = vectors[i * kernels.dim + c];
-      if (kernels.dtype == DType::kF32) std::memcpy(components.data() + c * sizeof(x), &x, sizeof(x));
-      if (kernels.dtype == DType::kU8) components[c] = static_cast<std::byte>(static_cast<std::uint8_t>(x));
-      if (kernels.dtype == DType::kI8) components[c] = static_cast<std::byte>(static_cast<std::int8_t>(x));
+      if (kernels.dtype == DType::kF32)
+        std::memcpy(components.data() + c * sizeof(x), &x, sizeof(x));
+      if (kernels.dtype == DType::kU8)
+        components[c] = static_cast<std::byte>(static_cast<std::uint8_t>(x));
+      if (kernels.dtype == DType::kI8)
+        components[c] = static_cast<std::byte>(static_cast<std::int8_t>(x));
     }
-    const absl::Status status = EncodeRow(kernels, components.data(), stored.data() + i * kernels.row_bytes);
+    const absl::Status status =
+        EncodeRow(kernels, components.data(), stored.data() + i * kernels.row_bytes);
     EXPECT_TRUE(status.ok()) << status;
   }
   return stored;
@@ -82,7 +89,8 @@ inline StoredSample Store(const CodeSample& sample, Metric metric) {
     float squared_norm = 0;
     for (std::uint32_t c = 0; c < sample.dim; ++c) squared_norm += centroid[c] * centroid[c];
     const float scale = metric == Metric::kCosine ? 1 / std::sqrt(squared_norm) : 1;
-    for (std::uint32_t c = 0; c < sample.dim; ++c) stored.mean[c] += centroid[c] * scale / static_cast<float>(n);
+    for (std::uint32_t c = 0; c < sample.dim; ++c)
+      stored.mean[c] += centroid[c] * scale / static_cast<float>(n);
   }
   return stored;
 }
@@ -93,8 +101,10 @@ inline double RandomNormal(std::uint64_t seed, std::uint64_t counter) {
   return sum;
 }
 
-/// Centroids, rows around them, queries around centroids: component = middle + spread * normal; bytes are rounded and cut.
-inline CodeSample GenerateSample(DType dtype, std::uint32_t dim, std::size_t n, std::size_t n_centroids, float middle, float spread) {
+/// Centroids, rows around them, queries around centroids: component = middle + spread *
+/// normal; bytes are rounded and cut.
+inline CodeSample GenerateSample(DType dtype, std::uint32_t dim, std::size_t n,
+                                 std::size_t n_centroids, float middle, float spread) {
   CodeSample sample{dtype, dim, {}, {}, {}, {}};
   const auto cut = [dtype](double x) {
     if (dtype == DType::kU8) x = std::round(std::clamp(x, 0.0, 255.0));
@@ -103,12 +113,14 @@ inline CodeSample GenerateSample(DType dtype, std::uint32_t dim, std::size_t n, 
   };
   for (std::size_t i = 0; i < n_centroids * dim; ++i)
     sample.centroids.push_back(cut(middle + static_cast<double>(spread) * RandomNormal(1, i)));
-  const auto around = [&](std::uint64_t seed, std::size_t count, std::vector<float>& out, std::vector<std::uint32_t>* centroid_of) {
+  const auto around = [&](std::uint64_t seed, std::size_t count, std::vector<float>& out,
+                          std::vector<std::uint32_t>* centroid_of) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto centroid = static_cast<std::uint32_t>(RandomBelow(seed, i, n_centroids));
       if (centroid_of != nullptr) centroid_of->push_back(centroid);
       for (std::uint32_t c = 0; c < dim; ++c) {
-        const double noise = 0.6 * static_cast<double>(spread) * RandomNormal(seed + 1, i * dim + c);
+        const double noise =
+            0.6 * static_cast<double>(spread) * RandomNormal(seed + 1, i * dim + c);
         out.push_back(cut(static_cast<double>(sample.centroids[centroid * dim + c]) + noise));
       }
     }
@@ -122,7 +134,8 @@ inline std::vector<float> ReadU8(const std::string& path, std::uint32_t dim) {
   std::ifstream in(path, std::ios::binary);
   std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
   std::vector<float> floats;
-  for (std::size_t i = 8; i < bytes.size(); ++i) floats.push_back(static_cast<float>(static_cast<std::uint8_t>(bytes[i])));
+  for (std::size_t i = 8; i < bytes.size(); ++i)
+    floats.push_back(static_cast<float>(static_cast<std::uint8_t>(bytes[i])));
   EXPECT_EQ(floats.size() % dim, 0u);
   EXPECT_GT(floats.size(), 0u) << path;
   return floats;
@@ -135,25 +148,30 @@ inline CodeSample RealSample() {
   const std::vector<float> all = ReadU8("datasets/sample/base.u8bin", kDim);
   for (std::size_t i = 0; i < all.size() / kDim; ++i) {
     std::vector<float>& out = i % 10 == 0 ? sample.centroids : sample.rows;
-    out.insert(out.end(), all.begin() + static_cast<std::ptrdiff_t>(i * kDim), all.begin() + static_cast<std::ptrdiff_t>((i + 1) * kDim));
+    out.insert(out.end(), all.begin() + static_cast<std::ptrdiff_t>(i * kDim),
+               all.begin() + static_cast<std::ptrdiff_t>((i + 1) * kDim));
   }
   const Kernels l2 = *ChooseKernels(DType::kU8, Metric::kL2, kDim);
-  const std::vector<std::byte> rows = StoreAll(l2, sample.rows), centroids = StoreAll(l2, sample.centroids);
+  const std::vector<std::byte> rows = StoreAll(l2, sample.rows),
+                               centroids = StoreAll(l2, sample.centroids);
   std::vector<const std::byte*> pointers;
   for (std::size_t i = 0; i < centroids.size(); i += kDim) pointers.push_back(centroids.data() + i);
   std::vector<DistanceKey> keys(pointers.size());
   for (std::size_t i = 0; i < rows.size(); i += kDim) {
     l2.many(rows.data() + i, pointers.data(), pointers.size(), kDim, keys.data());
-    sample.centroid_of.push_back(static_cast<std::uint32_t>(std::min_element(keys.begin(), keys.end()) - keys.begin()));
+    sample.centroid_of.push_back(
+        static_cast<std::uint32_t>(std::min_element(keys.begin(), keys.end()) - keys.begin()));
   }
   return sample;
 }
 
-inline std::vector<std::byte> EncodeAll(const Encoder& encoder, const StoredSample& stored, const std::vector<std::uint32_t>& centroid_of) {
+inline std::vector<std::byte> EncodeAll(const Encoder& encoder, const StoredSample& stored,
+                                        const std::vector<std::uint32_t>& centroid_of) {
   std::vector<std::byte> codes(centroid_of.size() * encoder.code_bytes());
   Encoder::Scratch scratch;
   for (std::size_t i = 0; i < centroid_of.size(); ++i) {
-    encoder.Encode(stored.Row(i), stored.Centroid(centroid_of[i]), codes.data() + i * encoder.code_bytes(), scratch);
+    encoder.Encode(stored.Row(i), stored.Centroid(centroid_of[i]),
+                   codes.data() + i * encoder.code_bytes(), scratch);
   }
   return codes;
 }

@@ -1,4 +1,5 @@
-/// For the tests of the build: base files of generated vectors, and what the written index says of its graph.
+/// For the tests of the build: base files of generated vectors, and what the written
+/// index says of its graph.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,14 +28,16 @@ namespace hmann {
 /// A folder of this process, removed with its files.
 class SampleFolder {
  public:
-  SampleFolder() : path_(absl::StrCat(testing::TempDir(), "/hmann_build_", ::getpid(), "_", next_++)) {
+  SampleFolder()
+      : path_(absl::StrCat(testing::TempDir(), "/hmann_build_", ::getpid(), "_", next_++)) {
     std::filesystem::create_directories(path_);
   }
   ~SampleFolder() { std::filesystem::remove_all(path_); }
   SampleFolder(const SampleFolder&) = delete;
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
+                                                  std::filesystem::directory_iterator()));
   }
 
  private:
@@ -70,13 +73,18 @@ template <typename T>
 void WriteRows(const std::string& path, std::uint32_t dim, const std::vector<T>& values) {
   auto writer = VectorWriter::Create(path, dim);
   HMANN_CHECK(writer.ok() && SizeOf(writer->dtype()) == sizeof(T));
-  HMANN_CHECK(writer->Append(reinterpret_cast<const std::byte*>(values.data()), values.size() / dim).ok() && writer->Commit().ok());
+  HMANN_CHECK(
+      writer->Append(reinterpret_cast<const std::byte*>(values.data()), values.size() / dim).ok() &&
+      writer->Commit().ok());
 }
 
-inline const char* SuffixOf(DType dtype) { return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin"; }
+inline const char* SuffixOf(DType dtype) {
+  return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin";
+}
 
 /// A small build of clustered vectors.
-inline BuildOptions SmallBuild(const SampleFolder& folder, DType dtype, Metric metric, std::uint64_t n, std::uint32_t dim = 12) {
+inline BuildOptions SmallBuild(const SampleFolder& folder, DType dtype, Metric metric,
+                               std::uint64_t n, std::uint32_t dim = 12) {
   BuildOptions options;
   options.base = folder / absl::StrCat("base_", n, "_", dim, SuffixOf(dtype));
   options.out = folder / "index.hmann";
@@ -84,7 +92,8 @@ inline BuildOptions SmallBuild(const SampleFolder& folder, DType dtype, Metric m
   options.m = 6;
   options.ef_construction = 40;
   options.threads = 2;
-  WriteGenerated(options.base, {.n = n, .dim = dim, .intrinsic_dim = std::min(6u, dim), .clusters = 30});
+  WriteGenerated(options.base,
+                 {.n = n, .dim = dim, .intrinsic_dim = std::min(6u, dim), .clusters = 30});
   return options;
 }
 
@@ -112,8 +121,9 @@ inline LayerLinks ReadLinks(const IndexFile& file) {
   for (std::uint32_t layer = 0; layer < all.size(); ++layer) {
     const std::uint32_t most = file.layers().MaxDegree(layer);
     for (NodeId id = 0; id < file.layers().nodes[layer]; ++id) {
-      const std::byte* place = layer == 0 ? file.l0().data() + file.records().Offset(id) + file.records().LinksOffset(id)
-                                          : file.upper_links(layer).data() + std::size_t{id} * most * sizeof(NodeId);
+      const std::byte* place =
+          layer == 0 ? file.l0().data() + file.records().Offset(id) + file.records().LinksOffset(id)
+                     : file.upper_links(layer).data() + std::size_t{id} * most * sizeof(NodeId);
       const auto* links = reinterpret_cast<const NodeId*>(place);
       all[layer].emplace_back(links, std::find(links, links + most, kNoNode));
     }

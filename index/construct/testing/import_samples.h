@@ -1,8 +1,9 @@
-/// For the tests of the importers: small indexes that hnswlib and Faiss themselves write, and what their objects say of level 0.
+/// For the tests of the importers: small indexes that hnswlib and Faiss themselves write,
+/// and what their objects say of level 0.
 #pragma once
 
-// hnswlib's vectorised loops prefetch through the link behind a list's last, which the address sanitizer stops at, and bring functions into
-// the global namespace.
+// hnswlib's vectorised loops prefetch through the link behind a list's last, which the
+// address sanitizer stops at, and bring functions into the global namespace.
 #define NO_MANUAL_VECTORIZATION
 
 #include <faiss/IndexHNSW.h>
@@ -52,7 +53,8 @@ inline std::string ReadBytes(const std::string& path) {
 }
 
 inline void WriteBytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 template <typename T>
@@ -90,7 +92,8 @@ template <typename T>
 VectorFile OpenBase(const Points<T>& points, const TempFile& file, std::uint64_t rows = 0) {
   std::string bytes(reinterpret_cast<const char*>(&points.n), 4);
   bytes.append(reinterpret_cast<const char*>(&points.dim), 4);
-  bytes.append(reinterpret_cast<const char*>(points.values.data()), points.values.size() * sizeof(T));
+  bytes.append(reinterpret_cast<const char*>(points.values.data()),
+               points.values.size() * sizeof(T));
   WriteBytes(file.path(), bytes);
   return *VectorFile::Open(file.path(), rows);
 }
@@ -100,10 +103,12 @@ using Lists = std::vector<std::vector<NodeId>>;
 inline Lists ListsOf(const ImportedGraph& graph) {
   Lists lists(graph.n);
   for (std::size_t row = 0; row < lists.size(); ++row) {
-    const NodeId* begin = reinterpret_cast<const NodeId*>(graph.links.data()) + row * graph.max_degree;
+    const NodeId* begin =
+        reinterpret_cast<const NodeId*>(graph.links.data()) + row * graph.max_degree;
     const NodeId* end = std::find(begin, begin + graph.max_degree, kNoNode);
     lists[row].assign(begin, end);
-    EXPECT_TRUE(std::all_of(end, begin + graph.max_degree, [](NodeId id) { return id == kNoNode; }));
+    EXPECT_TRUE(
+        std::all_of(end, begin + graph.max_degree, [](NodeId id) { return id == kNoNode; }));
   }
   return lists;
 }
@@ -117,7 +122,9 @@ inline bool IsSound(const ImportedGraph& graph, std::uint64_t n) {
     std::vector<NodeId> links = lists[row];
     std::sort(links.begin(), links.end());
     if (std::adjacent_find(links.begin(), links.end()) != links.end()) return false;
-    if (std::binary_search(links.begin(), links.end(), row) || (!links.empty() && links.back() >= n)) return false;
+    if (std::binary_search(links.begin(), links.end(), row) ||
+        (!links.empty() && links.back() >= n))
+      return false;
   }
   return true;
 }
@@ -125,9 +132,11 @@ inline bool IsSound(const ImportedGraph& graph, std::uint64_t n) {
 /// Row of the i-th inserted element: labels in an order of their own.
 inline NodeId LabelOf(NodeId i, NodeId n) { return (i * 7 + 3) % n; }
 
-/// Inserts rows in label order, returns level 0 by row as hnswlib's own object has it, saves to `path` after `change`.
+/// Inserts rows in label order, returns level 0 by row as hnswlib's own object has it,
+/// saves to `path` after `change`.
 template <typename Distance, typename Component>
-Lists WriteHnswlib(hnswlib::SpaceInterface<Distance>* space, const std::vector<Component>& rows, NodeId n, const std::string& path,
+Lists WriteHnswlib(hnswlib::SpaceInterface<Distance>* space, const std::vector<Component>& rows,
+                   NodeId n, const std::string& path,
                    const std::function<void(hnswlib::HierarchicalNSW<Distance>&)>& change = {}) {
   hnswlib::HierarchicalNSW<Distance> index(space, n + 10, kM, kEfConstruction);
   const std::size_t dim = rows.size() / n;
@@ -136,7 +145,8 @@ Lists WriteHnswlib(hnswlib::SpaceInterface<Distance>* space, const std::vector<C
   for (NodeId i = 0; i < n; ++i) {
     const unsigned* list = index.get_linklist0(i);
     for (int j = 0; j < index.getListCount(const_cast<unsigned*>(list)); ++j) {
-      lists[index.getExternalLabel(i)].push_back(static_cast<NodeId>(index.getExternalLabel(list[1 + j])));
+      lists[index.getExternalLabel(i)].push_back(
+          static_cast<NodeId>(index.getExternalLabel(list[1 + j])));
     }
   }
   if (change) change(index);
@@ -144,7 +154,8 @@ Lists WriteHnswlib(hnswlib::SpaceInterface<Distance>* space, const std::vector<C
   return lists;
 }
 
-inline Lists WriteFaiss(const std::vector<float>& rows, NodeId n, faiss::MetricType metric, const std::string& path) {
+inline Lists WriteFaiss(const std::vector<float>& rows, NodeId n, faiss::MetricType metric,
+                        const std::string& path) {
   faiss::IndexHNSWFlat index(static_cast<int>(rows.size() / n), kM, metric);
   index.hnsw.efConstruction = kEfConstruction;
   index.add(n, rows.data());
@@ -153,7 +164,8 @@ inline Lists WriteFaiss(const std::vector<float>& rows, NodeId n, faiss::MetricT
   for (NodeId i = 0; i < n; ++i) {
     std::size_t begin, end;
     index.hnsw.neighbor_range(i, 0, &begin, &end);
-    for (; begin < end && index.hnsw.neighbors[begin] >= 0; ++begin) lists[i].push_back(static_cast<NodeId>(index.hnsw.neighbors[begin]));
+    for (; begin < end && index.hnsw.neighbors[begin] >= 0; ++begin)
+      lists[i].push_back(static_cast<NodeId>(index.hnsw.neighbors[begin]));
   }
   return lists;
 }
@@ -166,14 +178,15 @@ inline void ExpectGraph(const absl::StatusOr<ImportedGraph>& graph, const Lists&
   EXPECT_EQ(ListsOf(*graph), expected);
 }
 
-inline void ExpectError(const absl::StatusOr<ImportedGraph>& graph, absl::StatusCode code, const std::string& path,
-                        const std::string& what) {
+inline void ExpectError(const absl::StatusOr<ImportedGraph>& graph, absl::StatusCode code,
+                        const std::string& path, const std::string& what) {
   using ::testing::AllOf;
   using ::testing::HasSubstr;
   ASSERT_FALSE(graph.ok()) << what;
   EXPECT_EQ(graph.status().code(), code) << graph.status();
   EXPECT_THAT(std::string(graph.status().message()),
-              AllOf(HasSubstr(path), HasSubstr("offset "), HasSubstr(what), HasSubstr("expected "), HasSubstr("found ")));
+              AllOf(HasSubstr(path), HasSubstr("offset "), HasSubstr(what), HasSubstr("expected "),
+                    HasSubstr("found ")));
 }
 
 constexpr auto kMismatch = absl::StatusCode::kInvalidArgument;

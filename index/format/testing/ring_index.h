@@ -17,8 +17,10 @@
 
 namespace hmann {
 
-/// Contents for tests, made by arithmetic: in every layer, node i is linked to its M_i / 2 neighbours on either side of a ring (fewer in a
-/// small layer), so that all are reachable; component c of vector i is (7 i + 13 c) mod 101 + 1; labels are a permutation.
+/// Contents for tests, made by arithmetic: in every layer, node i is linked to its M_i /
+/// 2 neighbours on either side of a ring (fewer in a small layer), so that all are
+/// reachable; component c of vector i is (7 i + 13 c) mod 101 + 1; labels are a
+/// permutation.
 struct RingIndex {
   struct Shape {
     NodeId n = 200, n1 = 32;
@@ -49,12 +51,14 @@ struct RingIndex {
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
     if (s.bits == 0) return;
-    for (std::uint32_t c = 0; c < s.dim; ++c) contents.code_mean.push_back(0.5f * static_cast<float>(c));
+    for (std::uint32_t c = 0; c < s.dim; ++c)
+      contents.code_mean.push_back(0.5f * static_cast<float>(c));
     if (s.place == CodePlace::kLink) {
       contents.codes = {s.bits, 0, CodeBytes(s.dim, s.bits), s.place};
       contents.link_codes = [this](NodeId id) {
         code.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.code_bytes);
-        for (std::size_t i = 0; i < code.size(); ++i) code[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
+        for (std::size_t i = 0; i < code.size(); ++i)
+          code[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
         return code.data();
       };
       return;
@@ -62,10 +66,12 @@ struct RingIndex {
     contents.codes = {s.bits, s.replicas, CodeBytes(s.dim, s.bits)};
     for (NodeId cell = 0; cell < s.n1 / 2; ++cell)
       contents.cells.push_back({(5 * cell + 1) % s.n1, s.n1 + cell * ((s.n - s.n1) / (s.n1 / 2))});
-    for (NodeId id = s.n1; id < s.n && s.replicas == 2; ++id) contents.second_centroids.push_back(id * 7 % s.n1);
+    for (NodeId id = s.n1; id < s.n && s.replicas == 2; ++id)
+      contents.second_centroids.push_back(id * 7 % s.n1);
     contents.code = [this](NodeId id) {
       code.resize(contents.codes.code_bytes);
-      for (std::size_t i = 0; i < code.size(); ++i) code[i] = static_cast<std::byte>(std::size_t{id} * 3 + i);
+      for (std::size_t i = 0; i < code.size(); ++i)
+        code[i] = static_cast<std::byte>(std::size_t{id} * 3 + i);
       return code.data();
     };
   }
@@ -93,7 +99,8 @@ struct RingIndex {
       floats[c] = integers[c];
     }
     row.assign(kernels.row_bytes, std::byte{0});
-    const void* vector = shape.dtype == DType::kF32 ? static_cast<const void*>(floats.data()) : integers.data();
+    const void* vector =
+        shape.dtype == DType::kF32 ? static_cast<const void*>(floats.data()) : integers.data();
     HMANN_CHECK(EncodeRow(kernels, vector, row.data()).ok());
     return row.data();
   }
@@ -112,7 +119,8 @@ struct RingIndex {
 /// A path of this process under `folder`, removed with the object.
 class TemporaryPath {
  public:
-  TemporaryPath(const std::string& folder, const std::string& name) : path_(folder + "/hmann_" + std::to_string(::getpid()) + "_" + name) {}
+  TemporaryPath(const std::string& folder, const std::string& name)
+      : path_(folder + "/hmann_" + std::to_string(::getpid()) + "_" + name) {}
   TemporaryPath(const TemporaryPath&) = delete;
   TemporaryPath& operator=(const TemporaryPath&) = delete;
   ~TemporaryPath() { std::remove(path_.c_str()); }
@@ -133,7 +141,8 @@ inline std::vector<std::byte> ReadBytes(const std::string& path) {
 inline void WriteBytes(const std::string& path, std::span<const std::byte> bytes) {
   std::remove(path.c_str());  // writing over a file would wait for the disk
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
   HMANN_CHECK(out.good());
 }
 

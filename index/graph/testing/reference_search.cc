@@ -46,7 +46,8 @@ class Reference {
       }
     }
     if (found.all.size() < dials_.k) {
-      // What was found is closed in on itself, or there is no L1: go on from there and from node 0.
+      // What was found is closed in on itself, or there is no L1: go on from there and
+      // from node 0.
       found.expanded.clear();
       if (!found.met.contains(0)) MeasureInL0(found, {0});
       SearchL0(found, std::max<std::size_t>(dials_.k, width));
@@ -80,7 +81,8 @@ class Reference {
     return key > index_.kernels.ToKey((1 + epsilon) * index_.kernels.ToDistance(kth));
   }
 
-  /// The nearest unexpanded candidate among the nearest `ef` and within `epsilon`, marked as expanded; false if there is none.
+  /// The nearest unexpanded candidate among the nearest `ef` and within `epsilon`, marked
+  /// as expanded; false if there is none.
   bool TakeNext(Scored& scored, std::size_t ef, NodeId* id, float epsilon = -1) {
     std::size_t place = 0;
     for (auto it = scored.all.begin(); it != scored.all.end() && place < ef; ++it, ++place) {
@@ -124,15 +126,20 @@ class Reference {
   void SearchL0(Scored& scored, std::size_t ef, float epsilon = -1, std::uint32_t width = 1) {
     for (;;) {
       std::vector<NodeId> together, fresh;
-      for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, epsilon);) together.push_back(id);
+      for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, epsilon);)
+        together.push_back(id);
       if (together.empty()) return;
-      counters_.rounds += std::any_of(together.begin(), together.end(), [this](NodeId id) { return id < n1_; }) ? 1 : 0;
+      counters_.rounds +=
+          std::any_of(together.begin(), together.end(), [this](NodeId id) { return id < n1_; }) ? 1
+                                                                                                : 0;
       for (NodeId id : together) {
         ++counters_.expanded_l0;
         ++counters_.slow_touches;
         read_.insert(id);
         for (NodeId link : index_.links(0, id)) {
-          if (!scored.met.contains(link) && std::find(fresh.begin(), fresh.end(), link) == fresh.end()) fresh.push_back(link);
+          if (!scored.met.contains(link) &&
+              std::find(fresh.begin(), fresh.end(), link) == fresh.end())
+            fresh.push_back(link);
         }
       }
       MeasureInL0(scored, fresh);
@@ -151,7 +158,8 @@ class Reference {
     counters_.rounds += waits ? 1 : 0;
   }
 
-  /// One beam of width efSearchL0 per candidate of L1, each alone; what they measured, together.
+  /// One beam of width efSearchL0 per candidate of L1, each alone; what they measured,
+  /// together.
   Scored RunBeams(const std::vector<Candidate>& from) {
     Scored together;
     for (const Candidate& candidate : from) {
@@ -173,7 +181,8 @@ class Reference {
 
 }  // namespace
 
-ReferenceAnswer ReferenceSearch(const ReferenceIndex& index, const std::byte* query, ReferenceDials dials) {
+ReferenceAnswer ReferenceSearch(const ReferenceIndex& index, const std::byte* query,
+                                ReferenceDials dials) {
   HMANN_CHECK(dials.k > 0 && dials.k <= index.layers.n());
   return Reference(index, query, dials).Run();
 }

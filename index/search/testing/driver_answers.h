@@ -17,9 +17,11 @@ struct DriverAnswer {
   Counters counters;
 };
 
-inline DriverAnswer MustSearch(AskedDriver& runner, const std::vector<std::byte>& query, const SearchOptions& options) {
+inline DriverAnswer MustSearch(AskedDriver& runner, const std::vector<std::byte>& query,
+                               const SearchOptions& options) {
   DriverAnswer result;
-  const absl::Status status = runner.Search(query.data(), options, &result.nearest, &result.counters, {});
+  const absl::Status status =
+      runner.Search(query.data(), options, &result.nearest, &result.counters, {});
   EXPECT_TRUE(status.ok()) << status;
   return result;
 }
@@ -30,9 +32,11 @@ inline std::vector<std::uint64_t> Labels(const std::vector<Neighbour>& nearest) 
   return labels;
 }
 
-inline void ExpectSameAnswer(const std::vector<Neighbour>& found, const std::vector<Neighbour>& expected) {
+inline void ExpectSameAnswer(const std::vector<Neighbour>& found,
+                             const std::vector<Neighbour>& expected) {
   ASSERT_EQ(Labels(found), Labels(expected));
-  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_EQ(found[i].distance, expected[i].distance) << "neighbour " << i;
 }
 
 }  // namespace hmann

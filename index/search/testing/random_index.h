@@ -1,4 +1,5 @@
-/// For tests: an index of random links and vectors, written and mapped, as a driver and as the reference see it.
+/// For tests: an index of random links and vectors, written and mapped, as a driver and
+/// as the reference see it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,11 +42,13 @@ struct RandomShape {
   CodePlace place = CodePlace::kNode;
 };
 
-/// Components are small whole numbers (but for f32), so that equal distances are common. In every layer node i is linked to its successor,
-/// so that all are reachable, and to random others. Not movable: views point into it.
+/// Components are small whole numbers (but for f32), so that equal distances are common.
+/// In every layer node i is linked to its successor, so that all are reachable, and to
+/// random others. Not movable: views point into it.
 class RandomIndex {
  public:
-  explicit RandomIndex(const RandomShape& shape) : shape_(shape), layers_(Layers::Make(shape.n, shape.n1, shape.m)) {
+  explicit RandomIndex(const RandomShape& shape)
+      : shape_(shape), layers_(Layers::Make(shape.n, shape.n1, shape.m)) {
     placed_.kernels = *ChooseKernels(shape.dtype, shape.metric, shape.dim);
     MakeRows();
     MakeLinks();
@@ -57,8 +60,12 @@ class RandomIndex {
 
   const RandomShape& shape() const { return shape_; }
   const PlacedIndex& placed() const { return placed_; }
-  std::uint64_t Label(NodeId id) const { return shape_.user_labels ? labels_[id] * std::uint64_t{10'000'000'019} : labels_[id]; }
-  const std::byte* Row(NodeId id) const { return rows_.data() + std::size_t{id} * placed_.kernels.row_bytes; }
+  std::uint64_t Label(NodeId id) const {
+    return shape_.user_labels ? labels_[id] * std::uint64_t{10'000'000'019} : labels_[id];
+  }
+  const std::byte* Row(NodeId id) const {
+    return rows_.data() + std::size_t{id} * placed_.kernels.row_bytes;
+  }
 
   /// The code of a link, as its record has it.
   std::vector<std::byte> LinkCode(NodeId from, NodeId to) const {
@@ -71,15 +78,18 @@ class RandomIndex {
   /// Query number i: dim components as a user gives them.
   std::vector<std::byte> Query(std::uint64_t i) const { return Vector(1'000'000 + i); }
 
-  /// Overwrites bytes of L0 and of the upper layers' links, as a disk might: `change` is called with the bytes of each.
+  /// Overwrites bytes of L0 and of the upper layers' links, as a disk might: `change` is
+  /// called with the bytes of each.
   void Damage(const std::function<void(std::byte*, std::size_t)>& change) {
     change(l0_.data(), l0_.size());
     for (Buffer& links : upper_links_) change(links.data(), links.size());
   }
 
   ReferenceIndex Reference() const {
-    return {placed_.kernels, layers_, [this](std::uint32_t layer, NodeId id) { return links_[layer][id]; },
-            [this](NodeId id) { return Row(id); }, [this](NodeId id) { return placed_.records.RecordBytes(id); }};
+    return {placed_.kernels, layers_,
+            [this](std::uint32_t layer, NodeId id) { return links_[layer][id]; },
+            [this](NodeId id) { return Row(id); },
+            [this](NodeId id) { return placed_.records.RecordBytes(id); }};
   }
 
  private:
@@ -102,7 +112,9 @@ class RandomIndex {
   void MakeRows() {
     rows_.resize(std::size_t{shape_.n} * placed_.kernels.row_bytes);
     for (NodeId id = 0; id < shape_.n; ++id) {
-      HMANN_CHECK(EncodeRow(placed_.kernels, Vector(id).data(), rows_.data() + std::size_t{id} * placed_.kernels.row_bytes).ok());
+      HMANN_CHECK(EncodeRow(placed_.kernels, Vector(id).data(),
+                            rows_.data() + std::size_t{id} * placed_.kernels.row_bytes)
+                      .ok());
     }
   }
 
@@ -114,11 +126,15 @@ class RandomIndex {
       links_[layer].resize(nodes);
       if (layer == 1 && shape_.l1_in_pieces) continue;
       for (NodeId id = 0; id < nodes; ++id) {
-        const std::uint64_t count = 1 + RandomBelow(shape_.seed + 1, counter++, layers_.MaxDegree(layer));
+        const std::uint64_t count =
+            1 + RandomBelow(shape_.seed + 1, counter++, layers_.MaxDegree(layer));
         std::vector<NodeId>& links = links_[layer][id];
         for (std::uint64_t i = 0; i < count; ++i) {
-          const auto link = i == 0 ? (id + 1) % nodes : static_cast<NodeId>(RandomBelow(shape_.seed + 1, counter++, nodes));
-          if (link != id && std::find(links.begin(), links.end(), link) == links.end()) links.push_back(link);
+          const auto link =
+              i == 0 ? (id + 1) % nodes
+                     : static_cast<NodeId>(RandomBelow(shape_.seed + 1, counter++, nodes));
+          if (link != id && std::find(links.begin(), links.end(), link) == links.end())
+            links.push_back(link);
         }
       }
     }
@@ -133,7 +149,9 @@ class RandomIndex {
     contents.layers = layers_;
     contents.ef_construction = 10;
     contents.user_labels = shape_.user_labels;
-    contents.links = [this](std::uint32_t layer, NodeId id) -> std::span<const NodeId> { return links_[layer][id]; };
+    contents.links = [this](std::uint32_t layer, NodeId id) -> std::span<const NodeId> {
+      return links_[layer][id];
+    };
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };
     if (shape_.bits > 0) AddCodes(contents);
@@ -168,10 +186,12 @@ class RandomIndex {
     std::uint64_t counter = 0;
     for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < centroids.size();) {
       contents.cells.push_back({centroids[contents.cells.size()], first});
-      first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++, std::uint64_t{2} * (shape_.n / shape_.n1)));
+      first += 1 + static_cast<NodeId>(RandomBelow(shape_.seed + 9, counter++,
+                                                   std::uint64_t{2} * (shape_.n / shape_.n1)));
     }
     for (NodeId id = shape_.n1; id < shape_.n && shape_.replicas == 2; ++id) {
-      contents.second_centroids.push_back(static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
+      contents.second_centroids.push_back(
+          static_cast<NodeId>(RandomBelow(shape_.seed + 10, id, shape_.n1)));
     }
     cells_ = Cells(shape_.n, shape_.n1, contents.cells, contents.second_centroids);
     contents.code = [this](NodeId id) {
@@ -196,8 +216,10 @@ class RandomIndex {
     placed_.l0 = l0_.data();
     for (std::uint32_t layer = 1; layer <= layers_.top(); ++layer) {
       upper_links_.push_back(copy(file_.upper_links(layer)));
-      placed_.upper.push_back({reinterpret_cast<const NodeId*>(upper_links_.back().data()), layers_.nodes[layer], layers_.MaxDegree(layer),
-                               file_.fast_rows().data(), file_.fast_row_stride(), &placed_.kernels});
+      placed_.upper.push_back({reinterpret_cast<const NodeId*>(upper_links_.back().data()),
+                               layers_.nodes[layer], layers_.MaxDegree(layer),
+                               file_.fast_rows().data(), file_.fast_row_stride(),
+                               &placed_.kernels});
     }
     if (layers_.n1() > 0) placed_.fast_labels = file_.fast_labels().data();
     if (shape_.bits == 0) return;
@@ -227,7 +249,8 @@ class AskedDriver {
  public:
   explicit AskedDriver(const PlacedIndex& index) : index_(index), driver_(MakeDriver(index)) {}
 
-  absl::Status Search(const void* query, const SearchOptions& options, std::vector<Neighbour>* nearest, Counters* counters,
+  absl::Status Search(const void* query, const SearchOptions& options,
+                      std::vector<Neighbour>* nearest, Counters* counters,
                       const SearchLimits& limits) {
     absl::Status outcome;
     const auto done = [&](std::size_t, const absl::Status& status, Answer& answer) {
@@ -239,9 +262,11 @@ class AskedDriver {
     return outcome;
   }
 
-  absl::Status SearchMany(std::size_t n, const std::function<const void*(std::size_t)>& query, const SearchOptions& options,
-                          std::uint32_t in_flight, const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
-                          Counters* counters, const SearchLimits& limits) {
+  absl::Status SearchMany(
+      std::size_t n, const std::function<const void*(std::size_t)>& query,
+      const SearchOptions& options, std::uint32_t in_flight,
+      const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
+      Counters* counters, const SearchLimits& limits) {
     HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
     return driver_->Run({n, in_flight, query, dials, done, counters, limits});
   }

@@ -15,20 +15,26 @@
 
 namespace hmann {
 
-/// The quantised walk and its scorers (candidate_pool.h, cell_scorer.h, link_scorer.h) in ordered sets, one estimate at a time: slow and
-/// obvious. `w`: what L1 has found; `met`: all that L1 has scored.
+/// The quantised walk and its scorers (candidate_pool.h, cell_scorer.h, link_scorer.h) in
+/// ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`:
+/// all that L1 has scored.
 class ReferenceQuantised {
  public:
   /// (key, id) of a candidate.
   using Entry = std::pair<DistanceKey, NodeId>;
 
   ReferenceQuantised(const RandomIndex& index, const std::byte* query, const Dials& options)
-      : index_(index), placed_(index.placed()), reference_(index.Reference()), query_(query), options_(options) {}
+      : index_(index),
+        placed_(index.placed()),
+        reference_(index.Reference()),
+        query_(query),
+        options_(options) {}
 
   std::vector<Entry> Run(const std::vector<Entry>& w, std::set<NodeId> met) {
     estimator_.Prepare(*placed_.encoder, query_);
     met_ = std::move(met);
-    window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0) : std::max(256u, 4 * options_.k);
+    window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0)
+                                 : std::max(256u, 4 * options_.k);
     for (const Entry& entry : w) {
       results_.insert(entry);
       centroids_.insert(entry.second);
@@ -36,7 +42,8 @@ class ReferenceQuantised {
     }
     limit_ = Limit();
     std::vector<NodeId> centroids;
-    for (std::size_t i = 0; i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i)
+    for (std::size_t i = 0;
+         i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i)
       centroids.push_back(w[i].second);
     for (const NodeId centroid : centroids) {
       const auto [begin, end] = placed_.cells->MembersOf(centroid);
@@ -60,7 +67,9 @@ class ReferenceQuantised {
   std::uint64_t rounds = 0, estimates = 0, distances_fast = 0, distances_slow = 0;
 
  private:
-  DistanceKey Exact(NodeId id) const { return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim); }
+  DistanceKey Exact(NodeId id) const {
+    return placed_.kernels.one(query_, index_.Row(id), placed_.kernels.dim);
+  }
   std::pair<float, float> Estimate(NodeId id) const {
     const NodeId centroid = placed_.cells->CentroidOf(id);
     const float centroid_distance = placed_.kernels.ToDistance(Exact(centroid)),
@@ -98,7 +107,9 @@ class ReferenceQuantised {
   bool Round() {
     std::vector<Entry> wanted;
     limit_ = Limit();
-    const DistanceKey bound = results_.size() < options_.k ? ~DistanceKey{0} : std::next(results_.begin(), options_.k - 1)->first;
+    const DistanceKey bound = results_.size() < options_.k
+                                  ? ~DistanceKey{0}
+                                  : std::next(results_.begin(), options_.k - 1)->first;
     for (auto at = pool_.begin(); at != pool_.end() && wanted.size() < options_.beam_width; ++at) {
       if (done_.count(at->second) > 0) continue;
       if (at->first > limit_) break;
@@ -146,11 +157,16 @@ class ReferenceQuantised {
 
   /// What cannot enter the pool any more, with what an integer key may round off.
   float BoundDistance() const {
-    const DistanceKey worst = pool_.size() < window_ ? ~DistanceKey{0} : std::prev(pool_.end())->first, bound = std::min(worst, limit_);
+    const DistanceKey worst =
+                          pool_.size() < window_ ? ~DistanceKey{0} : std::prev(pool_.end())->first,
+                      bound = std::min(worst, limit_);
     if (bound == ~DistanceKey{0}) return std::numeric_limits<float>::max();
-    return placed_.kernels.ToDistance(bound) + (placed_.kernels.dtype == DType::kF32 || placed_.kernels.metric == Metric::kCosine ? 0 : 1);
+    return placed_.kernels.ToDistance(bound) +
+           (placed_.kernels.dtype == DType::kF32 || placed_.kernels.metric == Metric::kCosine ? 0
+                                                                                              : 1);
   }
-  /// Estimates centred on where a link leaves from; one that enters the pool stays, one that does not may come again from elsewhere.
+  /// Estimates centred on where a link leaves from; one that enters the pool stays, one
+  /// that does not may come again from elsewhere.
   void FollowEdges(const std::vector<Entry>& wanted) {
     std::vector<NodeId> promoted;
     for (const Entry& entry : wanted) {

@@ -33,9 +33,12 @@ constexpr bool kMlockWorks = true;
 
 using Clock = std::chrono::steady_clock;
 
-inline std::string TestPath(const char* name) { return absl::StrCat(::testing::TempDir(), "/hmann_tiers_", ::getpid(), "_", name); }
+inline std::string TestPath(const char* name) {
+  return absl::StrCat(::testing::TempDir(), "/hmann_tiers_", ::getpid(), "_", name);
+}
 
-/// Random bytes in a mapped file, from its second block on, as a section lies in an index file.
+/// Random bytes in a mapped file, from its second block on, as a section lies in an index
+/// file.
 class Source {
  public:
   static constexpr std::uint64_t kBegin = 4096;
@@ -85,7 +88,8 @@ inline std::vector<BlockDone> WaitFor(BlockReader& reader, std::size_t count) {
 }
 
 /// Bytes [offset, offset + bytes) of a region, whichever way its tier gives them.
-inline std::vector<std::byte> ReadRange(const Region& region, std::uint64_t offset, std::uint64_t bytes) {
+inline std::vector<std::byte> ReadRange(const Region& region, std::uint64_t offset,
+                                        std::uint64_t bytes) {
   if (region.data() != nullptr) return {region.data() + offset, region.data() + offset + bytes};
   std::vector<std::byte> read;
   if (bytes == 0) return read;
@@ -120,7 +124,8 @@ int FateOfChild(const Body& body) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : 1000 + WEXITSTATUS(status);
 }
 
-/// A tier by its spec, where PATH stands for a file of the test's own, and "pread " in front does without io_uring.
+/// A tier by its spec, where PATH stands for a file of the test's own, and "pread " in
+/// front does without io_uring.
 class TierByName : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr absl::string_view kPread = "pread ";
@@ -129,7 +134,8 @@ class TierByName : public ::testing::TestWithParam<std::string> {
     spec_ = absl::StrReplaceAll(GetParam(), {{"PATH", copy_}, {kPread, ""}});
     if (absl::StartsWith(GetParam(), kPread)) ::setenv("HMANN_IO", "pread", 1);
     auto tier = MakeTier(spec_);
-    if (!tier.ok() && absl::StrContains(tier.status().message(), "no NUMA support")) GTEST_SKIP() << tier.status();
+    if (!tier.ok() && absl::StrContains(tier.status().message(), "no NUMA support"))
+      GTEST_SKIP() << tier.status();
     ASSERT_TRUE(tier.ok()) << tier.status();
     tier_ = *std::move(tier);
     const Source probe(1, "probe");

@@ -1,5 +1,6 @@
-/// An index that is arithmetic: work, recall and time of a setting in closed form, with queries of different hardness and a clock that is a
-/// little off. For tests of the tuner.
+/// An index that is arithmetic: work, recall and time of a setting in closed form, with
+/// queries of different hardness and a clock that is a little off. For tests of the
+/// tuner.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +19,24 @@ struct SyntheticIndex {
   std::uint64_t queries = 2000;
   mutable std::uint64_t runs = 0;
 
-  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true, .has_cells = true}; }
+  static SearchContext Context() {
+    return {.n = 1000000, .n1 = 100000, .has_codes = true, .has_cells = true};
+  }
 
   /// Of L0: what `epsilon` lets a query of middling hardness keep, where it is set.
   static double WidthInL0(const Dials& dials) {
-    return dials.epsilon.has_value() ? 600 * static_cast<double>(*dials.epsilon) : static_cast<double>(dials.ef_l0);
+    return dials.epsilon.has_value() ? 600 * static_cast<double>(*dials.epsilon)
+                                     : static_cast<double>(dials.ef_l0);
   }
 
   static double Logit(const Dials& dials) {
     const double ef_l0 = WidthInL0(dials);
     double logit = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
-    if (dials.walk == WalkKind::kMultiStart) logit = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
+    if (dials.walk == WalkKind::kMultiStart)
+      logit = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
     if (dials.walk == WalkKind::kQuantised) {
-      logit = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.nprobe)) + 0.1 * std::log(dials.ef_l1);
+      logit = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.nprobe)) +
+              0.1 * std::log(dials.ef_l1);
       if (dials.error_bound.has_value()) logit += 0.8 * std::log(*dials.error_bound / 2) + 0.4;
     }
     return 1.5 * logit - 3;
@@ -43,7 +49,9 @@ struct SyntheticIndex {
     if (dials.walk == WalkKind::kMultiStart) slow = 9 * ef_l1 * (ef_l0 + 1);
     if (dials.walk == WalkKind::kQuantised) {
       codes = 20 * ef_l0 + 8 * static_cast<double>(dials.nprobe);
-      slow = (ef_l0 + 4) * (dials.error_bound.has_value() ? std::min(1.0, *dials.error_bound / 2.5) : 1) + 2;
+      slow = (ef_l0 + 4) *
+                 (dials.error_bound.has_value() ? std::min(1.0, *dials.error_bound / 2.5) : 1) +
+             2;
       rounds = slow / dials.beam_width + 1;
     }
     Counters counters;
@@ -65,7 +73,8 @@ struct SyntheticIndex {
     const double share = dials.walk == WalkKind::kMultiStart ? 1.0 / dials.query_threads : 1;
     const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
                       share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.slow_touches) +
-                      6e-3 * static_cast<double>(work.estimates) + share * 100e-3 * static_cast<double>(work.rounds) +
+                      6e-3 * static_cast<double>(work.estimates) +
+                      share * 100e-3 * static_cast<double>(work.rounds) +
                       (dials.query_threads > 1 ? 9000 : 0);
     return ns / 1000;
   }
@@ -77,14 +86,17 @@ struct SyntheticIndex {
 
   double MeanRecall(const Dials& dials) const {
     double sum = 0;
-    for (std::uint64_t query = 0; query < queries; ++query) sum += RecallOf(dials, query) / static_cast<double>(queries);
+    for (std::uint64_t query = 0; query < queries; ++query)
+      sum += RecallOf(dials, query) / static_cast<double>(queries);
     return sum;
   }
 
   Measure AsMeasure() const {
-    return [this](const Dials& dials, std::uint64_t first, std::uint64_t count) -> absl::StatusOr<Sample> {
+    return [this](const Dials& dials, std::uint64_t first,
+                  std::uint64_t count) -> absl::StatusOr<Sample> {
       Sample sample;
-      for (std::uint64_t i = 0; i < count; ++i) sample.recalls.push_back(static_cast<float>(RecallOf(dials, (first + i) % queries)));
+      for (std::uint64_t i = 0; i < count; ++i)
+        sample.recalls.push_back(static_cast<float>(RecallOf(dials, (first + i) % queries)));
       sample.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
       sample.p95_us = 1.4 * sample.mean_us;
       sample.p99_us = 2 * sample.mean_us;
