@@ -72,6 +72,7 @@ function fail(message) {
 }
 
 class Program {
+  #help = new Map();
   constructor(name, path) {
     this.name = name;
     this.path = resolve(path);
@@ -87,6 +88,12 @@ class Program {
   }
   reads(index) {
     return spawnSync(this.path, ["info", index, "--json"]).status === 0;
+  }
+  /** The first of the names that this program's command has. */
+  option(command, ...names) {
+    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
+    const words = this.#help.get(command).split(/[\s,]+/);
+    return names.find((name) => words.includes(name)) ?? fail(`${this.name} program: ${command} has none of ${names.join(", ")}`);
   }
 }
 
