@@ -122,8 +122,22 @@ std::uint64_t DiskBytesRead(pid_t pid) {
   return 0;
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path,
-                                                       std::uint64_t queries, std::uint32_t k) {
+absl::Status ReadCounters(const Json& line, RunAnswer* answer) {
+  if (!line.contains("counters") || !line["counters"].is_object())
+    return absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump()));
+  answer->counters = line["counters"];
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimes(const Json& line, RunAnswer* answer) {
+  HMANN_ASSIGN_OR_RETURN(answer->seconds, PositiveIn(line, "seconds"));
+  HMANN_ASSIGN_OR_RETURN(answer->cpu_seconds, PositiveIn(line, "cpu_seconds"));
+  HMANN_ASSIGN_OR_RETURN(answer->latency, ReadLatency(line));
+  return absl::OkStatus();
+}
+
+absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k,
+                         std::vector<std::uint64_t>* ids) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::uint64_t expected = 8 + 4 * queries * k;
   if (file.bytes().size() != expected) {
@@ -139,7 +153,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadAnswers(const std::string& path,
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
-  return std::vector<std::uint64_t>(narrow.begin(), narrow.end());
+  ids->assign(narrow.begin(), narrow.end());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -217,26 +232,9 @@ absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
   RunAnswer answer;
   const std::uint64_t read_after = DiskBytesRead(process_.pid());
   answer.read_bytes = read_after - std::min(read_before, read_after);
-  if (count) {
-    if (!line.contains("counters") || !line["counters"].is_object()) {
-      return Error(
-          absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump())));
-    }
-    answer.counters = line["counters"];
-  } else {
-    const absl::StatusOr<double> seconds = PositiveIn(line, "seconds"),
-                                 cpu_seconds = PositiveIn(line, "cpu_seconds");
-    if (!seconds.ok()) return Error(seconds.status());
-    if (!cpu_seconds.ok()) return Error(cpu_seconds.status());
-    answer.seconds = *seconds;
-    answer.cpu_seconds = *cpu_seconds;
-    const absl::StatusOr<std::optional<LatencyUs>> latency = ReadLatency(line);
-    if (!latency.ok()) return Error(latency.status());
-    answer.latency = *latency;
-  }
-  absl::StatusOr<std::vector<std::uint64_t>> ids = ReadAnswers(answers_, job_.query_count, job_.k);
-  if (!ids.ok()) return Error(ids.status());
-  answer.ids = *std::move(ids);
+  absl::Status read = count ? ReadCounters(line, &answer) : ReadTimes(line, &answer);
+  if (read.ok()) read = ReadAnswers(answers_, job_.query_count, job_.k, &answer.ids);
+  if (!read.ok()) return Error(read);
   std::filesystem::remove(answers_, ignored);
   return answer;
 }

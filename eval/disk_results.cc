@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kBlockBytes = 4096;
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json DiskJson(const DiskFigures& disk) {
   Json depths = Json::array();
   for (const DepthFigures& at : disk.depths) {
@@ -214,16 +212,11 @@ Json ToJson(const DiskSweepResult& result) {
 
 void PrintDiskTables(const Json& figures, std::ostream& out) {
   const Json& disk = figures["disk"];
-  const Json& data = figures["data"];
   PrintDisk(disk, out);
   PrintMemory(disk["memory"], out);
-  out << absl::StrFormat(
-      "%s: %d x %d %s, %s; %d queries, k = %d; median of %d rounds, closed loop; per query: "
-      "records, bytes and rounds as hmann "
-      "counts them, 4 KiB blocks as the kernel does\n",
-      data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
-      data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
-      data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>());
+  out << DataLine(figures)
+      << ", their median, closed loop; per query: records, bytes and rounds as hmann counts "
+         "them, 4 KiB blocks as the kernel does\n";
   std::vector<std::vector<std::string>> cells = {{"recall", "search", "QPS", "x hnswlib", "mean us",
                                                   "p99 us", "I/Os", "records", "bytes", "rounds",
                                                   "blocks", "of the disk"}};

@@ -94,10 +94,7 @@ std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs
     for (const ContestantRuns& contestant : runs) {
       for (const int in_flight : {1, options.in_flight}) {
         ContestantRuns row = Filter(contestant, RowName(contestant.name, threads, in_flight),
-                                    [&](const Json& setting) {
-                                      return setting.value("threads", 0) == threads &&
-                                             setting.value("in_flight", 0) == in_flight;
-                                    });
+                                    {{"threads", threads}, {"in_flight", in_flight}});
         const bool doubled = !rows.empty() && rows.back().name == row.name;
         if (!row.settings.empty() && !doubled) rows.push_back(std::move(row));
       }
@@ -174,11 +171,7 @@ absl::Status DiskSweepOptions::Validate() const {
   if (in_flight < 1)
     return absl::InvalidArgumentError(
         absl::StrCat("in flight: expected at least 1, found ", in_flight));
-  for (const double target : targets_at_1) {
-    if (!(target > 0 && target <= 1))
-      return absl::InvalidArgumentError(
-          absl::StrCat("targets at 1: expected recalls in (0, 1], found ", target));
-  }
+  HMANN_RETURN_IF_ERROR(CheckRecalls("targets at 1", targets_at_1));
   return sweep.Validate();
 }
 

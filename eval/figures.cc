@@ -146,13 +146,24 @@ std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
   return figures;
 }
 
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name,
-                      const std::function<bool(const Json& setting)>& keep) {
+ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const Json& match) {
   ContestantRuns kept = {name, runs.ready, runs.build, {}};
-  for (const SettingRuns& setting : runs.settings) {
-    if (keep(setting.setting)) kept.settings.push_back(setting);
+  for (const SettingRuns& runs_of : runs.settings) {
+    Json matched = runs_of.setting;
+    matched.update(match);
+    if (matched == runs_of.setting) kept.settings.push_back(runs_of);
   }
   return kept;
+}
+
+Json DescribeIndex(const Ready& ready, const Json& build) {
+  return {{"library", ready.library},
+          {"build", build},
+          {"build_seconds", ready.build_seconds},
+          {"build_cpu_seconds", ready.build_cpu_seconds},
+          {"build_threads", ready.build_threads},
+          {"phases", ready.phases},
+          {"index_bytes", ready.index_bytes}};
 }
 
 std::optional<double> CounterAtRecall(const ContestantFigures& contestant,

@@ -75,10 +75,12 @@ struct Reading {
 std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
                                     const Reading& reading);
 
-/// The settings of `runs` for which `keep` holds, as a contestant of its own (a walk of
+/// The settings of `runs` that have all of `match`, as a contestant of its own (a walk of
 /// hmann, say).
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name,
-                      const std::function<bool(const Json& setting)>& keep);
+ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const Json& match);
+
+/// What the index of a contestant is, for JSON.
+Json DescribeIndex(const Ready& ready, const Json& build);
 
 /// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where
 /// the curve does not reach or nobody counted.

@@ -122,8 +122,7 @@ TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
 }
 
 TEST(Figures, FilterKeepsSomeSettings) {
-  const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y",
-                                     [](const Json& setting) { return setting["ef"] == 1; });
+  const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y", {{"ef", 1}});
   EXPECT_EQ(kept.name, "y");
   ASSERT_EQ(kept.settings.size(), 1u);
   EXPECT_EQ(kept.settings[0].recall[0], 0.99);

@@ -88,8 +88,8 @@ class Lineup {
       of_hnsw_.push_back(match);
       of_hnsw_.back().update({{"ef", width}, {"emulated", contest_.emulated}});
     }
-    const std::optional<double> predicted =
-        beside.touch.has_value() ? std::optional(beside.touch->predicted_us) : std::nullopt;
+    std::optional<double> predicted;
+    if (beside.touch.has_value()) predicted = beside.touch->predicted_us;
     made_.curves.push_back({absl::StrCat("first touch", suffix), "HNSW", match, plan, "model",
                             beside.fast_bytes, beside.fast_bytes, "HNSW, pages in order of use",
                             predicted});
@@ -148,7 +148,7 @@ Json Row(const PlanCurve& curve, const TargetFigures& at) {
       {"structure", curve.structure},
       {"budget_bytes", curve.budget_bytes},
       {"fast_bytes", curve.fast_bytes},
-      {"predicted_us", curve.predicted_us ? Json(*curve.predicted_us) : Json(nullptr)},
+      {"predicted_us", OrNull(curve.predicted_us)},
       {"recall", at.target},
       {"mean_us", inverse(at.qps, 1e6)},
       {"of_plan", inverse(at.ratio, 1)},
@@ -158,12 +158,7 @@ Json Row(const PlanCurve& curve, const TargetFigures& at) {
 ContestantRuns RunsOf(const PlanCurve& curve, const SweepResult& result) {
   const auto runs = std::find_if(result.runs.begin(), result.runs.end(),
                                  [&](const auto& one) { return one.name == curve.program; });
-  return Filter(*runs, curve.name, [&](const Json& setting) {
-    return std::all_of(curve.match.items().begin(), curve.match.items().end(),
-                       [&](const auto& item) {
-                         return setting.contains(item.key()) && setting[item.key()] == item.value();
-                       });
-  });
+  return Filter(*runs, curve.name, curve.match);
 }
 
 }  // namespace
@@ -177,13 +172,7 @@ absl::Status PlanContest::Validate() const {
       return absl::InvalidArgumentError(
           absl::StrCat("shares: expected between 0 and 1, found ", share));
   }
-  if (widths.empty())
-    return absl::InvalidArgumentError("widths: expected at least one, found none");
-  for (const int width : widths) {
-    if (width < 1)
-      return absl::InvalidArgumentError(absl::StrCat("widths: expected at least 1, found ", width));
-  }
-  return absl::OkStatus();
+  return CheckWidths(widths);
 }
 
 absl::StatusOr<PlanLineup> LineUpPlans(const PlanContest& contest, const ContestantJob& job) {

@@ -11,8 +11,6 @@
 namespace hmann {
 namespace {
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json PointJson(const PointFigures& point) {
   return {{"setting", point.setting}, {"recall", point.recall}, {"qps", point.qps},
           {"qps_mad", point.qps_mad}, {"front", point.front},   {"counters", point.counters}};
@@ -25,42 +23,29 @@ Json TargetJson(const TargetFigures& at) {
 }
 
 Json ContestantJson(const ContestantFigures& contestant) {
-  const Ready& ready = contestant.ready;
   Json points = Json::array(), targets = Json::array();
   for (const PointFigures& point : contestant.points) points.push_back(PointJson(point));
   for (const TargetFigures& at : contestant.targets) targets.push_back(TargetJson(at));
-  return {{"name", contestant.name},
-          {"library", ready.library},
-          {"build", contestant.build},
-          {"build_seconds", ready.build_seconds},
-          {"build_cpu_seconds", ready.build_cpu_seconds},
-          {"build_threads", ready.build_threads},
-          {"phases", ready.phases},
-          {"index_bytes", ready.index_bytes},
-          {"wall_over_cpu", contestant.wall_over_cpu},
-          {"points", points},
-          {"targets", targets}};
+  Json json = {{"name", contestant.name}};
+  json.update(DescribeIndex(contestant.ready, contestant.build));
+  json.update(
+      Json{{"wall_over_cpu", contestant.wall_over_cpu}, {"points", points}, {"targets", targets}});
+  return json;
+}
+
+bool Has(const SweepResult& result, const std::string& name) {
+  return std::any_of(result.runs.begin(), result.runs.end(),
+                     [&](const ContestantRuns& runs) { return runs.name == name; });
 }
 
 /// hmann beside itself; null unless it ran twice.
 Json Noise(const SweepResult& result) {
+  if (!Has(result, "hmann")) return nullptr;
   Reading reading = result.reading;
   reading.reference = "hmann";
-  const auto has = [&](const char* name) {
-    return std::any_of(result.runs.begin(), result.runs.end(),
-                       [&](const ContestantRuns& runs) { return runs.name == name; });
-  };
-  if (!has("hmann") || !has("hmann-aa")) return nullptr;
-  Json noise = Json::array();
-  for (const ContestantFigures& contestant : Read(result.runs, reading)) {
-    if (contestant.name != "hmann-aa") continue;
-    for (const TargetFigures& at : contestant.targets) {
-      if (at.ratio)
-        noise.push_back(
-            {{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
-    }
-  }
-  return noise;
+  for (const ContestantFigures& contestant : Read(result.runs, reading))
+    if (contestant.name == "hmann-aa") return NoiseOf(contestant);
+  return nullptr;
 }
 
 std::string QpsCell(const Json& at) {
@@ -76,13 +61,29 @@ std::string RatioCell(const Json& at) {
 
 }  // namespace
 
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json NoiseOf(const ContestantFigures& contestant) {
+  Json noise = Json::array();
+  for (const TargetFigures& at : contestant.targets) {
+    if (at.ratio)
+      noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+  }
+  return noise;
+}
+
+void PrintNoise(const Json& noise, std::ostream& out) {
+  for (const Json& at : noise) {
+    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
+                           at["recall"].get<double>(), at["ratio"].get<double>(),
+                           at["ratio_mad"].get<double>());
+  }
+}
+
 Json ToJson(const SweepResult& result) {
   Json contestants = Json::array();
   for (const ContestantFigures& contestant : Read(result.runs, result.reading))
     contestants.push_back(ContestantJson(contestant));
-  const bool referenced =
-      std::any_of(result.runs.begin(), result.runs.end(),
-                  [&](const auto& runs) { return runs.name == result.reading.reference; });
   const std::string base = result.data["base"].get<std::string>();
   Json figures = {
       {"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
@@ -91,7 +92,8 @@ Json ToJson(const SweepResult& result) {
       {"environment", result.environment},
       {"rounds", result.rounds},
       {"clock", result.reading.clock == RunClock::kCpu ? "cpu" : "wall"},
-      {"reference", referenced ? Json(result.reading.reference) : Json(nullptr)},
+      {"reference",
+       Has(result, result.reading.reference) ? Json(result.reading.reference) : Json(nullptr)},
       {"targets", result.reading.targets},
       {"contestants", contestants}};
   if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
@@ -101,15 +103,15 @@ Json ToJson(const SweepResult& result) {
 std::string DataLine(const Json& figures) {
   const Json& data = figures["data"];
   return absl::StrFormat(
-      "%s: %d x %d %s, %s; %d queries, recall@%d; %d rounds, %s time, one search thread\n",
-      data["base"].get<std::string>(), data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
-      data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
-      data["query_count"].get<std::uint64_t>(), data["k"].get<int>(), figures["rounds"].get<int>(),
-      figures["clock"] == "cpu" ? "CPU" : "wall");
+      "%s: %d x %d %s, %s; %d queries, k = %d; %d rounds", data["base"].get<std::string>(),
+      data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
+      data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
+      data["k"].get<int>(), figures["rounds"].get<int>());
 }
 
 void PrintSweepTable(const Json& figures, std::ostream& out) {
-  out << DataLine(figures);
+  out << DataLine(figures) << (figures["clock"] == "cpu" ? ", CPU" : ", wall")
+      << " time, one search thread\n";
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
@@ -138,13 +140,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
     out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the "
            "waiting out\n";
   }
-  if (figures.contains("noise")) {
-    for (const Json& at : figures["noise"]) {
-      out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
-                             at["recall"].get<double>(), at["ratio"].get<double>(),
-                             at["ratio_mad"].get<double>());
-    }
-  }
+  if (figures.contains("noise")) PrintNoise(figures["noise"], out);
 }
 
 }  // namespace hmann

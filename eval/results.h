@@ -18,8 +18,15 @@ namespace hmann {
 /// `noise` (`recall` and the `ratio` of the two, median and MAD over rounds).
 Json ToJson(const SweepResult& result);
 
-/// What was searched and how it was timed, of the figures of a sweep: a line.
+/// What was searched and how often, of the figures of a sweep, without the line's end.
 std::string DataLine(const Json& figures);
+
+Json OrNull(const std::optional<double>& value);
+
+/// A contestant beside itself: `recall`, `ratio` and `ratio_mad` of each target that has
+/// a ratio; and as lines for the eye.
+Json NoiseOf(const ContestantFigures& contestant);
+void PrintNoise(const Json& noise, std::ostream& out);
 
 /// The same figures as a table.
 void PrintSweepTable(const Json& figures, std::ostream& out);

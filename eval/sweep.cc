@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "datasets/exact_neighbours.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
@@ -98,20 +99,6 @@ double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k
   return sum / static_cast<double>(queries);
 }
 
-Json Describe(const ContestantRuns& contestant) {
-  const Ready& ready = contestant.ready;
-  return {{"kind", "contestant"},
-          {"contestant", contestant.name},
-          {"library", ready.library},
-          {"build", contestant.build},
-          {"build_seconds", ready.build_seconds},
-          {"build_cpu_seconds", ready.build_cpu_seconds},
-          {"build_threads", ready.build_threads},
-          {"phases", ready.phases},
-          {"index_bytes", ready.index_bytes},
-          {"cached", ready.cached}};
-}
-
 /// The part of a sweep that runs: contestants, their runs so far, and what is written of
 /// them.
 class InterleavedRuns {
@@ -137,7 +124,9 @@ class InterleavedRuns {
       ContestantRuns runs = {spec.name, ready, spec.build, {}};
       for (const Json& setting : contestant.spec().settings)
         runs.settings.push_back({setting, nullptr, {}, {}, {}, {}, {}});
-      HMANN_RETURN_IF_ERROR(lines_.Write(Describe(runs)));
+      Json line = {{"kind", "contestant"}, {"contestant", spec.name}, {"cached", ready.cached}};
+      line.update(DescribeIndex(ready, spec.build));
+      HMANN_RETURN_IF_ERROR(lines_.Write(line));
       runs_.push_back(std::move(runs));
       contestants_.push_back(std::move(contestant));
     }
@@ -272,6 +261,23 @@ class InterleavedRuns {
 
 }  // namespace
 
+absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls) {
+  for (const double recall : recalls) {
+    if (!(recall > 0 && recall <= 1))
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": expected recalls in (0, 1], found ", recall));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWidths(const std::vector<int>& widths) {
+  const bool one = !widths.empty() && *std::min_element(widths.begin(), widths.end()) >= 1;
+  return one ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("widths: expected at least one, each at least 1, found '",
+                                absl::StrJoin(widths, ","), "'"));
+}
+
 absl::Status SweepOptions::Validate() const {
   if (contestants.empty())
     return absl::InvalidArgumentError("sweep: expected at least one contestant, found none");
@@ -283,12 +289,7 @@ absl::Status SweepOptions::Validate() const {
   }
   if (rounds < 1)
     return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
-  for (const double target : targets) {
-    if (!(target > 0 && target <= 1))
-      return absl::InvalidArgumentError(
-          absl::StrCat("targets: expected recalls in (0, 1], found ", target));
-  }
-  return absl::OkStatus();
+  return CheckRecalls("targets", targets);
 }
 
 absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, const Say& say) {

@@ -36,6 +36,11 @@ struct SweepOptions {
   absl::Status Validate() const;
 };
 
+/// Errors: INVALID_ARGUMENT for a recall outside (0, 1], ...
+absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls);
+/// ... for no width of a beam, or one below 1.
+absl::Status CheckWidths(const std::vector<int>& widths);
+
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SweepResult {
   Json data;         ///< base, queries, n, dim, dtype, metric, k, query_count

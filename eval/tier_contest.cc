@@ -94,13 +94,6 @@ std::vector<Json> Matches(const std::vector<Way>& ways) {
   return matches;
 }
 
-bool Has(const Json& setting, const Json& match) {
-  return std::all_of(match.items().begin(), match.items().end(), [&](const auto& item) {
-    const auto found = setting.find(item.key());
-    return found != setting.end() && *found == item.value();
-  });
-}
-
 /// hmann's programs: in DRAM, on the slow tier, on the slow tier again, on one that adds
 /// nothing.
 absl::Status AddHmann(const TierContest& contest, TierPlan* plan) {
@@ -171,12 +164,7 @@ absl::Status TierContest::Validate() const {
   if (spec.latency_ns == 0)
     return absl::InvalidArgumentError(
         "emulated: expected a latency above 0: +0 ns runs beside it anyway");
-  if (widths.empty())
-    return absl::InvalidArgumentError("widths: expected at least one, found none");
-  for (const int width : widths) {
-    if (width < 1)
-      return absl::InvalidArgumentError(absl::StrCat("widths: expected at least 1, found ", width));
-  }
+  HMANN_RETURN_IF_ERROR(CheckWidths(widths));
   if (std::find(prefetch.begin(), prefetch.end(), "ahead") == prefetch.end()) {
     return absl::InvalidArgumentError(
         "prefetch: expected 'ahead' among them, which is what the others are held against");
@@ -201,9 +189,7 @@ SweepResult AsTierRows(const SweepResult& result, const TierPlan& plan) {
   rows.reading.reference = plan.reference;
   for (const TierRow& row : plan.rows) {
     for (const ContestantRuns& runs : result.runs) {
-      if (runs.name != row.program) continue;
-      rows.runs.push_back(
-          Filter(runs, row.name, [&](const Json& setting) { return Has(setting, row.match); }));
+      if (runs.name == row.program) rows.runs.push_back(Filter(runs, row.name, row.match));
     }
   }
   return rows;

@@ -11,8 +11,6 @@
 namespace hmann {
 namespace {
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 using FiguresByName = std::map<std::string, ContestantFigures>;
 
 /// With ratios to `reference`.
@@ -44,14 +42,8 @@ std::string ShortName(const TierRow& row, const std::string& label) {
 }
 
 Json Noise(const FiguresByName& against_own, const std::string& again) {
-  Json noise = Json::array();
   const auto found = against_own.find(again);
-  if (found == against_own.end()) return noise;
-  for (const TargetFigures& at : found->second.targets) {
-    if (at.ratio)
-      noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
-  }
-  return noise;
+  return found == against_own.end() ? Json::array() : NoiseOf(found->second);
 }
 
 /// A line of the table at one target.
@@ -141,7 +133,7 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
 
 void PrintTierTables(const Json& figures, std::ostream& out) {
   const Json& tiers = figures["tiers"];
-  out << DataLine(figures);
+  out << DataLine(figures) << '\n';
   out << "emulated: " << tiers["emulated"].get<std::string>()
       << ", on top of this machine's DRAM\n";
   out << "x: times " << tiers["reference"].get<std::string>()
@@ -153,11 +145,7 @@ void PrintTierTables(const Json& figures, std::ostream& out) {
     for (const Json& row : tiers["rows"]) cells.push_back(Cells(row, t));
     PrintColumns(cells, 1, out);
   }
-  for (const Json& at : figures["noise"]) {
-    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
-                           at["recall"].get<double>(), at["ratio"].get<double>(),
-                           at["ratio_mad"].get<double>());
-  }
+  PrintNoise(figures["noise"], out);
 }
 
 }  // namespace hmann

@@ -21,6 +21,7 @@
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
+#include "index/distance/reference.h"
 
 namespace hmann {
 namespace {
@@ -306,24 +307,13 @@ absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::stri
 }
 
 void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
-  const std::byte* row = file.Row(i);
   const std::uint32_t dim = file.dim();
-  switch (file.dtype()) {
-    case DType::kF32:
-      std::memcpy(out, row, std::size_t{dim} * 4);
-      break;
-    case DType::kU8:
-      for (std::uint32_t j = 0; j < dim; ++j)
-        out[j] = static_cast<float>(std::to_integer<unsigned>(row[j]));
-      break;
-    case DType::kI8:
-      for (std::uint32_t j = 0; j < dim; ++j)
-        out[j] = static_cast<float>(static_cast<signed char>(row[j]));
-      break;
+  double squared = 0;
+  for (std::uint32_t j = 0; j < dim; ++j) {
+    out[j] = static_cast<float>(Component(file.dtype(), file.Row(i), j));
+    squared += static_cast<double>(out[j]) * out[j];
   }
   if (!normalise) return;
-  double squared = 0;
-  for (std::uint32_t j = 0; j < dim; ++j) squared += static_cast<double>(out[j]) * out[j];
   const auto scale = static_cast<float>(squared > 0 ? 1 / std::sqrt(squared) : 1);
   for (std::uint32_t j = 0; j < dim; ++j) out[j] *= scale;
 }

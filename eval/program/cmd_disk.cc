@@ -43,10 +43,11 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
 EvalCommand SetupEvalDisk(CLI::App& eval) {
   auto flags = std::make_shared<DiskFlags>();
   DiskSweepOptions* options = &flags->options;
-  CLI::App* app = eval.add_subcommand("disk",
-                                      "Search on NVMe inside a memory limit, beside hnswlib on a "
-                                      "mapped file and the disk by itself");
-  AddEvalOptions(*app, flags.get());
+  CLI::App* app =
+      eval.add_subcommand("disk",
+                          "Search on NVMe inside a memory limit (root: it makes cgroups), beside "
+                          "hnswlib on a mapped file and the disk by itself");
+  AddEvalOptions(*app, flags.get(), " --memory-limit 64MiB");
   flags->sweep.targets = {0.95, 0.99};
   app->get_option("--targets")->capture_default_str();
   flags->sweep.reference = "hnswlib, 1 thread";
@@ -83,14 +84,7 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       *app, "--disk-time", ParseDuration,
       [options](std::chrono::nanoseconds time) { options->disk.time = time; },
       "of the disk by itself, at each depth (default 1s)");
-  app->add_option("--promote", flags->promote, "hmann's share of vectors in fast memory, N_1 / N")
-      ->check(CheckShare)
-      ->capture_default_str();
-  app->footer(
-      "Needs the right to make a memory cgroup (root). Example:\n  hmann eval disk --base "
-      "datasets/sample/base.u8bin --queries "
-      "datasets/sample/query.u8bin --groundtruth datasets/sample/query.gt100 --memory-limit 64MiB "
-      "--out build/disk");
+  AddPromote(*app, &flags->promote);
   return {app, [flags] { return RunDiskCommand(*flags); }};
 }
 

@@ -59,17 +59,14 @@ EvalCommand SetupEvalPlan(CLI::App& eval) {
                           "What `hmann plan` chooses, beside two rules of thumb with the same fast "
                           "memory: upper layers first, and first touch (a model)");
   flags->sweep.targets = {0.95};
-  AddEvalOptions(*app, flags.get());
+  AddEvalOptions(*app, flags.get(), " --shares 0.4");
   PlanContest* contest = &flags->contest;
   app->add_option("--shares", contest->shares,
                   "fast memory, as shares of the bytes of an index file without codes")
       ->delimiter(',')
       ->check(CheckShare)
       ->capture_default_str();
-  app->add_option("--emulated", contest->emulated,
-                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
-      ->check(CheckEmulated)
-      ->capture_default_str();
+  AddEmulated(*app, &contest->emulated);
   app->add_option(
       "--profile", flags->profile,
       "device file that knows this slow memory (default: measured first, a few seconds)");
@@ -80,10 +77,6 @@ EvalCommand SetupEvalPlan(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->footer(
-      "Example:\n  hmann eval plan --base datasets/sample/base.u8bin --queries "
-      "datasets/sample/query.u8bin --groundtruth "
-      "datasets/sample/query.gt100 --shares 0.4 --out build/plan-contest");
   return {app, [flags] { return RunPlanCommand(*flags); }};
 }
 

@@ -41,31 +41,23 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
 
 EvalCommand SetupEvalSweep(CLI::App& eval) {
   auto sweep = std::make_shared<SweepFlags>();
-  CLI::App* sweep_app = eval.add_subcommand(
+  CLI::App* app = eval.add_subcommand(
       "sweep",
       "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
-  AddEvalOptions(*sweep_app, sweep.get());
-  sweep_app
-      ->add_option(
-          "--contestants", sweep->contestants,
-          "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
-          "(default: all that can take part but "
-          "the last two)")
+  AddEvalOptions(*app, sweep.get());
+  app->add_option(
+         "--contestants", sweep->contestants,
+         "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
+         "(default: all that can take part but "
+         "the last two)")
       ->delimiter(',');
-  sweep_app->add_option("--adapter", sweep->adapters,
-                        "NAME=COMMAND: one more contestant, a program that speaks the protocol");
-  sweep_app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
+  app->add_option("--adapter", sweep->adapters,
+                  "NAME=COMMAND: one more contestant, a program that speaks the protocol");
+  app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
       ->capture_default_str();
-  sweep_app
-      ->add_option("--promote", sweep->promote, "hmann's share of vectors in fast memory, N_1 / N")
-      ->check(CheckShare)
-      ->capture_default_str();
-  sweep_app->add_option("--seed", sweep->seed, "of hmann's build")->capture_default_str();
-  sweep_app->footer(
-      "Example:\n  hmann eval sweep --base datasets/sample/base.u8bin --queries "
-      "datasets/sample/query.u8bin --groundtruth "
-      "datasets/sample/query.gt100 --out build/sweep");
-  return {sweep_app, [sweep] { return RunSweepCommand(*sweep); }};
+  AddPromote(*app, &sweep->promote);
+  app->add_option("--seed", sweep->seed, "of hmann's build")->capture_default_str();
+  return {app, [sweep] { return RunSweepCommand(*sweep); }};
 }
 
 }  // namespace hmann

@@ -37,17 +37,12 @@ EvalCommand SetupEvalTiers(CLI::App& eval) {
   flags->sweep.targets = {0.95, 0.99};
   AddEvalOptions(*app, flags.get());
   TierContest* contest = &flags->contest;
-  app->add_option("--emulated", contest->emulated,
-                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
-      ->check(CheckEmulated)
-      ->capture_default_str();
+  AddEmulated(*app, &contest->emulated);
   app->add_option("--fast-share", contest->fast_share,
                   "of HNSW's bytes that fit into the DRAM of Memory Mode and first-touch")
       ->check(CheckShare)
       ->capture_default_str();
-  app->add_option("--promote", contest->promote, "hmann's share of vectors in fast memory, N_1 / N")
-      ->check(CheckShare)
-      ->capture_default_str();
+  AddPromote(*app, &contest->promote);
   app->add_option("--seed", contest->seed, "of hmann's build")->capture_default_str();
   app->add_option("--prefetch", contest->prefetch,
                   "hmann's ways of fetching ahead to compare: ahead and any of off, round, helper")
@@ -59,10 +54,6 @@ EvalCommand SetupEvalTiers(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->footer(
-      "Example:\n  hmann eval tiers --base datasets/sample/base.u8bin --queries "
-      "datasets/sample/query.u8bin --groundtruth "
-      "datasets/sample/query.gt100 --out build/tiers");
   return {app, [flags] { return RunTiersCommand(*flags); }};
 }
 

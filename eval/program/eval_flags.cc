@@ -67,8 +67,25 @@ std::string CheckEmulated(const std::string& text) {
   return spec.ok() ? std::string() : std::string(spec.status().message());
 }
 
-void AddEvalOptions(CLI::App& app, EvalFlags* flags) {
+void AddPromote(CLI::App& app, double* promote) {
+  app.add_option("--promote", *promote, "hmann's share of vectors in fast memory, N_1 / N")
+      ->check(CheckShare)
+      ->capture_default_str();
+}
+
+void AddEmulated(CLI::App& app, std::string* emulated) {
+  app.add_option("--emulated", *emulated,
+                 "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
+      ->check(CheckEmulated)
+      ->capture_default_str();
+}
+
+void AddEvalOptions(CLI::App& app, EvalFlags* flags, const std::string& more) {
   AddDataOptions(app, flags);
+  app.footer(absl::StrCat("Example:\n  hmann eval ", app.get_name(),
+                          " --base datasets/sample/base.u8bin --queries "
+                          "datasets/sample/query.u8bin --groundtruth datasets/sample/query.gt100",
+                          more, " --out build/", app.get_name()));
   SweepOptions* sweep = &flags->sweep;
   ContestantJob* job = &sweep->job;
   job->threads = UsableCores();

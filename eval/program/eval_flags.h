@@ -21,13 +21,15 @@ struct EvalFlags {
   bool json = false;
 };
 
-/// Checks of CLI11's: "" for a share between 0 and 1, for settings that the emulated tier
-/// knows.
+/// A check of CLI11's: "" for a share between 0 and 1.
 std::string CheckShare(const std::string& text);
-std::string CheckEmulated(const std::string& text);
 
-/// Declares them; `flags` must live as long as `app`.
-void AddEvalOptions(CLI::App& app, EvalFlags* flags);
+/// Declares them, with an example on the sample: `more` are its further options. `flags`
+/// must live as long as `app`.
+void AddEvalOptions(CLI::App& app, EvalFlags* flags, const std::string& more = "");
+/// Declares --promote, --emulated.
+void AddPromote(CLI::App& app, double* promote);
+void AddEmulated(CLI::App& app, std::string* emulated);
 
 /// Fills in what the command line leaves to it: --settings and --build-settings of the
 /// contestants, the folder of built indexes, and that SIGINT cancels. Call once.

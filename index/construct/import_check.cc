@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
+#include "index/distance/reference.h"
 
 namespace hmann {
 namespace {
@@ -14,25 +15,13 @@ constexpr std::uint64_t kMostM = 512;  // as BuildOptions::Validate
 constexpr std::uint64_t kMostEfConstruction = 100000;
 constexpr float kCosineTolerance = 1e-5f;
 
-float Component(const std::byte* vector, DType dtype, std::size_t i) {
-  switch (dtype) {
-    case DType::kF32:
-      return LoadAs<float>(vector + i * sizeof(float));
-    case DType::kU8:
-      return std::to_integer<std::uint8_t>(vector[i]);
-    case DType::kI8:
-      return static_cast<std::int8_t>(vector[i]);
-  }
-  return 0;
-}
-
 }  // namespace
 
 absl::Status StoredVectorCheck::LoadExpected(std::uint64_t row) {
   const std::byte* vector = base_.Row(row);
   expected_.resize(base_.dim());
   for (std::size_t i = 0; i < expected_.size(); ++i)
-    expected_[i] = Component(vector, base_.dtype(), i);
+    expected_[i] = static_cast<float>(Component(base_.dtype(), vector, i));
   if (metric_ != Metric::kCosine) return absl::OkStatus();
   double squares = 0;
   for (float x : expected_) squares += static_cast<double>(x) * x;
@@ -53,7 +42,7 @@ absl::Status StoredVectorCheck::Check(const ImportReader& reader, std::uint64_t 
   HMANN_RETURN_IF_ERROR(LoadExpected(row));
   const float tolerance = cosine ? kCosineTolerance : 0;
   for (std::size_t i = 0; i < expected_.size(); ++i) {
-    const float found = Component(vector, stored_, i);
+    const auto found = static_cast<float>(Component(stored_, vector, i));
     if (std::abs(found - expected_[i]) <= tolerance) continue;  // false for NaN on either side
     const std::string what =
         absl::StrCat("component ", i, " of row ", row, cosine ? " divided by its norm" : "", " of ",

@@ -104,7 +104,7 @@ class Rows {
         floats[i] = Value<float>(pattern, i, -1.0f, 1.0f, random) * 1.1f;
         std::memcpy(row + i * 4, &floats[i], 4);
       }
-      const double component = reference_internal::Component(dtype, row, i);
+      const double component = Component(dtype, row, i);
       squared_norm += component * component;
     }
     if (metric != Metric::kCosine) return;

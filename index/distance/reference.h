@@ -21,8 +21,7 @@ struct ReferenceDistance {
   double bound;
 };
 
-namespace reference_internal {
-
+/// Component `i` of a vector.
 inline double Component(DType dtype, const std::byte* row, std::size_t i) {
   switch (dtype) {
     case DType::kF32: {
@@ -37,6 +36,8 @@ inline double Component(DType dtype, const std::byte* row, std::size_t i) {
   }
   return std::nan("");
 }
+
+namespace reference_internal {
 
 inline double InverseNorm(const std::byte* row, std::size_t dim) {
   float norm;
@@ -53,8 +54,7 @@ inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std:
   constexpr double kUnit = 1.0 / (1 << 24);
   double sum = 0, magnitude = 0;
   for (std::size_t i = 0; i < dim; ++i) {
-    const double a = reference_internal::Component(dtype, query, i),
-                 b = reference_internal::Component(dtype, row, i);
+    const double a = Component(dtype, query, i), b = Component(dtype, row, i);
     const double term = metric == Metric::kL2 ? (a - b) * (a - b) : a * b;
     sum += term;
     magnitude += std::abs(term);

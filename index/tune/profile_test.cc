@@ -182,7 +182,7 @@ TEST(Profile, BadFilesAreNamed) {
     return text.replace(at, from.size(), to);
   };
   expect(replaced("\"loads\": 1,", "\"loads\": 9,"), "loads in flight from 1 on");
-  expect(replaced("\"loads\": 8,", "\"loads\": 1,"), "ascending loads");
+  expect(replaced("\"loads\": 8,", "\"loads\": 1,"), "ascending loads in flight");
   expect(replaced("\"depth\": 1,", "\"depth\": -1,"),
          "blocks[0].depths[0].depth: expected a whole number from 0");
   expect(replaced("\"median\": 90.0", "\"median\": \"90\""),
