@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -39,7 +40,11 @@ struct Kernels {
   std::string_view simd;        ///< level that runs: "scalar", "avx2", "avx512", "neon"
 
   /// Squared L2; negative inner product; 1 - cosine, clamped to [0, 2].
-  float ToDistance(DistanceKey key) const;
+  float ToDistance(DistanceKey key) const {
+    if (dtype != DType::kF32 && metric != Metric::kCosine)
+      return static_cast<float>(static_cast<std::int32_t>(key ^ 0x80000000u));
+    return std::bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+  }
   /// The key whose distance is nearest to `distance`; ascends with it.
   DistanceKey ToKey(float distance) const;
 };

@@ -64,16 +64,6 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
 
 }  // namespace
 
-float Kernels::ToDistance(DistanceKey key) const {
-  if (dtype != DType::kF32 && metric != Metric::kCosine) {
-    return static_cast<float>(static_cast<std::int32_t>(key ^ 0x80000000u));
-  }
-  const std::uint32_t bits = key & 0x80000000u ? key ^ 0x80000000u : ~key;
-  float distance;
-  std::memcpy(&distance, &bits, sizeof(distance));
-  return distance;
-}
-
 DistanceKey Kernels::ToKey(float distance) const {
   if (dtype != DType::kF32 && metric != Metric::kCosine) {
     constexpr float kLeast = -2147483648.0f, kMost = 2147483520.0f;  // the float below 2^31

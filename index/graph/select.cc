@@ -1,44 +1,64 @@
 #include "index/graph/select.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace hmann {
-namespace {
-
-/// Kept, or out of reach of either round.
-constexpr std::uint32_t kSettled = std::numeric_limits<std::uint32_t>::max();
-
-}  // namespace
 
 void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint32_t most,
                                float alpha, const LayerView& layer, std::vector<NodeId>* out) {
   out->clear();
-  compared_.assign(candidates.size(), 0);
-  for (const Round round : {Round::kStrict, Round::kRelaxed}) {
-    if (round == Round::kRelaxed && alpha == 1) return;
-    for (std::size_t i = 0; i < candidates.size() && out->size() < most; ++i) {
-      if (compared_[i] == kSettled) continue;
-      const Verdict verdict = Judge(candidates[i], round, alpha, layer, *out, &compared_[i]);
-      if (verdict == Verdict::kKeep) out->push_back(candidates[i].id);
-      if (verdict != Verdict::kLater) compared_[i] = kSettled;
-    }
+  kept_.clear();
+  near_.clear();
+  if (most == 0) return;
+  free_.resize(candidates.size());
+  rows_.resize(candidates.size());
+  keys_.resize(std::max<std::size_t>(candidates.size(), kAtOnce));
+  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+    free_[i] = i;
+    rows_[i] = layer.Row(candidates[i].id);
+  }
+  while (!free_.empty()) {
+    out->push_back(candidates[free_.front()].id);
+    kept_.push_back(rows_.front());
+    if (out->size() == most) return;
+    DropShadowed(candidates, alpha, *layer.kernels);
+  }
+  std::sort(near_.begin(), near_.end());
+  for (const Near& near : near_) {
+    const Candidate& candidate = candidates[near.candidate];
+    const std::byte* row = layer.Row(candidate.id);
+    if (IsBeyond(row, candidate.key, near.compared, alpha, *layer.kernels)) continue;
+    out->push_back(candidate.id);
+    kept_.push_back(row);
+    if (out->size() == most) return;
   }
 }
 
-NeighbourSelector::Verdict NeighbourSelector::Judge(const Candidate& candidate, Round round,
-                                                    float alpha, const LayerView& layer,
-                                                    const std::vector<NodeId>& kept,
-                                                    std::uint32_t* compared) {
-  const Kernels& kernels = *layer.kernels;
-  const std::byte* row = layer.Row(candidate.id);
-  while (*compared < kept.size()) {
-    const DistanceKey key = kernels.one(row, layer.Row(kept[(*compared)++]), kernels.dim);
-    if (key >= candidate.key) continue;
-    if (alpha == 1 || alpha * kernels.ToDistance(key) < kernels.ToDistance(candidate.key))
-      return Verdict::kNever;
-    if (round == Round::kStrict) return Verdict::kLater;
+void NeighbourSelector::DropShadowed(std::span<const Candidate> candidates, float alpha,
+                                     const Kernels& kernels) {
+  kernels.many(kept_.back(), rows_.data() + 1, free_.size() - 1, kernels.dim, keys_.data());
+  std::size_t left = 0;
+  for (std::size_t f = 1; f < free_.size(); ++f) {
+    const std::uint32_t i = free_[f];
+    const bool is_free = keys_[f - 1] >= candidates[i].key;
+    if (!is_free && alpha > 1 && !Beyond(keys_[f - 1], candidates[i].key, alpha, kernels))
+      near_.push_back({i, static_cast<std::uint32_t>(kept_.size())});
+    free_[left] = i;
+    rows_[left] = rows_[f];
+    left += is_free ? 1 : 0;
   }
-  return Verdict::kKeep;
+  free_.resize(left);
+}
+
+bool NeighbourSelector::IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared,
+                                 float alpha, const Kernels& kernels) {
+  for (std::size_t next = compared; next < kept_.size(); next += kAtOnce) {
+    const std::size_t n = std::min(kAtOnce, kept_.size() - next);
+    kernels.many(row, kept_.data() + next, n, kernels.dim, keys_.data());
+    for (std::size_t i = 0; i < n; ++i)
+      if (keys_[i] < to_node && Beyond(keys_[i], to_node, alpha, kernels)) return true;
+  }
+  return false;
 }
 
 }  // namespace hmann

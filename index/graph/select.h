@@ -37,15 +37,30 @@ class NeighbourSelector {
               const LayerView& layer, std::vector<NodeId>* out);
 
  private:
-  enum class Round { kStrict, kRelaxed };
-  enum class Verdict { kKeep, kLater, kNever };
+  static constexpr std::size_t kAtOnce = 8;  ///< most candidates fall to the first few
 
-  /// Goes on comparing with `kept` from *compared on.
-  static Verdict Judge(const Candidate& candidate, Round round, float alpha, const LayerView& layer,
-                       const std::vector<NodeId>& kept, std::uint32_t* compared);
+  /// A candidate that a kept one is nearer to, by less than alpha, and how many of the
+  /// kept it was compared with.
+  struct Near {
+    std::uint32_t candidate, compared;
+    bool operator<(const Near& other) const { return candidate < other.candidate; }
+  };
 
-  std::vector<std::uint32_t>
-      compared_;  ///< [candidate]: how many of the kept it was compared with; or kSettled
+  static bool Beyond(DistanceKey to_kept, DistanceKey to_node, float alpha,
+                     const Kernels& kernels) {
+    return alpha * kernels.ToDistance(to_kept) < kernels.ToDistance(to_node);
+  }
+  /// Takes from the free what the last kept one, which is the first of them, is nearer to.
+  void DropShadowed(std::span<const Candidate> candidates, float alpha, const Kernels& kernels);
+  /// Whether one of the kept from number `compared` on is nearer by more than alpha.
+  bool IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared, float alpha,
+                const Kernels& kernels);
+
+  std::vector<std::uint32_t> free_;     ///< candidates that no kept one is nearer to, ascending
+  std::vector<const std::byte*> rows_;  ///< of the free
+  std::vector<Near> near_;
+  std::vector<const std::byte*> kept_;
+  std::vector<DistanceKey> keys_;
 };
 
 /// The alpha that a metric admits: a ratio of inner products says nothing.
