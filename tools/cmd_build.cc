@@ -104,6 +104,15 @@ void AddOptions(CLI::App& app, Flags* flags) {
                  "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
       ->check(CLI::Range(2, 512))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--method",
+         [build](const std::string& name) {
+           build->method = name == Name(BuildMethod::kPartition) ? BuildMethod::kPartition
+                                                                 : BuildMethod::kInsertion;
+         },
+         "of making L0: insertion (default), partition (several times faster; "
+         "--ef-construction is of the upper layers alone)")
+      ->check(CLI::IsMember({"insertion", "partition"}));
   app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

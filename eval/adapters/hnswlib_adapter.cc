@@ -2,6 +2,9 @@
 // with such data) or {"distance": "u8"} (its integer L2); {"level0": "mapped"} leaves
 // level 0 in the index's file, mapped and read at random. A program of its own, compiled
 // for the CPU at hand: neither its flags nor its headers meet the engine's objects.
+#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
+#define NO_MANUAL_VECTORIZATION
+#endif
 #include <hnswlib/hnswlib.h>
 
 #include <atomic>

@@ -5,6 +5,8 @@
 #include "index/base/units.h"
 #include "index/construct/codes.h"
 #include "index/construct/fast_memory.h"
+#include "index/construct/nearest_lists.h"
+#include "index/construct/partition.h"
 #include "index/graph/layers.h"
 
 namespace hmann {
@@ -25,9 +27,14 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
   // Vectors once as read and once in the order of insertion, which a finished graph is in
   // already; the row of each.
-  const std::uint64_t ordering = shape.finished_graph ? 0 : n * (2 * shape.stride + kId + kGroup);
+  const std::uint64_t memberships = shape.partition ? n * PartitionOptions().fan * kId : 0;
+  const std::uint64_t ordering =
+      shape.finished_graph ? 0 : n * (2 * shape.stride + kId + kGroup) + memberships;
   // From now on: vectors, links of L0, rows, groups.
   const std::uint64_t bottom = n * (shape.stride + 2 * shape.m * kId + kId + kGroup);
+  // The nearest of each, as key and id, and who follows which leader.
+  const std::uint64_t joining =
+      shape.partition ? bottom + n * 2 * shape.m * sizeof(NearestLists::Entry) + memberships : 0;
   // Three degrees, the ranking, and the tree that reaches every node with its queue. The
   // layers above L0 that insertion had took less.
   const std::uint64_t ranking = bottom + n * 6 * kId;
@@ -41,7 +48,7 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t writing =
       upper + n * kId + others * (second + (by_node ? code : 0)) + n1 * 2 * kId +
       (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
-  return labels + std::max({ordering, ranking, n1 > 0 ? cells : 0, writing}) + 64_MiB;
+  return labels + std::max({ordering, joining, ranking, n1 > 0 ? cells : 0, writing}) + 64_MiB;
 }
 
 }  // namespace hmann

@@ -16,6 +16,7 @@ struct BuildShape {
   CodePlace codes = CodePlace::kNode;
   bool user_labels = false;
   bool finished_graph = false;  ///< L0 comes with the inputs: an index to promote, or an import
+  bool partition = false;       ///< L0 is made by partition
   bool inner_product = false;   ///< centroids are found in upper layers of their own
 };
 

@@ -108,6 +108,15 @@ TEST(BuildBytes, AreWhatAnInsertionTakes) {
   ExpectPeak(options, Made(options));
 }
 
+TEST(BuildBytes, AreWhatAPartitionTakes) {
+  const SampleFolder folder;
+  BuildOptions options = Options(folder);
+  options.method = BuildMethod::kPartition;
+  BuildShape shape = Made(options);
+  shape.partition = true;
+  ExpectPeak(options, shape);
+}
+
 TEST(BuildBytes, HoldWhereVectorsHaveCopies) {
   const SampleFolder folder;
   const BuildOptions options = Options(folder, Shape::kDuplicates);

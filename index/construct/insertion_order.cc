@@ -14,12 +14,17 @@ constexpr std::uint64_t kOrderSeed =
 }  // namespace
 
 InsertionOrder RandomOrder(DuplicateGroups duplicates, NodeId n, std::uint64_t seed) {
+  const auto unique = static_cast<std::uint32_t>(duplicates.unique.size());
+  return OrderOf(std::move(duplicates), n, RandomPermutation(unique, seed ^ kOrderSeed));
+}
+
+InsertionOrder OrderOf(DuplicateGroups duplicates, NodeId n,
+                       const std::vector<std::uint32_t>& places) {
   InsertionOrder order;
   order.inserted = static_cast<NodeId>(duplicates.unique.size());
   order.row_of.resize(n);
-  const std::vector<std::uint32_t> shuffled = RandomPermutation(order.inserted, seed ^ kOrderSeed);
   for (NodeId node = 0; node < order.inserted; ++node)
-    order.row_of[node] = duplicates.unique[shuffled[node]];
+    order.row_of[node] = duplicates.unique[places[node]];
   NodeId next = order.inserted;
   for (const auto& group : duplicates.groups) {
     for (std::size_t i = 1; i < group.size(); ++i) order.row_of[next++] = group[i];

@@ -20,6 +20,9 @@ struct InsertionOrder {
 /// behind them.
 InsertionOrder RandomOrder(DuplicateGroups duplicates, NodeId n, std::uint64_t seed);
 
+/// Unique vectors in the order places[node] of duplicates.unique.
+InsertionOrder OrderOf(DuplicateGroups duplicates, NodeId n,
+                       const std::vector<std::uint32_t>& places);
 /// That of a finished graph: its rows as they are, all of them in it.
 InsertionOrder OrderOfRows(DuplicateGroups duplicates, NodeId n);
 

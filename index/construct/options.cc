@@ -9,6 +9,10 @@
 
 namespace hmann {
 
+std::string_view Name(BuildMethod method) {
+  return method == BuildMethod::kPartition ? "partition" : "insertion";
+}
+
 absl::Status BuildOptions::Validate() const {
   if (from_index.empty() && base.empty())
     return absl::InvalidArgumentError("base: no vector file given");

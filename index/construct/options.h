@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,12 +16,19 @@ namespace hmann {
 
 constexpr float kDefaultAlpha = 1.2f;
 
+/// How L0 is made. Insertion: Algorithm 1, node by node, each searched for in the graph
+/// of those before. Partition: overlapping leaves of vectors near each other, compared
+/// all with all.
+enum class BuildMethod : std::uint8_t { kInsertion, kPartition };
+std::string_view Name(BuildMethod method);  ///< "insertion", "partition"
+
 struct BuildOptions {
   std::string base;  ///< vector file, any format of datasets/
   std::string out;   ///< index file to write
   Metric metric = Metric::kL2;
   std::uint64_t rows = 0;  ///< first rows only; 0: all
-  std::uint32_t m = 16;    ///< M; M_0 = M_1 = 2M
+  BuildMethod method = BuildMethod::kInsertion;
+  std::uint32_t m = 16;  ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;
   float alpha = kDefaultAlpha;  ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner
                                 ///< product: HNSW's links, not refined

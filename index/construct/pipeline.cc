@@ -11,14 +11,13 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/bottom_layer.h"
 #include "index/construct/cell_assignment.h"
 #include "index/construct/codes.h"
 #include "index/construct/connect.h"
 #include "index/construct/degree.h"
 #include "index/construct/inputs.h"
-#include "index/construct/insert.h"
 #include "index/construct/insertion_order.h"
-#include "index/construct/refine.h"
 #include "index/construct/self_recall.h"
 #include "index/construct/upper_layers.h"
 #include "index/construct/vectors.h"
@@ -58,11 +57,6 @@ class Pipeline {
   }
 
  private:
-  void Begin(const char* phase, std::uint64_t total, const char* unit) {
-    job_.progress.Start(phase, total, unit);
-  }
-  void End(const char* phase) { report_.seconds.emplace_back(phase, job_.progress.Finish()); }
-
   /// Opens and checks every input, then encodes the vectors (or takes them from a
   /// finished index).
   absl::Status Load();
@@ -72,7 +66,6 @@ class Pipeline {
   absl::StatusOr<NodeId> Order();
   /// Phase 1: L0 by insertion or import, copies hung below their firsts.
   absl::Status BuildBottom();
-  absl::Status InsertBottom(NodeId inserted);
   /// Degree ranks; every node made reachable from the one of rank 0.
   absl::Status Rank();
   /// Phase 2: the upper layers.
@@ -91,6 +84,7 @@ class Pipeline {
   ThreadPool pool_;
   Job job_;
   BuildReport report_;
+  Phases phases_{job_.progress, report_.seconds};
 
   std::uint64_t seed_ = 0;
   Kernels kernels_;
@@ -101,6 +95,7 @@ class Pipeline {
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<ImportedGraph> imported_;
 
+  Partition partition_;                ///< from Order to BuildBottom
   std::vector<std::uint32_t> row_of_;  ///< [node]
   std::vector<NodeId> node_of_id_;     ///< [id]
   StoredVectors rows_;                 ///< by node
@@ -127,11 +122,11 @@ absl::Status Pipeline::Load() {
       static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
-  Begin("load", n_, "vectors");
+  phases_.Begin("load", n_, "vectors");
   HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(job_));
   user_labels_ = inputs.user_labels();
   imported_ = inputs.TakeGraph();
-  End("load");
+  phases_.End("load");
   return absl::OkStatus();
 }
 
@@ -145,12 +140,20 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) const {
 }
 
 absl::StatusOr<NodeId> Pipeline::Order() {
-  Begin("order", n_, "vectors");
+  phases_.Begin("order", n_, "vectors");
   DuplicateGroups duplicates =
       FindDuplicates(rows_.rows.data(), n_, kernels_.row_bytes, rows_.stride, pool_);
   report_.duplicates = duplicates.copies;
-  InsertionOrder order = imported_ == nullptr ? RandomOrder(std::move(duplicates), n_, seed_)
-                                              : OrderOfRows(std::move(duplicates), n_);
+  InsertionOrder order;
+  if (imported_ != nullptr) {
+    order = OrderOfRows(std::move(duplicates), n_);
+  } else if (options_.method == BuildMethod::kPartition) {
+    HMANN_ASSIGN_OR_RETURN(
+        partition_, Partition::Make(rows_, kernels_, duplicates.unique, PartitionFor(seed_), job_));
+    order = OrderOf(std::move(duplicates), n_, partition_.order());
+  } else {
+    order = RandomOrder(std::move(duplicates), n_, seed_);
+  }
   const NodeId inserted = order.inserted;
   row_of_ = std::move(order.row_of);
   equal_ = std::move(order.equal);
@@ -158,49 +161,34 @@ absl::StatusOr<NodeId> Pipeline::Order() {
     // The block ends the old rows' life: they would stay in memory through the insertion.
     HMANN_ASSIGN_OR_RETURN(rows_, GatherVectors(rows_, row_of_, pool_));
   }
-  End("order");
+  phases_.End("order");
   return inserted;
 }
 
 absl::Status Pipeline::BuildBottom() {
-  HMANN_ASSIGN_OR_RETURN(const NodeId inserted, Order());
-  if (imported_ == nullptr) return InsertBottom(inserted);
-  // In the memory that the links came in: a second copy would be the largest thing that a
-  // promotion holds beside the vectors.
-  bottom_ = std::make_unique<InsertionGraph>(
-      InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree,
-                           rows_.rows.data(), rows_.stride, kernels_));
-  imported_.reset();
-  return absl::OkStatus();
-}
-
-absl::Status Pipeline::InsertBottom(NodeId inserted) {
-  std::vector<NodeId> nodes = {n_};
-  std::vector<std::uint32_t> max_degree = {2 * m_};
-  for (NodeId next = inserted / m_; next > 0; next /= m_) {
-    nodes.push_back(next);
-    max_degree.push_back(m_);
+  HMANN_ASSIGN_OR_RETURN(const NodeId made, Order());
+  if (imported_ != nullptr) {
+    // In the memory that the links came in: a second copy would be the largest thing that
+    // a promotion holds beside the vectors.
+    bottom_ = std::make_unique<InsertionGraph>(
+        InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree,
+                             rows_.rows.data(), rows_.stride, kernels_));
+    imported_.reset();
+    return absl::OkStatus();
   }
-  HMANN_ASSIGN_OR_RETURN(
-      InsertionGraph graph,
-      InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels_));
+  const BottomSource source{rows_, kernels_, n_, made, m_, ef_construction_, alpha_, seed_};
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
+                         options_.method == BuildMethod::kPartition
+                             ? JoinBottom(source, std::move(partition_), phases_, job_)
+                             : InsertBottom(source, phases_, job_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
-  Begin("insert", inserted, "vectors");
-  const InsertOptions insert{ef_construction_, m_, m_, alpha_};
-  HMANN_RETURN_IF_ERROR(InsertNodes(*bottom_, inserted, insert, job_));
-  End("insert");
-  if (alpha_ > 1) {
-    Begin("refine", inserted, "vectors");
-    HMANN_RETURN_IF_ERROR(RefineLinks(*bottom_, inserted, alpha_, job_));
-    End("refine");
-  }
   LinkDuplicates(equal_, *bottom_);
   bottom_->DropUpperLayers();
   return absl::OkStatus();
 }
 
 absl::Status Pipeline::Rank() {
-  Begin("rank", n_, "nodes");
+  phases_.Begin("rank", n_, "nodes");
   std::vector<NodeId> ranked;
   // A repair adds links and so may change who is first; it settles at once in practice.
   for (int round = 0; round < 8; ++round) {
@@ -224,12 +212,12 @@ absl::Status Pipeline::Rank() {
   std::sort(ranked.begin() + layers_.n1(), ranked.end(),
             [&](NodeId a, NodeId b) { return row_of_[a] < row_of_[b]; });
   node_of_id_ = std::move(ranked);
-  End("rank");
+  phases_.End("rank");
   return absl::OkStatus();
 }
 
 absl::Status Pipeline::Promote() {
-  Begin("promote", layers_.n1(), "nodes");
+  phases_.Begin("promote", layers_.n1(), "nodes");
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
         UpperLayers made,
@@ -238,12 +226,12 @@ absl::Status Pipeline::Promote() {
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }
-  End("promote");
+  phases_.End("promote");
   return absl::OkStatus();
 }
 
 absl::Status Pipeline::MakeCells() {
-  Begin("cells", n_ - layers_.n1(), "nodes");
+  phases_.Begin("cells", n_ - layers_.n1(), "nodes");
   // Without codes, too: neighbours share blocks then.
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
@@ -254,31 +242,31 @@ absl::Status Pipeline::MakeCells() {
     std::copy(ordered.begin(), ordered.end(), others);
     centroids_.order = {};
   }
-  End("cells");
+  phases_.End("cells");
   return absl::OkStatus();
 }
 
 absl::Status Pipeline::EncodeCodes() {
   if (options_.bits == 0 || options_.codes == CodePlace::kLink || layers_.n1() < options_.replicas)
     return absl::OkStatus();
-  Begin("codes", n_ - layers_.n1(), "nodes");
+  phases_.Begin("codes", n_ - layers_.n1(), "nodes");
   const CodeInfo codes{options_.bits, options_.replicas, CodeBytes(kernels_.dim, options_.bits)};
   const auto row = [this](NodeId id) { return rows_.Row(node_of_id_[id]); };
   HMANN_ASSIGN_OR_RETURN(
       codes_, MakeCodes(kernels_, codes, seed_, {n_, layers_.n1(), centroids_.cells, row}, job_));
-  End("codes");
+  phases_.End("codes");
   return absl::OkStatus();
 }
 
 void Pipeline::SearchItself() {
-  Begin("self-recall", kSelfRecallSample, "vectors");
+  phases_.Begin("self-recall", kSelfRecallSample, "vectors");
   const auto entry = [this](const std::byte* query, LayerScratch& scratch) {
     return node_of_id_[upper_ == nullptr ? 0 : upper_->graph().Descend(query, 0, scratch)];
   };
   const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
-  End("self-recall");
+  phases_.End("self-recall");
 }
 
 void Pipeline::AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const {
@@ -313,7 +301,7 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
 }
 
 absl::Status Pipeline::Write() {
-  Begin("write", n_, "records");
+  phases_.Begin("write", n_, "records");
   id_of_node_.resize(n_);
   for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
   std::vector<NodeId> renamed;
@@ -344,7 +332,7 @@ absl::Status Pipeline::Write() {
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
   HMANN_ASSIGN_OR_RETURN(report_.info,
                          WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
-  End("write");
+  phases_.End("write");
   return absl::OkStatus();
 }
 

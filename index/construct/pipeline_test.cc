@@ -53,6 +53,26 @@ TEST_P(Bytes, WithCodesOfLinksAreTheSameForAnyNumberOfThreads) {
   }
 }
 
+TEST_P(Bytes, OfAPartitionAreTheSameForAnyNumberOfThreads) {
+  const SampleFolder folder;
+  BuildOptions options = SmallBuild(folder, std::get<0>(GetParam()), std::get<1>(GetParam()), 1500);
+  MustBuild(options);
+  const std::string inserted = FileContent(options.out);
+  options.method = BuildMethod::kPartition;
+  std::string first;
+  for (const int threads : {1, 2, 7}) {
+    options.threads = threads;
+    EXPECT_GT(MustBuild(options).self_recall_at_1, 0.9);
+    const std::string content = FileContent(options.out);
+    if (first.empty()) first = content;
+    EXPECT_TRUE(content == first) << threads << " threads";
+  }
+  EXPECT_FALSE(inserted == first);
+  options.seed = 2;
+  MustBuild(options);
+  EXPECT_FALSE(FileContent(options.out) == first) << "other leaders";
+}
+
 class IntegerBytes : public Bytes {};
 
 TEST_P(IntegerBytes, AreTheSameAtEverySimdLevel) {

@@ -132,6 +132,32 @@ TEST(Quality, RefinedLinksLeadToMoreForLess) {
   }
 }
 
+TEST(Quality, APartitionIsAsGoodAsInsertion) {
+  const SampleFolder folder;
+  const VectorFile file = *VectorFile::Open(kSample);
+  const std::vector<std::uint64_t> queries = RowsBehind(file);
+  BuildOptions options;
+  options.base = kSample;
+  options.rows = kRows;
+  options.threads = 2;
+  options.out = folder / "inserted.hmann";
+  MustBuild(options);
+  options.method = BuildMethod::kPartition;
+  options.out = folder / "partition.hmann";
+  EXPECT_EQ(MustBuild(options).self_recall_at_1, 1.0);
+  for (const std::uint32_t ef : {24u, 40u}) {
+    const Quality inserted = MeasureL0(folder / "inserted.hmann", file, queries, ef),
+                  joined = MeasureL0(folder / "partition.hmann", file, queries, ef);
+    RecordProperty(absl::StrCat("ef_", ef, "_partition"),
+                   absl::StrCat(joined.recall, " with ", joined.distances, " distances; inserted ",
+                                inserted.recall, " with ", inserted.distances));
+    // Of L0 alone, all searches from one node: a partition has no far links, and misses a
+    // few that the upper layers would have led to.
+    EXPECT_GE(joined.recall, inserted.recall - 0.012) << "ef " << ef;
+    EXPECT_LE(joined.distances, 1.05 * inserted.distances) << "ef " << ef;
+  }
+}
+
 TEST(Quality, CopiesDoNotHurtTheGraphOfTheOthers) {
   // 3000 rows alone; and with a copy of each and 2000 copies of one of them behind.
   const SampleFolder folder;

@@ -28,52 +28,49 @@ void ReverseLinks::ApplyShard(std::size_t slot, Scratch& scratch) {
   }
   std::sort(all.begin(), all.end());
   const auto layer = static_cast<std::uint32_t>(slot / kShards);
+  // The strict rule leaves room by itself; the relaxed one fills a list, and a full one
+  // would be chosen anew for every link to come.
+  const float alpha = layer == 0 ? alpha_ : 1;
+  const std::uint32_t most = graph_.max_degree(layer), chosen = alpha > 1 ? most - most / 12 : most;
   for (std::size_t begin = 0; begin < all.size();) {
-    std::size_t end = begin;
-    while (end < all.size() && all[end] >> 32 == all[begin] >> 32) ++end;
-    AddTo(layer, static_cast<NodeId>(all[begin] >> 32), {all.data() + begin, end - begin}, scratch);
-    begin = end;
+    const auto target = static_cast<NodeId>(all[begin] >> 32);
+    scratch.sources.clear();
+    for (; begin < all.size() && all[begin] >> 32 == target; ++begin)
+      scratch.sources.push_back(static_cast<NodeId>(all[begin]));
+    scratch.merger.Add(graph_, layer, target, scratch.sources, alpha, chosen);
   }
   all.clear();
 }
 
-void ReverseLinks::AddTo(std::uint32_t layer, NodeId target, std::span<const Link> sources,
-                         Scratch& scratch) {
-  NodeId* const links = graph_.Links(layer, target);
-  const std::uint32_t most = graph_.max_degree(layer);
-  const std::uint32_t count = CountLinks(links, most);
-  std::vector<NodeId>& sought = scratch.selected;
-  sought.clear();
-  for (const Link source : sources) {
-    const auto id = static_cast<NodeId>(source);
-    if (std::find(links, links + count, id) == links + count) sought.push_back(id);
+void LinkMerger::Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
+                     std::span<const NodeId> sources, float alpha, std::uint32_t most) {
+  NodeId* const links = graph.Links(layer, target);
+  const std::uint32_t room = graph.max_degree(layer), count = CountLinks(links, room);
+  sought_.clear();
+  for (const NodeId source : sources) {
+    if (std::find(links, links + count, source) == links + count) sought_.push_back(source);
   }
-  if (count + sought.size() <= most) {
-    std::copy(sought.begin(), sought.end(), links + count);
+  if (count + sought_.size() <= room) {
+    std::copy(sought_.begin(), sought_.end(), links + count);
     return;
   }
-  const LayerView view = graph_.View(layer);
-  RowBatch& batch = scratch.batch;
-  batch.Reserve(count + sought.size());
-  batch.size = 0;
+  const LayerView view = graph.View(layer);
+  batch_.Reserve(count + sought_.size());
+  batch_.size = 0;
   const auto add = [&](NodeId id) {
     PrefetchLines(view.Row(id), PrefetchBytes(*view.kernels));
-    batch.Add(id, view.Row(id));
+    batch_.Add(id, view.Row(id));
   };
-  for (std::uint32_t i = 0; i < count; ++i) add(links[i]);
-  for (const NodeId id : sought) add(id);
-  batch.Score(*view.kernels, view.Row(target));
-  scratch.candidates.clear();
-  for (std::uint32_t i = 0; i < batch.size; ++i)
-    scratch.candidates.push_back({batch.keys[i], batch.ids[i]});
-  std::sort(scratch.candidates.begin(), scratch.candidates.end());
-  // The strict rule leaves room by itself; the relaxed one fills a list, and a full one
-  // would be chosen anew for every link to come.
-  const float alpha = layer == 0 ? alpha_ : 1;
-  scratch.selector.Select(scratch.candidates, alpha > 1 ? most - most / 12 : most, alpha, view,
-                          &scratch.selected);
-  std::fill(links, links + most, kNoNode);
-  std::copy(scratch.selected.begin(), scratch.selected.end(), links);
+  std::for_each(links, links + count, add);
+  std::for_each(sought_.begin(), sought_.end(), add);
+  batch_.Score(*view.kernels, view.Row(target));
+  candidates_.clear();
+  for (std::uint32_t i = 0; i < batch_.size; ++i)
+    candidates_.push_back({batch_.keys[i], batch_.ids[i]});
+  std::sort(candidates_.begin(), candidates_.end());
+  selector_.Select(candidates_, most, alpha, view, &selected_);
+  std::fill(links, links + room, kNoNode);
+  std::copy(selected_.begin(), selected_.end(), links);
 }
 
 }  // namespace hmann

@@ -10,6 +10,21 @@
 
 namespace hmann {
 
+/// Adds links to finished lists; keeps its scratch, one per thread.
+class LinkMerger {
+ public:
+  /// Appends to `target`'s list those of `sources`, which are distinct, that are not in
+  /// it. A list that would overflow is chosen anew, at most `most` links of it.
+  void Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
+           std::span<const NodeId> sources, float alpha, std::uint32_t most);
+
+ private:
+  std::vector<NodeId> sought_, selected_;
+  RowBatch batch_;
+  std::vector<Candidate> candidates_;
+  NeighbourSelector selector_;
+};
+
 /// The way back of links that were chosen: target -> source for every source -> target.
 /// Threads collect them, and Apply puts them into the targets' lists in an order that no
 /// thread has a part in.
@@ -40,14 +55,11 @@ class ReverseLinks {
 
   struct Scratch {
     std::vector<std::vector<Link>> links;  ///< [layer * kShards + shard of the target]
-    RowBatch batch;
-    std::vector<Candidate> candidates;
-    std::vector<NodeId> selected;
-    NeighbourSelector selector;
+    std::vector<NodeId> sources;
+    LinkMerger merger;
   };
 
   void ApplyShard(std::size_t slot, Scratch& scratch);
-  void AddTo(std::uint32_t layer, NodeId target, std::span<const Link> sources, Scratch& scratch);
 
   InsertionGraph& graph_;
   float alpha_;

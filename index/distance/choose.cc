@@ -46,6 +46,7 @@ absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t 
   Kernels kernels;
   kernels.one = row->one;
   kernels.many = row->many;
+  kernels.block = row->block;
   kernels.dtype = dtype;
   kernels.metric = metric;
   kernels.dim = dim;

@@ -162,6 +162,34 @@ std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, 
   return mismatches;
 }
 
+/// All with all, of more and less than a tile on either side.
+std::size_t CompareBlockWithOne(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
+                                const Rows& rows) {
+  constexpr std::size_t kMost = 9, kStride = kMost + 1;
+  constexpr DistanceKey kUntouched = 0x5eed5eed;
+  const std::byte *a[kMost], *b[kMost];
+  for (std::size_t i = 0; i < kMost; ++i) {
+    a[i] = rows[i % kPatterns];
+    b[i] = rows[(3 * i + 1) % kPatterns];
+  }
+  std::size_t mismatches = 0;
+  for (std::size_t na = 1; na <= kMost; ++na) {
+    for (const std::size_t nb : {std::size_t{1}, na, kMost}) {
+      std::vector<DistanceKey> keys(kMost * kStride, kUntouched);
+      kernel.block(a, na, b, nb, dim, keys.data(), kStride);
+      for (std::size_t k = 0; k < keys.size(); ++k) {
+        const std::size_t i = k / kStride, j = k % kStride;
+        const DistanceKey expected = i < na && j < nb ? kernel.one(a[i], b[j], dim) : kUntouched;
+        if (keys[k] == expected) continue;
+        ++mismatches;
+        Complain(level.name, kernel.dtype, kernel.metric, dim, "block differs from one", expected,
+                 keys[k]);
+      }
+    }
+  }
+  return mismatches;
+}
+
 /// The same rows at every offset from a multiple of 64 bytes.
 std::size_t CompareOffsets(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
                            const Rows& rows) {
@@ -200,6 +228,7 @@ std::size_t CountMismatches(const SimdLevel& level, std::size_t dim) {
       const Rows rows(dtype, metric, dim);
       mismatches += CompareWithReference(level, kernel, dim, rows);
       mismatches += CompareManyWithOne(level, kernel, dim, rows);
+      if (dim <= 1536) mismatches += CompareBlockWithOne(level, kernel, dim, rows);
       mismatches += CompareOffsets(level, kernel, dim, rows);
     }
   }

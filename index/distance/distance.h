@@ -26,13 +26,17 @@ constexpr std::uint32_t kMaxDim = 32768;
 /// under cosine 1/|v| as f32 at the next multiple of 4 bytes. Queries are rows too. Rows
 /// need no alignment; 64 bytes is fastest. `many`: out[i] = one(query, rows[i]) for i <
 /// n, each bit-equal to `one`. `many` issues no prefetch: the caller, who knows the rows
-/// of a batch first, prefetches PrefetchBytes of each and then calls. Integers are summed
+/// of a batch first, prefetches PrefetchBytes of each and then calls. `block` compares
+/// all with all: out[i * stride + j] = one(a[i], b[j]) to the bit, for rows that lie in a
+/// cache; what is loaded of a row serves several of the other side. Integers are summed
 /// as integers; f32 sums differ between levels within the bound stated in reference.h.
 /// Thread safety: everything is const and pure.
 struct Kernels {
   DistanceKey (*one)(const std::byte* query, const std::byte* row, std::size_t dim) = nullptr;
   void (*many)(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim,
                DistanceKey* out) = nullptr;
+  void (*block)(const std::byte* const* a, std::size_t na, const std::byte* const* b,
+                std::size_t nb, std::size_t dim, DistanceKey* out, std::size_t stride) = nullptr;
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
   std::uint32_t dim = 0;

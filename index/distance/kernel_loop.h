@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/distance/kernel_table.h"
+#include "index/distance/types.h"
 
-/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included by
-/// kernels_<isa>.cc after them, and by nothing else; all of it is local to that file.
+/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included,
+/// with block_loop.h, by kernel_rows.h in a kernels_<isa>.cc after them, and by nothing
+/// else; all of it is local to that file.
 ///
 /// An operation (F32L2, F32Dot, U8L2, U8Dot, I8L2, I8Dot) has
 ///   Value                          float or std::int32_t
@@ -14,6 +15,7 @@
 ///   Block                          one block of the query, in registers
 ///   Sum                            what a row accumulates
 ///   kQueryRegisters                blocks that may stay in registers beside four sums
+///   kTile                          of floats: queries with four sums each in registers
 ///   kQueryStarts                   whether Query does anything
 ///   Load(q), LoadTail(q, n)        a whole block, or n < kStep components and zeros
 ///   Start(sum)                     an empty sum
@@ -179,53 +181,6 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
   for (std::size_t j = 0; j < left; ++j)
     out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
 }
-
-template <DType kType, class Metric>
-struct OpOf;
-template <class Metric>
-struct OpOf<DType::kF32, Metric> {
-  using Op = F32Dot;
-};
-template <class Metric>
-struct OpOf<DType::kU8, Metric> {
-  using Op = U8Dot;
-};
-template <class Metric>
-struct OpOf<DType::kI8, Metric> {
-  using Op = I8Dot;
-};
-template <>
-struct OpOf<DType::kF32, L2> {
-  using Op = F32L2;
-};
-template <>
-struct OpOf<DType::kU8, L2> {
-  using Op = U8L2;
-};
-template <>
-struct OpOf<DType::kI8, L2> {
-  using Op = I8L2;
-};
-
-template <DType kType, class Metric>
-using OpFor = typename OpOf<kType, Metric>::Op;
-
-/// The dim that a kernel is compiled for: any, where the query would not fit the
-/// registers.
-template <class Op>
-constexpr std::size_t FixedDim(std::size_t dim) {
-  return (dim + Op::kStep - 1) / Op::kStep <= Op::kQueryRegisters ? dim : 0;
-}
-
-#define HMANN_KERNEL(type, metric, dim)                                                      \
-  {DType::k##type, Metric::k##metric, dim,                                                   \
-   One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>, \
-   Many<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>},
-constexpr KernelRow kRows[] = {
-#include "index/distance/kernel_list.def"
-};
-#undef HMANN_KERNEL
-constexpr KernelTable kTable = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
 }  // namespace
 }  // namespace hmann

@@ -17,6 +17,8 @@ struct KernelRow {
   DistanceKey (*one)(const std::byte* query, const std::byte* row, std::size_t dim);
   void (*many)(const std::byte* query, const std::byte* const* rows, std::size_t n, std::size_t dim,
                DistanceKey* out);
+  void (*block)(const std::byte* const* a, std::size_t na, const std::byte* const* b,
+                std::size_t nb, std::size_t dim, DistanceKey* out, std::size_t stride);
 };
 
 /// Rows for one dim stand before the row for any dim of the same dtype and metric: the

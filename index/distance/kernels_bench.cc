@@ -13,8 +13,9 @@
 #include "index/distance/simd_level.h"
 
 /// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long
-/// ones), again and again. Rows in memory: batches of 24 random rows of 128 MiB, as a
-/// graph search meets them; the caller prefetches a whole batch before it calls.
+/// ones), again and again; `block`: 256 with 256. Rows in memory: batches of 24 random
+/// rows of 128 MiB, as a graph search meets them; the caller prefetches a whole batch
+/// before it calls.
 namespace hmann {
 namespace {
 
@@ -113,6 +114,24 @@ void RunMemory(benchmark::State& state, const char* level, Shape shape, bool man
   Report(state, kBatch);
 }
 
+/// 256 rows with 256 others.
+void RunBlock(benchmark::State& state, const char* level, Shape shape) {
+  constexpr std::size_t kSide = 256;
+  const Kernels kernels = MustChoose(level, shape);
+  const std::size_t stride = RoundUp(kernels.row_bytes, 64);
+  const Buffer rows = MakeRows(kernels, 2 * kSide, stride);
+  std::vector<const std::byte*> pointers(2 * kSide);
+  for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = rows.data() + i * stride;
+  std::vector<DistanceKey> keys(kSide * kSide);
+  for (auto _ : state) {
+    kernels.block(pointers.data(), kSide, pointers.data() + kSide, kSide, shape.dim, keys.data(),
+                  kSide);
+    benchmark::DoNotOptimize(keys.data());
+    benchmark::ClobberMemory();
+  }
+  Report(state, kSide * kSide);
+}
+
 void RegisterAll() {
   const Shape shapes[] = {
       {DType::kU8, Metric::kL2, 128},           {DType::kF32, Metric::kL2, 96},
@@ -126,6 +145,7 @@ void RegisterAll() {
       const std::string name = std::string(Name(shape.dtype)) + "/" +
                                std::string(Name(shape.metric)) + "/" + std::to_string(shape.dim) +
                                "/" + simd + "/";
+      benchmark::RegisterBenchmark((name + "L1/block").c_str(), RunBlock, simd, shape);
       for (const bool many : {false, true}) {
         const std::string call = many ? "many" : "one";
         benchmark::RegisterBenchmark((name + "L1/" + call).c_str(), RunL1, simd, shape, many);

@@ -1,7 +1,7 @@
 // The loop is written over the operations, so they come first.
 // clang-format off
 #include "index/distance/ops_scalar.h"
-#include "index/distance/kernel_loop.h"
+#include "index/distance/kernel_rows.h"
 // clang-format on
 
 namespace hmann {

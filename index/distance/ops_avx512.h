@@ -44,6 +44,7 @@ struct F32Op {
   static constexpr std::size_t kStep = 16;
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP __mmask16 Mask(std::size_t n) { return static_cast<__mmask16>(0xffffu >> (16 - n)); }
   HMANN_OP Block Load(const float* q) { return _mm512_loadu_ps(q); }
   HMANN_OP Block LoadTail(const float* q, std::size_t n) {
@@ -93,6 +94,7 @@ struct WideL2 : IntOp {
   static constexpr std::size_t kStep = 32;
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP __m512i Widen(__m256i v) {
     if constexpr (static_cast<C>(-1) < 0) return _mm512_cvtepi8_epi16(v);
     return _mm512_cvtepu8_epi16(v);
@@ -120,6 +122,7 @@ struct ByteDot : IntOp {
   static constexpr std::size_t kStep = 64;
   static constexpr bool kQueryStarts = true;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP Block LoadBytes(const void* q) { return _mm512_loadu_si512(q); }
   HMANN_OP Block LoadBytesTail(const void* q, std::size_t n) {
     return _mm512_maskz_loadu_epi8(~std::uint64_t{0} >> (64 - n), q);
@@ -158,6 +161,25 @@ struct I8Dot : ByteDot {
   }
   HMANN_OP void AddTail(Sum& sum, Block q, const Component* row, std::size_t n) {
     sum = _mm512_dpbusd_epi32(sum, FlipSign(LoadTail(row, n)), q);
+  }
+};
+
+struct Pairs {
+  using Lanes = __m512i;
+  static constexpr std::size_t kLanes = 16;
+  HMANN_OP Lanes Zero() { return _mm512_setzero_si512(); }
+  HMANN_OP Lanes Load(const void* p) { return _mm512_loadu_si512(static_cast<const __m512i*>(p)); }
+  HMANN_OP Lanes Broadcast(const std::int16_t* pair) {
+    std::int32_t both;
+    __builtin_memcpy(&both, pair, sizeof(both));
+    return _mm512_set1_epi32(both);
+  }
+  /// In the register where the sum is: g++ 12 moves each sum of such a loop twice a step.
+  HMANN_OP void Add(Lanes& sum, Lanes a, Lanes b) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+  HMANN_OP void AddTo(std::int32_t* sums, Lanes lanes) {
+    _mm512_storeu_si512(reinterpret_cast<__m512i*>(sums), _mm512_add_epi32(Load(sums), lanes));
   }
 };
 

@@ -27,6 +27,7 @@ struct F32Op {
   static constexpr std::size_t kStep = 4;
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP Block Load(const float* q) { return vld1q_f32(q); }
   HMANN_OP Block LoadTail(const float* q, std::size_t n) {
     return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float)));
@@ -64,6 +65,7 @@ struct U8Op {
   static constexpr std::size_t kStep = 16;
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP Block Load(const Component* q) { return vld1q_u8(q); }
   HMANN_OP Block LoadTail(const Component* q, std::size_t n) { return LoadTailBytes(q, n); }
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_u32(0); }
@@ -120,6 +122,7 @@ struct I8Dot {
   static constexpr std::size_t kStep = 16;
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
+  static constexpr std::size_t kTile = 4;
   HMANN_OP Block Load(const Component* q) { return vld1q_s8(q); }
   HMANN_OP Block LoadTail(const Component* q, std::size_t n) {
     return vreinterpretq_s8_u8(LoadTailBytes(q, n));
@@ -137,6 +140,11 @@ struct I8Dot {
   HMANN_OP void Reduce(const Sum (&s)[4], Value* values) {
     vst1q_s32(values, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
   }
+};
+
+/// Blocks of integers are compared row by row.
+struct Pairs {
+  static constexpr std::size_t kLanes = 0;
 };
 
 #undef HMANN_OP

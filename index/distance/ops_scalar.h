@@ -30,6 +30,7 @@ struct ScalarOp {
       sizeof(Component) == 4 ? 4 : 8;  // sums of four rows fit 16 SSE registers
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 0;
+  static constexpr std::size_t kTile = 1;
   struct Sum {
     Value lanes[kStep];
   };
@@ -68,6 +69,11 @@ using U8L2 = ScalarOp<std::uint8_t, std::int32_t, ScalarL2>;
 using U8Dot = ScalarOp<std::uint8_t, std::int32_t, ScalarDot>;
 using I8L2 = ScalarOp<std::int8_t, std::int32_t, ScalarL2>;
 using I8Dot = ScalarOp<std::int8_t, std::int32_t, ScalarDot>;
+
+/// Blocks of integers are compared row by row.
+struct Pairs {
+  static constexpr std::size_t kLanes = 0;
+};
 
 }  // namespace
 }  // namespace hmann

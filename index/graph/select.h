@@ -50,7 +50,8 @@ class NeighbourSelector {
                      const Kernels& kernels) {
     return alpha * kernels.ToDistance(to_kept) < kernels.ToDistance(to_node);
   }
-  /// Takes from the free what the last kept one, which is the first of them, is nearer to.
+  /// Takes from the free what the last kept one, which is the first of them, is nearer
+  /// to.
   void DropShadowed(std::span<const Candidate> candidates, float alpha, const Kernels& kernels);
   /// Whether one of the kept from number `compared` on is nearer by more than alpha.
   bool IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared, float alpha,

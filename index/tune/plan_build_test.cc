@@ -1,3 +1,6 @@
+// hnswlib's vectorised loops prefetch past a list's end.
+#define NO_MANUAL_VECTORIZATION
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hnswlib/hnswlib.h>

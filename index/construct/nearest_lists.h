@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/buffer.h"
+#include "index/graph/select.h"
+
+namespace hmann {
+
+/// The nearest of those that a node was compared with: of each node so many (key, id), in
+/// order. Which they are does not depend on who compared when.
+class NearestLists {
+ public:
+  /// Errors: RESOURCE_EXHAUSTED.
+  static absl::StatusOr<NearestLists> Make(NodeId nodes, std::uint32_t length);
+
+  std::uint32_t length() const { return length_; }
+  /// Candidates of `node`, nearest first. Nobody may be merging meanwhile.
+  void Read(NodeId node, std::vector<Candidate>* candidates) const;
+  /// The nearest `most` ids of a list, in `ids`.
+  std::span<const NodeId> First(NodeId node, std::uint32_t most, std::vector<NodeId>* ids) const;
+
+  using Entry = std::uint64_t;  ///< key << 32 | id: in order of (key, id)
+  static constexpr Entry kNone = ~Entry{0};
+  static Entry Pack(DistanceKey key, NodeId id) { return static_cast<Entry>(key) << 32 | id; }
+
+  /// Key of the farthest in a node's list; the highest while there is room.
+  DistanceKey Bound(NodeId node) const;
+  /// Takes entries in that are sorted; returns the bound.
+  DistanceKey Merge(NodeId node, std::span<const Entry> entries, std::vector<Entry>& scratch);
+
+ private:
+  static constexpr std::size_t kLocks = 4096;
+
+  Entry* List(NodeId node) const {
+    return reinterpret_cast<Entry*>(entries_.data()) + std::size_t{node} * length_;
+  }
+
+  mutable Buffer entries_;
+  std::uint32_t length_ = 0;
+  mutable std::vector<std::mutex> locks_{kLocks};
+};
+
+}  // namespace hmann

@@ -1,0 +1,193 @@
+#include "index/construct/partition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "index/base/random.h"
+#include "index/construct/bottom_layer.h"
+#include "index/construct/join.h"
+#include "index/construct/testing/build_samples.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint32_t kDim = 16;
+
+/// What a partition needs around it.
+struct Ground {
+  explicit Ground(int threads = 2) : pool(threads) {}
+  ThreadPool pool;
+  Progress quiet{Progress::Show::kNever};
+  Job job{pool, quiet, nullptr};
+  Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, kDim);
+};
+
+StoredVectors Vectors(const Kernels& kernels, NodeId n,
+                      const std::function<std::uint8_t(NodeId, std::uint32_t)>& component) {
+  StoredVectors vectors;
+  vectors.stride = RowStride(kernels);
+  vectors.rows = *Buffer::Allocate(n * vectors.stride);
+  for (NodeId i = 0; i < n; ++i) {
+    for (std::uint32_t c = 0; c < kDim; ++c)
+      vectors.rows.data()[i * vectors.stride + c] = std::byte{component(i, c)};
+  }
+  return vectors;
+}
+
+std::uint8_t Uniform(NodeId i, std::uint32_t c) {
+  return static_cast<std::uint8_t>(RandomBelow(7, std::uint64_t{i} * kDim + c, 256));
+}
+
+std::vector<std::uint32_t> All(NodeId n) {
+  std::vector<std::uint32_t> all(n);
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+/// Leaves that all groups are split into; checks that they fit.
+std::vector<std::vector<NodeId>> Leaves(const Partition& partition, const StoredVectors& vectors,
+                                        const Kernels& kernels, const PartitionOptions& options) {
+  std::vector<std::vector<NodeId>> leaves;
+  for (std::uint32_t g = 0; g < partition.groups(); ++g) {
+    ForEachLeaf(partition.Members(g), vectors, kernels, options, [&](std::span<const NodeId> leaf) {
+      EXPECT_LE(leaf.size(), options.leaf);
+      leaves.emplace_back(leaf.begin(), leaf.end());
+    });
+  }
+  return leaves;
+}
+
+struct Counts {
+  std::size_t covered = 0;  ///< nodes that are in a leaf
+  std::size_t members = 0;  ///< of all leaves
+};
+
+Counts CountMembers(NodeId n, const std::function<std::uint8_t(NodeId, std::uint32_t)>& component,
+                    const PartitionOptions& options) {
+  Ground ground;
+  const StoredVectors vectors = Vectors(ground.kernels, n, component);
+  const Partition partition =
+      *Partition::Make(vectors, ground.kernels, All(n), options, ground.job);
+  std::vector<std::uint32_t> order = partition.order();
+  std::sort(order.begin(), order.end());
+  EXPECT_EQ(order, All(n)) << "each vector has a place";
+  std::vector<std::uint32_t> in_order = partition.order();
+  const StoredVectors ordered = *GatherVectors(vectors, in_order, ground.pool);
+  Counts counts;
+  std::vector<bool> seen(n);
+  for (const auto& leaf : Leaves(partition, ordered, ground.kernels, options)) {
+    EXPECT_EQ(std::set<NodeId>(leaf.begin(), leaf.end()).size(), leaf.size());
+    counts.members += leaf.size();
+    for (const NodeId member : leaf) seen[member] = true;
+  }
+  counts.covered = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+  return counts;
+}
+
+const PartitionOptions kSmall{.leaders = 20, .fan = 3, .fan_below = 2, .leaf = 50};
+
+TEST(Partition, PutsEveryVectorIntoLeavesThatFit) {
+  for (const NodeId n :
+       {NodeId{2}, NodeId{49}, NodeId{50}, NodeId{51}, NodeId{700}, NodeId{9000}}) {
+    const Counts counts = CountMembers(n, Uniform, kSmall);
+    EXPECT_EQ(counts.covered, n);
+    EXPECT_LE(counts.members, std::size_t{n} * kSmall.fan * kSmall.fan_below) << n;
+  }
+}
+
+TEST(Partition, CutsWhatCannotBeToldApart) {
+  // One-hot vectors, each as far from another as from all; many copies of each, since
+  // there are but 16. And all vectors the same.
+  const Counts hot = CountMembers(
+      4000, [](NodeId i, std::uint32_t c) { return i % kDim == c ? 200 : 0; }, kSmall);
+  EXPECT_EQ(hot.covered, 4000u);
+  EXPECT_LE(hot.members, 4000u * kSmall.fan * kSmall.fan_below);
+  const Counts same = CountMembers(
+      4000, [](NodeId, std::uint32_t) { return 9; }, kSmall);
+  EXPECT_EQ(same.covered, 4000u);
+  EXPECT_LE(same.members, 4000u * kSmall.fan * kSmall.fan_below);
+}
+
+TEST(Partition, SplitsADenseCellToo) {
+  const auto half_dense = [](NodeId i, std::uint32_t c) {
+    return i % 2 == 0 ? Uniform(i, c) : static_cast<std::uint8_t>(100 + Uniform(i, c) % 3);
+  };
+  const Counts counts = CountMembers(9000, half_dense, kSmall);
+  EXPECT_EQ(counts.covered, 9000u);
+  EXPECT_LE(counts.members, 9000u * kSmall.fan * kSmall.fan_below);
+}
+
+/// Lists of all nodes after a join.
+std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& options,
+                                         std::uint32_t length, int threads,
+                                         StoredVectors* ordered) {
+  Ground ground(threads);
+  const StoredVectors vectors = Vectors(ground.kernels, n, Uniform);
+  Partition partition = *Partition::Make(vectors, ground.kernels, All(n), options, ground.job);
+  std::vector<std::uint32_t> order = partition.order();
+  *ordered = *GatherVectors(vectors, order, ground.pool);
+  NearestLists nearest = *NearestLists::Make(n, length);
+  EXPECT_TRUE(
+      JoinLeaves(std::move(partition), *ordered, ground.kernels, options, nearest, ground.job)
+          .ok());
+  std::vector<std::vector<Candidate>> lists(n);
+  for (NodeId i = 0; i < n; ++i) nearest.Read(i, &lists[i]);
+  return lists;
+}
+
+std::vector<std::vector<Candidate>> Exact(const StoredVectors& vectors, NodeId n,
+                                          std::uint32_t length) {
+  const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, kDim);
+  std::vector<std::vector<Candidate>> lists(n);
+  for (NodeId i = 0; i < n; ++i) {
+    for (NodeId j = 0; j < n; ++j)
+      if (i != j) lists[i].push_back({kernels.one(vectors.Row(i), vectors.Row(j), kDim), j});
+    std::sort(lists[i].begin(), lists[i].end());
+    if (lists[i].size() > length) lists[i].resize(length);
+  }
+  return lists;
+}
+
+MATCHER_P(SameCandidates, expected, "") {
+  return std::equal(
+      arg.begin(), arg.end(), expected.begin(), expected.end(),
+      [](const Candidate& a, const Candidate& b) { return a.key == b.key && a.id == b.id; });
+}
+
+TEST(JoinLeaves, OfOneLeafIsExact) {
+  for (const NodeId n : {NodeId{1}, NodeId{2}, NodeId{3}, NodeId{20}, NodeId{65}, NodeId{400}}) {
+    StoredVectors ordered;
+    const auto lists = Join(n, {}, 16, 2, &ordered);
+    const auto exact = Exact(ordered, n, 16);
+    for (NodeId i = 0; i < n; ++i) EXPECT_THAT(lists[i], SameCandidates(exact[i])) << i;
+  }
+}
+
+TEST(JoinLeaves, FindsMostOfTheNearestWhateverTheThreads) {
+  constexpr NodeId kNodes = 3000;
+  StoredVectors ordered;
+  const auto lists = Join(kNodes, kSmall, 10, 1, &ordered);
+  for (const int threads : {2, 7}) {
+    StoredVectors again;
+    const auto same = Join(kNodes, kSmall, 10, threads, &again);
+    for (NodeId i = 0; i < kNodes; ++i) ASSERT_THAT(same[i], SameCandidates(lists[i])) << i;
+  }
+  const auto exact = Exact(ordered, kNodes, 10);
+  std::size_t found = 0;
+  for (NodeId i = 0; i < kNodes; ++i) {
+    EXPECT_TRUE(std::is_sorted(lists[i].begin(), lists[i].end()));
+    for (const Candidate& candidate : exact[i]) {
+      found += std::count_if(lists[i].begin(), lists[i].end(),
+                             [&](const Candidate& one) { return one.id == candidate.id; });
+    }
+  }
+  // Uniform vectors are the hardest: 300 of 3000 compared, and half of the nearest found.
+  EXPECT_GT(static_cast<double>(found) / (10.0 * kNodes), 0.4);
+}
+
+}  // namespace
+}  // namespace hmann
