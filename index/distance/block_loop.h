@@ -109,14 +109,21 @@ struct PairedRows {
   }
 };
 
-/// Products of kAtOnce rows with two vectors of lanes, added to `dots`. Each sum is a
-/// variable of its own: an array of them g++ 12 moves about in every step.
+/// Products of kAtOnce rows with two vectors of lanes, added to `dots`, or the `first`
+/// there. Each sum is a variable of its own: an array of them g++ 12 moves about in every
+/// step.
 template <class Pairs>
 HMANN_INLINE void AddProducts(const std::int16_t* const* a, const std::int16_t (*b)[kSide][2],
-                              std::size_t pairs, std::int32_t* const* dots) {
+                              std::size_t pairs, bool first, std::int32_t* const* dots) {
   const std::int16_t *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
-  typename Pairs::Lanes low0 = Pairs::Zero(), low1 = low0, low2 = low0, low3 = low0;
-  typename Pairs::Lanes high0 = low0, high1 = low0, high2 = low0, high3 = low0;
+  // Sums so far; none at first.
+  const auto so_far = [&](std::size_t row, std::size_t lane) __attribute__((always_inline)) {
+    return first ? Pairs::Zero() : Pairs::Load(dots[row] + lane);
+  };
+  typename Pairs::Lanes low0 = so_far(0, 0), low1 = so_far(1, 0), low2 = so_far(2, 0),
+                        low3 = so_far(3, 0);
+  typename Pairs::Lanes high0 = so_far(0, Pairs::kLanes), high1 = so_far(1, Pairs::kLanes),
+                        high2 = so_far(2, Pairs::kLanes), high3 = so_far(3, Pairs::kLanes);
   for (std::size_t p = 0; p < pairs; ++p) {
     const typename Pairs::Lanes low = Pairs::Load(b[p]), high = Pairs::Load(b[p] + Pairs::kLanes);
     const auto step = [&](const std::int16_t* row, typename Pairs::Lanes& sum_low,
@@ -130,20 +137,21 @@ HMANN_INLINE void AddProducts(const std::int16_t* const* a, const std::int16_t (
     step(a2, low2, high2);
     step(a3, low3, high3);
   }
-  Pairs::AddTo(dots[0], low0);
-  Pairs::AddTo(dots[0] + Pairs::kLanes, high0);
-  Pairs::AddTo(dots[1], low1);
-  Pairs::AddTo(dots[1] + Pairs::kLanes, high1);
-  Pairs::AddTo(dots[2], low2);
-  Pairs::AddTo(dots[2] + Pairs::kLanes, high2);
-  Pairs::AddTo(dots[3], low3);
-  Pairs::AddTo(dots[3] + Pairs::kLanes, high3);
+  Pairs::Store(dots[0], low0);
+  Pairs::Store(dots[0] + Pairs::kLanes, high0);
+  Pairs::Store(dots[1], low1);
+  Pairs::Store(dots[1] + Pairs::kLanes, high1);
+  Pairs::Store(dots[2], low2);
+  Pairs::Store(dots[2] + Pairs::kLanes, high2);
+  Pairs::Store(dots[3], low3);
+  Pairs::Store(dots[3] + Pairs::kLanes, high3);
 }
 
 /// Products of all rows of a square; na and nb are rounded up to what is done at once.
 template <class Pairs>
 HMANN_INLINE void AddProducts(const WideRows& a, std::size_t na, const PairedRows& b,
-                              std::size_t nb, std::size_t pairs, std::int32_t (*dots)[kSide]) {
+                              std::size_t nb, std::size_t pairs, bool first,
+                              std::int32_t (*dots)[kSide]) {
   for (std::size_t j = 0; j < nb; j += 2 * Pairs::kLanes) {
     for (std::size_t i = 0; i < na; i += kAtOnce) {
       const std::int16_t* rows[kAtOnce];
@@ -153,7 +161,7 @@ HMANN_INLINE void AddProducts(const WideRows& a, std::size_t na, const PairedRow
         sums[r] = dots[i + r] + j;
       }
       AddProducts<Pairs>(rows, reinterpret_cast<const std::int16_t(*)[kSide][2]>(b.pairs[0][j]),
-                         pairs, sums);
+                         pairs, first, sums);
     }
   }
 }
@@ -168,7 +176,6 @@ void CompareStrip(const std::byte* const* a, std::size_t na, const std::byte* co
   alignas(64) std::int32_t dots[kSide][kSide];
   for (std::size_t i = 0; i < na; i += kSide) {
     const std::size_t rows = na - i < kSide ? na - i : kSide;
-    __builtin_memset(dots, 0, sizeof(dots));
     for (std::size_t begin = 0; begin < dim; begin += kDepth) {
       const std::size_t depth = dim - begin < kDepth ? dim - begin : kDepth;
       wide_a.template Take<Component>(a + i, rows, begin, depth);
@@ -176,7 +183,7 @@ void CompareStrip(const std::byte* const* a, std::size_t na, const std::byte* co
         wide_b.template Take<Component>(b, nb, begin, depth);
         paired.Take(wide_b, nb, depth);
       }
-      AddProducts<Pairs>(wide_a, rows, paired, nb, (depth + 1) / 2, dots);
+      AddProducts<Pairs>(wide_a, rows, paired, nb, (depth + 1) / 2, begin == 0, dots);
     }
     for (std::size_t r = 0; r < rows; ++r) {
       DistanceKey* keys = out + (i + r) * stride;

@@ -150,8 +150,8 @@ struct Pairs {
   HMANN_OP void Add(Lanes& sum, Lanes a, Lanes b) {
     asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(_mm256_madd_epi16(a, b)));
   }
-  HMANN_OP void AddTo(std::int32_t* sums, Lanes lanes) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), _mm256_add_epi32(Load(sums), lanes));
+  HMANN_OP void Store(std::int32_t* sums, Lanes lanes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), lanes);
   }
 };
 

@@ -178,8 +178,8 @@ struct Pairs {
   HMANN_OP void Add(Lanes& sum, Lanes a, Lanes b) {
     asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }
-  HMANN_OP void AddTo(std::int32_t* sums, Lanes lanes) {
-    _mm512_storeu_si512(reinterpret_cast<__m512i*>(sums), _mm512_add_epi32(Load(sums), lanes));
+  HMANN_OP void Store(std::int32_t* sums, Lanes lanes) {
+    _mm512_storeu_si512(reinterpret_cast<__m512i*>(sums), lanes);
   }
 };
 
