@@ -155,8 +155,7 @@ TEST(PlanContest, WhatMakesNoSenseIsNamed) {
               HasSubstr("shares: expected between 0 and 1"));
   EXPECT_THAT(refusal([](PlanContest& c) { c.widths.clear(); }),
               HasSubstr("widths: expected at least one"));
-  EXPECT_THAT(refusal([](PlanContest& c) { c.widths = {0}; }),
-              HasSubstr("each at least 1"));
+  EXPECT_THAT(refusal([](PlanContest& c) { c.widths = {0}; }), HasSubstr("each at least 1"));
   EXPECT_FALSE(refusal([](PlanContest& c) { c.emulated = "slowly"; }).empty());
   EXPECT_THAT(refusal([](PlanContest& c) { c.shares = {0.0001}; }),
               HasSubstr("the plan, 0.01 %: "));
