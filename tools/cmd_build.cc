@@ -110,8 +110,9 @@ void AddOptions(CLI::App& app, Flags* flags) {
            build->method = name == Name(BuildMethod::kPartition) ? BuildMethod::kPartition
                                                                  : BuildMethod::kInsertion;
          },
-         "of making L0: insertion (default), partition (several times faster; "
-         "--ef-construction is of the upper layers alone)")
+         "of making L0: insertion (default), partition (a third of the time on a million SIFT "
+         "vectors; its constants are of these, elsewhere a guess; --ef-construction is of the "
+         "upper layers alone)")
       ->check(CLI::IsMember({"insertion", "partition"}));
   app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
       ->check(CLI::Range(1, 100000))

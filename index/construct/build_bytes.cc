@@ -25,14 +25,15 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0,
                       second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
+  // Who follows which leader.
+  const std::uint64_t memberships = shape.partition ? n * PartitionOptions().fan * kId : 0;
   // Vectors once as read and once in the order of insertion, which a finished graph is in
   // already; the row of each.
-  const std::uint64_t memberships = shape.partition ? n * PartitionOptions().fan * kId : 0;
   const std::uint64_t ordering =
       shape.finished_graph ? 0 : n * (2 * shape.stride + kId + kGroup) + memberships;
   // From now on: vectors, links of L0, rows, groups.
-  const std::uint64_t bottom = n * (shape.stride + 2 * shape.m * kId + kId + kGroup);
-  // The nearest of each, as key and id, and who follows which leader.
+  const std::uint64_t bottom = n * (shape.stride + std::uint64_t{2} * shape.m * kId + kId + kGroup);
+  // The nearest of each, as key and id.
   const std::uint64_t joining =
       shape.partition ? bottom + n * 2 * shape.m * sizeof(NearestLists::Entry) + memberships : 0;
   // Three degrees, the ranking, and the tree that reaches every node with its queue. The

@@ -13,6 +13,7 @@
 namespace hmann {
 namespace {
 
+// Measured on one million SIFT vectors (doc/paper.md, 12.h): elsewhere a guess.
 constexpr std::uint32_t kAsked = 12;     ///< neighbours whose lists are read, the nearest
 constexpr std::uint32_t kAnswered = 12;  ///< of each list, the nearest
 constexpr std::size_t kNodesPerStep = 256;

@@ -7,14 +7,13 @@
 
 namespace hmann {
 
-/// Makes the bottom layer of nodes [0, count) of the nearest of each: theirs and their
-/// neighbours' nearest are candidates, chosen as NeighbourSelector does; then each target
-/// of a link gets the way back, all of its sources at once. The links do not depend on
-/// threads. Errors: CANCELLED.
+/// Links of nodes [0, count) of the bottom layer, whose lists must be empty: the nearest
+/// of a node and of its neighbours are candidates, chosen as NeighbourSelector does. The
+/// links do not depend on threads. Errors: CANCELLED.
 absl::Status LinkNearest(const NearestLists& nearest, NodeId count, float alpha,
                          InsertionGraph& graph, const Job& job);
-/// The way back: for each link of nodes [0, count) one from its target. Errors:
-/// CANCELLED.
+/// The way back: for each link of nodes [0, count) one from its target, all of a target's
+/// sources at once. Errors: CANCELLED.
 absl::Status LinkBack(NodeId count, float alpha, InsertionGraph& graph, const Job& job);
 
 }  // namespace hmann

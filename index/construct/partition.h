@@ -15,7 +15,8 @@
 namespace hmann {
 
 /// How vectors are put into overlapping leaves, within which all are compared with all
-/// (PiPNN, arXiv 2602.21247: ball carving by random leaders).
+/// (PiPNN, arXiv 2602.21247: ball carving by random leaders). The numbers are of one
+/// million SIFT vectors (doc/paper.md, 12.h): elsewhere they are a guess.
 struct PartitionOptions {
   std::uint32_t leaders = 1000;  ///< of a split, at most
   std::uint32_t fan = 8;         ///< nearest leaders that a vector follows in the first split,
