@@ -16,7 +16,7 @@ struct DiskOptions {
   std::vector<std::uint32_t> depths = {1,  2,  4, 8,
                                        16, 32, 64};  ///< reads in flight, of all threads together
   int threads = 1;  ///< that read side by side; a depth below it leaves some idle
-  std::chrono::nanoseconds time = std::chrono::seconds(1);  ///< of each depth
+  std::chrono::nanoseconds time = std::chrono::seconds(1);  ///< of each depth; more if no read ends
   std::uint64_t seed = 1;
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
 };
@@ -38,8 +38,9 @@ struct DiskFigures {
 
 /// Random reads of whole 4 KiB blocks of a file past the page cache, through tier `nvme`,
 /// in a closed loop: a read that is done is followed by the next. The first tenth of each
-/// depth's time is not counted. Errors: INVALID_ARGUMENT for no depth or a file below one
-/// block; CANCELLED; those of the tier.
+/// depth's time is not counted; a depth at which no read was done is read at again, for up
+/// to 64 times as long. Errors: INVALID_ARGUMENT for no depth or a file below one block;
+/// DEADLINE_EXCEEDED for a disk that never answered; CANCELLED; those of the tier.
 absl::StatusOr<DiskFigures> MeasureDisk(const std::string& path, const DiskOptions& options);
 
 }  // namespace hmann
