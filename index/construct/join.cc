@@ -1,6 +1,7 @@
 #include "index/construct/join.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace hmann {
@@ -21,7 +22,7 @@ class LeafJoin {
   void Run(std::span<const NodeId> members) {
     members_ = members;
     rows_.resize(members.size());
-    bounds_.resize(members.size());
+    bounds_.resize(members.size() + kSide);  // NearOnes reads whole squares
     counts_.assign(members.size(), 0);
     hits_.resize(members.size() * kHits);
     keys_.resize(members.size() * kSide);
@@ -41,12 +42,35 @@ class LeafJoin {
                    kSide);
     for (std::size_t i = 0; i < end; ++i) {
       const DistanceKey* keys = keys_.data() + i * kSide;
-      for (std::size_t j = std::max(begin, i + 1); j < end; ++j) {
-        const DistanceKey key = keys[j - begin];
-        if (key <= bounds_[i]) Add(i, key, j);
-        if (key <= bounds_[j]) Add(j, key, i);
+      for (std::uint64_t near = NearOnes(i, begin, end); near != 0; near &= near - 1) {
+        const auto j = static_cast<std::size_t>(std::countr_zero(near));
+        if (keys[j] <= bounds_[i]) Add(i, keys[j], begin + j);
+        if (keys[j] <= bounds_[begin + j]) Add(begin + j, keys[j], i);
       }
     }
+  }
+
+  /// Bit j: member begin + j, which is after i, is near enough for its own list or that
+  /// of i. Few are, so that this is written for vector instructions.
+  std::uint64_t NearOnes(std::size_t i, std::size_t begin, std::size_t end) const {
+    const DistanceKey* keys = keys_.data() + i * kSide;
+    const DistanceKey* bounds = bounds_.data() + begin;
+    const DistanceKey bound = bounds_[i];
+    std::uint8_t flags[kSide];
+    for (std::size_t j = 0; j < kSide; ++j) {
+      flags[j] =
+          static_cast<std::uint8_t>((keys[j] <= bound ? 1 : 0) | (keys[j] <= bounds[j] ? 1 : 0));
+    }
+    std::uint64_t near = 0;
+    for (std::size_t word = 0; word < kSide / 8; ++word) {
+      std::uint64_t bytes;
+      std::memcpy(&bytes, flags + 8 * word, 8);
+      // The product gathers the lowest bit of each byte in the highest.
+      near |= (bytes * 0x0102040810204080u >> 56) << (8 * word);
+    }
+    const std::size_t first = i < begin ? 0 : i + 1 - begin, last = end - begin;
+    if (first == kSide) return 0;
+    return near & ~std::uint64_t{0} << first & ~std::uint64_t{0} >> (kSide - last);
   }
 
   void Add(std::size_t i, DistanceKey key, std::size_t other) {
