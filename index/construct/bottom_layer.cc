@@ -32,23 +32,24 @@ absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& 
 }
 
 absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
-                                          Phases& phases, const Job& job) {
+                                          const std::string& layer, Phases& phases,
+                                          const Job& job) {
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
                          InsertionGraph::Make({source.n}, {2 * source.m}, source.rows.rows.data(),
                                               source.rows.stride, source.kernels));
   {
-    phases.Begin("join", partition.memberships(), "vectors");
+    phases.Begin(layer + "join", partition.memberships(), "vectors");
     HMANN_ASSIGN_OR_RETURN(NearestLists nearest, NearestLists::Make(source.made, 2 * source.m));
     HMANN_RETURN_IF_ERROR(JoinLeaves(std::move(partition), source.rows, source.kernels,
                                      PartitionFor(source.seed), nearest, job));
-    phases.End("join");
-    phases.Begin("select", source.made, "vectors");
+    phases.End(layer + "join");
+    phases.Begin(layer + "select", source.made, "vectors");
     HMANN_RETURN_IF_ERROR(LinkNearest(nearest, source.made, source.alpha, graph, job));
-    phases.End("select");
+    phases.End(layer + "select");
   }
-  phases.Begin("link back", source.made, "vectors");
+  phases.Begin(layer + "link back", source.made, "vectors");
   HMANN_RETURN_IF_ERROR(LinkBack(source.made, source.alpha, graph, job));
-  phases.End("link back");
+  phases.End(layer + "link back");
   return graph;
 }
 

@@ -1,34 +1,17 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
 #include "index/construct/insertion_graph.h"
 #include "index/construct/partition.h"
+#include "index/construct/phases.h"
 #include "index/construct/vectors.h"
 
 namespace hmann {
 
-/// The phases of a build: shown as they run, timed for the report.
-class Phases {
- public:
-  /// Both must outlive it.
-  Phases(Progress& progress, std::vector<std::pair<std::string, double>>& seconds)
-      : progress_(progress), seconds_(seconds) {}
-  void Begin(const char* phase, std::uint64_t total, const char* unit) {
-    progress_.Start(phase, total, unit);
-  }
-  void End(const char* phase) { seconds_.emplace_back(phase, progress_.Finish()); }
-
- private:
-  Progress& progress_;
-  std::vector<std::pair<std::string, double>>& seconds_;
-};
-
-/// What L0 is made of. Referenced as long as the graph lives.
+/// What the lowest layer of a graph, L0 or L1, is made of. Referenced as long as the graph lives.
 struct BottomSource {
   const StoredVectors& rows;  ///< by node
   const Kernels& kernels;
@@ -48,9 +31,9 @@ absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& 
 inline PartitionOptions PartitionFor(std::uint64_t seed) { return {.seed = seed}; }
 
 /// All members of each leaf with each other, then the links of the nearest. Nodes are in
-/// the order of `partition`, made with PartitionFor. Errors: RESOURCE_EXHAUSTED,
-/// CANCELLED.
+/// the order of `partition`, made with PartitionFor. `layer`: before the names of the
+/// phases, as "L1 ". Errors: RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
-                                          Phases& phases, const Job& job);
+                                          const std::string& layer, Phases& phases, const Job& job);
 
 }  // namespace hmann

@@ -16,10 +16,11 @@ constexpr NodeId kBatchShare = 64;  ///< a batch is at most 1/64 of the nodes th
 /// next one reads.
 class NeighbourSearch {
  public:
-  void Open(const InsertionGraph& graph, NodeId node, std::uint32_t width) {
+  void Open(const InsertionGraph& graph, NodeId node, const InsertOptions& options) {
     graph_ = &graph;
     node_ = node;
-    width_ = width;
+    width_ = options.ef_construction;
+    lowest_ = options.lowest;
     level_ = graph.LevelOf(node);
     query_ = graph.View(0).Row(node);
     done_ = false;
@@ -37,7 +38,7 @@ class NeighbourSearch {
 
   /// Returns false below the last layer.
   bool NextLayer() {
-    if (layer_ == 0) {
+    if (layer_ == lowest_) {
       done_ = true;
       return false;
     }
@@ -72,7 +73,7 @@ class NeighbourSearch {
   const InsertionGraph* graph_ = nullptr;
   const std::byte* query_ = nullptr;
   NodeId node_ = 0;
-  std::uint32_t level_ = 0, layer_ = 0, width_ = 0;
+  std::uint32_t level_ = 0, lowest_ = 0, layer_ = 0, width_ = 0;
   LayerView view_;
   StepwiseSearch search_;
   LayerScratch scratch_;
@@ -115,7 +116,7 @@ class Inserter {
     const auto open_next = [&](NeighbourSearch& search) {
       while (next < last && options_.left_out != nullptr && (*options_.left_out)[next]) ++next;
       if (next == last) return false;
-      search.Open(graph_, next++, options_.ef_construction);
+      search.Open(graph_, next++, options_);
       return true;
     };
     std::size_t busy = 0;

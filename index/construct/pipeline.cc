@@ -18,6 +18,7 @@
 #include "index/construct/degree.h"
 #include "index/construct/inputs.h"
 #include "index/construct/insertion_order.h"
+#include "index/construct/phases.h"
 #include "index/construct/self_recall.h"
 #include "index/construct/upper_layers.h"
 #include "index/construct/vectors.h"
@@ -179,7 +180,7 @@ absl::Status Pipeline::BuildBottom() {
   const BottomSource source{rows_, kernels_, n_, made, m_, ef_construction_, alpha_, seed_};
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
                          options_.method == BuildMethod::kPartition
-                             ? JoinBottom(source, std::move(partition_), phases_, job_)
+                             ? JoinBottom(source, std::move(partition_), "", phases_, job_)
                              : InsertBottom(source, phases_, job_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
   LinkDuplicates(equal_, *bottom_);
@@ -217,32 +218,29 @@ absl::Status Pipeline::Rank() {
 }
 
 absl::Status Pipeline::Promote() {
-  phases_.Begin("promote", layers_.n1(), "nodes");
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
-        UpperLayers made,
-        UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, m_, ef_construction_, alpha_},
-                          std::move(equal_), job_));
+        UpperLayers made, UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, options_.method,
+                                             m_, ef_construction_, alpha_, seed_},
+                                            std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }
-  phases_.End("promote");
   return absl::OkStatus();
 }
 
 absl::Status Pipeline::MakeCells() {
-  phases_.Begin("cells", n_ - layers_.n1(), "nodes");
   // Without codes, too: neighbours share blocks then.
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
-        centroids_, upper_->MakeCells(*bottom_, std::min(options_.replicas, layers_.n1()), job_));
+        centroids_,
+        upper_->MakeCells(*bottom_, std::min(options_.replicas, layers_.n1()), phases_, job_));
     const auto others = node_of_id_.begin() + layers_.n1();
     std::vector<NodeId> ordered(n_ - layers_.n1());
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[centroids_.order[j]];
     std::copy(ordered.begin(), ordered.end(), others);
     centroids_.order = {};
   }
-  phases_.End("cells");
   return absl::OkStatus();
 }
 

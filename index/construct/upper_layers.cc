@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "index/base/status_macros.h"
+#include "index/construct/bottom_layer.h"
 #include "index/construct/connect.h"
 #include "index/construct/duplicates.h"
 #include "index/construct/insert.h"
-#include "index/construct/options.h"
+#include "index/construct/partition.h"
 
 namespace hmann {
 namespace {
@@ -29,20 +30,21 @@ void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& e
 
 absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
                                               std::vector<std::vector<NodeId>> equal,
-                                              const Job& job) {
+                                              Phases& phases, const Job& job) {
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
   HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherVectors(source.rows, promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
-  HMANN_ASSIGN_OR_RETURN(upper.graph_, upper.Insert(source.kernels, source.alpha, job));
+  HMANN_ASSIGN_OR_RETURN(upper.graph_,
+                         upper.Link({source.kernels, source.alpha, "promote", "L1 "}, phases, job));
   upper.added_links_ = ConnectAll(upper.graph_, n1, 0, source.ef_construction).added_links;
   return upper;
 }
 
-absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float alpha,
-                                                   const Job& job) const {
+absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases& phases,
+                                                 const Job& job) const {
   const Layers& layers = source_.layers;
   const std::vector<NodeId> nodes(layers.nodes.begin() + 1, layers.nodes.end());
   std::vector<std::uint32_t> max_degree;
@@ -50,19 +52,56 @@ absl::StatusOr<InsertionGraph> UpperLayers::Insert(const Kernels& kernels, float
     max_degree.push_back(layers.MaxDegree(layer));
   HMANN_ASSIGN_OR_RETURN(
       InsertionGraph graph,
-      InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, kernels));
+      InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, purpose.kernels));
   std::vector<bool> copies(layers.n1());
   for (const std::vector<NodeId>& group : copies_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, alpha, &copies};
-  HMANN_RETURN_IF_ERROR(InsertNodes(graph, layers.n1(), insert, job));
+  InsertOptions insert{source_.ef_construction,
+                       2 * source_.m,
+                       source_.m,
+                       purpose.alpha,
+                       source_.method == BuildMethod::kPartition ? 1u : 0u,
+                       &copies};
+  const NodeId inserted = insert.lowest < graph.layers() ? graph.nodes(insert.lowest) : 0;
+  phases.Begin(purpose.phase, inserted, "nodes");
+  if (inserted > 0) HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
+  phases.End(purpose.phase);
+  if (insert.lowest > 0) {
+    std::vector<NodeId> joined;
+    for (NodeId id = 0; id < layers.n1(); ++id) {
+      if (!copies[id]) joined.push_back(id);
+    }
+    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, std::move(joined), graph, phases, job));
+  }
   LinkDuplicates(copies_, graph);
   return graph;
 }
 
+absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes,
+                                     InsertionGraph& graph, Phases& phases, const Job& job) const {
+  phases.Begin(purpose.layer + "order", nodes.size(), "nodes");
+  HMANN_ASSIGN_OR_RETURN(Partition partition, Partition::Make(rows_, purpose.kernels, nodes,
+                                                              PartitionFor(source_.seed), job));
+  std::vector<NodeId> id_of;  // [place]
+  for (const std::uint32_t i : partition.order()) id_of.push_back(nodes[i]);
+  HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(rows_, id_of, job.pool));
+  phases.End(purpose.layer + "order");
+  const auto count = static_cast<NodeId>(id_of.size());
+  const BottomSource source{rows,      purpose.kernels,         count,         count,
+                            source_.m, source_.ef_construction, purpose.alpha, source_.seed};
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
+                         JoinBottom(source, std::move(partition), purpose.layer, phases, job));
+  for (NodeId place = 0; place < count; ++place) {
+    const NodeId* links = made.Links(0, place);
+    std::transform(links, links + CountLinks(links, made.max_degree(0)),
+                   graph.Links(0, id_of[place]), [&](NodeId link) { return id_of[link]; });
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
-                                                      std::uint32_t replicas,
+                                                      std::uint32_t replicas, Phases& phases,
                                                       const Job& job) const {
   const NodeId n = source_.layers.n(), n1 = source_.layers.n1();
   std::vector<NodeId> id_of_node(n, kNoNode);
@@ -85,14 +124,18 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   const Kernels& kernels = source_.kernels;
   HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels.dtype, Metric::kL2, kernels.dim));
   if (kernels.metric == Metric::kInnerProduct) {
-    HMANN_ASSIGN_OR_RETURN(InsertionGraph made, Insert(l2, kDefaultAlpha, job));
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
+                           Link({l2, kDefaultAlpha, "centroids", "centroids' "}, phases, job));
     graph = &by_l2.emplace(std::move(made));
     sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
   }
   std::vector<LayerView> upper;
   for (std::uint32_t layer = 0; layer < graph->layers(); ++layer)
     upper.push_back(graph->View(layer));
-  return AssignCells(sources, upper, replicas, job);
+  phases.Begin("cells", sources.count, "nodes");
+  HMANN_ASSIGN_OR_RETURN(CellAssignment made, AssignCells(sources, upper, replicas, job));
+  phases.End("cells");
+  return made;
 }
 
 }  // namespace hmann

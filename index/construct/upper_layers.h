@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
 #include "index/construct/cell_assignment.h"
 #include "index/construct/insertion_graph.h"
+#include "index/construct/options.h"
+#include "index/construct/phases.h"
 #include "index/construct/vectors.h"
 #include "index/distance/distance.h"
 #include "index/graph/layers.h"
@@ -21,19 +24,22 @@ struct UpperSource {
   const Kernels& kernels;
   const StoredVectors& rows;              ///< by node
   const std::vector<NodeId>& node_of_id;  ///< one for each node
+  BuildMethod method;                     ///< of L1; the layers above, a few nodes, are inserted
   std::uint32_t m, ef_construction;
   float alpha;
+  std::uint64_t seed;
 };
 
-/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, inserted in order of rank, all
-/// reachable from id 0.
+/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
+/// inserted in order of rank, or L1 joined by leaves.
 class UpperLayers {
  public:
   /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest
   /// rank is inserted; the others are hung below it in L1, and linked nowhere above. At
   /// least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
   static absl::StatusOr<UpperLayers> Make(const UpperSource& source,
-                                          std::vector<std::vector<NodeId>> equal, const Job& job);
+                                          std::vector<std::vector<NodeId>> equal, Phases& phases,
+                                          const Job& job);
 
   /// Its layer 0 is L1.
   InsertionGraph& graph() { return graph_; }
@@ -43,15 +49,24 @@ class UpperLayers {
   /// The cells of the nodes that are not promoted; place i is id n1 + i. `bottom`: L0, by
   /// node. Errors: those of AssignCells, and RESOURCE_EXHAUSTED.
   absl::StatusOr<CellAssignment> MakeCells(InsertionGraph& bottom, std::uint32_t replicas,
-                                           const Job& job) const;
+                                           Phases& phases, const Job& job) const;
 
  private:
   UpperLayers(const UpperSource& source, StoredVectors rows,
               std::vector<std::vector<NodeId>> copies)
       : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
 
-  /// The layers under `kernels`, which must outlive them.
-  absl::StatusOr<InsertionGraph> Insert(const Kernels& kernels, float alpha, const Job& job) const;
+  /// What a graph over the promoted nodes is made for: its kernels, which must outlive it,
+  /// and the names of its phases.
+  struct Purpose {
+    const Kernels& kernels;
+    float alpha;
+    std::string phase, layer;  ///< "promote", "L1 "
+  };
+  absl::StatusOr<InsertionGraph> Link(const Purpose& purpose, Phases& phases, const Job& job) const;
+  /// The lowest layer of `graph`, whose nodes are those that are no copies.
+  absl::Status JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes, InsertionGraph& graph,
+                          Phases& phases, const Job& job) const;
 
   UpperSource source_;
   StoredVectors rows_;                       ///< by id
