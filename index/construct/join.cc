@@ -28,6 +28,10 @@ class LeafJoin {
     keys_.resize(members.size() * kSide);
     for (std::size_t i = 0; i < members.size(); ++i) {
       rows_[i] = vectors_.Row(members[i]);
+      nearest_.Prefetch(members[i]);
+      PrefetchLines(rows_[i], PrefetchBytes(kernels_));
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
       bounds_[i] = nearest_.Bound(members[i]);
     }
     for (std::size_t begin = 0; begin < members.size(); begin += kSide)

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
+#include "index/base/prefetch.h"
 #include "index/graph/select.h"
 
 namespace hmann {
@@ -30,7 +31,10 @@ class NearestLists {
 
   /// Key of the farthest in a node's list; the highest while there is room.
   DistanceKey Bound(NodeId node) const;
-  /// Takes entries in that are sorted; returns the bound.
+  /// Brings a node's list nearer to the cache.
+  void Prefetch(NodeId node) const { PrefetchLines(List(node), length_ * sizeof(Entry)); }
+  /// Takes distinct entries in, and changes their order; `merged` is scratch. Returns the
+  /// bound.
   DistanceKey Merge(NodeId node, std::span<const Entry> entries, std::vector<Entry>& scratch);
 
  private:
