@@ -16,11 +16,10 @@ constexpr NodeId kBatchShare = 64;  ///< a batch is at most 1/64 of the nodes th
 /// next one reads.
 class NeighbourSearch {
  public:
-  void Open(const InsertionGraph& graph, NodeId node, const InsertOptions& options) {
+  void Open(const InsertionGraph& graph, NodeId node, std::uint32_t width) {
     graph_ = &graph;
     node_ = node;
-    width_ = options.ef_construction;
-    lowest_ = options.lowest;
+    width_ = width;
     level_ = graph.LevelOf(node);
     query_ = graph.View(0).Row(node);
     done_ = false;
@@ -38,7 +37,7 @@ class NeighbourSearch {
 
   /// Returns false below the last layer.
   bool NextLayer() {
-    if (layer_ == lowest_) {
+    if (layer_ == 0) {
       done_ = true;
       return false;
     }
@@ -73,7 +72,7 @@ class NeighbourSearch {
   const InsertionGraph* graph_ = nullptr;
   const std::byte* query_ = nullptr;
   NodeId node_ = 0;
-  std::uint32_t level_ = 0, lowest_ = 0, layer_ = 0, width_ = 0;
+  std::uint32_t level_ = 0, layer_ = 0, width_ = 0;
   LayerView view_;
   StepwiseSearch search_;
   LayerScratch scratch_;
@@ -94,7 +93,7 @@ struct InsertScratch {
 
 class Inserter {
  public:
-  Inserter(InsertionGraph& graph, const InsertOptions& options, ThreadPool& pool)
+  Inserter(InsertionGraph& graph, const InsertOptions& options, LoopThreads& pool)
       : graph_(graph),
         options_(options),
         pool_(pool),
@@ -116,7 +115,7 @@ class Inserter {
     const auto open_next = [&](NeighbourSearch& search) {
       while (next < last && options_.left_out != nullptr && (*options_.left_out)[next]) ++next;
       if (next == last) return false;
-      search.Open(graph_, next++, options_);
+      search.Open(graph_, next++, options_.ef_construction);
       return true;
     };
     std::size_t busy = 0;
@@ -146,7 +145,7 @@ class Inserter {
 
   InsertionGraph& graph_;
   const InsertOptions& options_;
-  ThreadPool& pool_;
+  LoopThreads& pool_;
   ReverseLinks reverse_;
   std::vector<InsertScratch> scratch_;  ///< [thread]
 };

@@ -16,12 +16,11 @@ struct InsertOptions {
       16;  ///< neighbours chosen for a new node in the bottom layer (M in phase 1, M_1 in phase 2)
   std::uint32_t upper_links = 16;  ///< and in the layers above it
   float alpha = 1;                 ///< of the bottom layer; see NeighbourSelector
-  std::uint32_t lowest = 0;        ///< layers below it get no links
   const std::vector<bool>* left_out =
       nullptr;  ///< [node], not owned: nodes that stay without links; never node 0
 };
 
-/// Inserts nodes 0, 1, 2, ... of the lowest layer up to `count` top-down (Malkov &
+/// Inserts nodes 0, 1, 2, ... of the bottom layer up to `count` top-down (Malkov &
 /// Yashunin 2018, alg. 1) in batches: the nodes of a batch are searched in parallel on
 /// the graph as it was before the batch, then their reverse links are added target by
 /// target. A batch is at most a sixty-fourth of what is there, so that what its nodes

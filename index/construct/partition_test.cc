@@ -20,7 +20,7 @@ constexpr std::uint32_t kDim = 16;
 /// What a partition needs around it.
 struct Ground {
   explicit Ground(int threads = 2) : pool(threads) {}
-  ThreadPool pool;
+  LoopThreads pool;
   Progress quiet{Progress::Show::kNever};
   Job job{pool, quiet, nullptr};
   Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, kDim);

@@ -82,7 +82,7 @@ class Pipeline {
   void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
-  ThreadPool pool_;
+  LoopThreads pool_;
   Job job_;
   BuildReport report_;
   Phases phases_{job_.progress, report_.seconds};

@@ -4,7 +4,7 @@
 
 namespace hmann {
 
-ReverseLinks::ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool)
+ReverseLinks::ReverseLinks(InsertionGraph& graph, float alpha, LoopThreads& pool)
     : graph_(graph),
       alpha_(alpha),
       pool_(pool),

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "index/base/thread_pool.h"
+#include "index/base/loop_threads.h"
 #include "index/construct/insertion_graph.h"
 #include "index/graph/select.h"
 
@@ -31,7 +31,7 @@ class LinkMerger {
 class ReverseLinks {
  public:
   /// alpha: for lists of the bottom layer that overflow; see NeighbourSelector.
-  ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool);
+  ReverseLinks(InsertionGraph& graph, float alpha, LoopThreads& pool);
 
   /// `thread` is that of the loop of `pool` which runs.
   void Add(std::uint32_t layer, NodeId target, NodeId source, int thread) {
@@ -63,7 +63,7 @@ class ReverseLinks {
 
   InsertionGraph& graph_;
   float alpha_;
-  ThreadPool& pool_;
+  LoopThreads& pool_;
   std::vector<Scratch> scratch_;  ///< [thread]
 };
 

@@ -10,9 +10,18 @@
 #include "index/construct/duplicates.h"
 #include "index/construct/insert.h"
 #include "index/construct/partition.h"
+#include "index/construct/reverse_links.h"
 
 namespace hmann {
 namespace {
+
+/// Of the promoted nodes, those of the highest ranks, one in so many, are inserted into L1
+/// though the rest is joined. Leaves link what is near: in clusters that stand apart, a
+/// search could not leave the one it begins in. 50,000 x 768-d in 20 clusters, the most
+/// recall that a walk with ef_l1 4 reaches: 0.99 with all of L1 and L0 inserted, 0.986
+/// with L1 alone, 0.984, 0.976, 0.955 with one in 4, 8, 16, 0.925 with none.
+constexpr NodeId kBackbone = 4;
+constexpr std::size_t kNodesPerStep = 256;
 
 /// Groups of nodes as groups of the ids that are promoted, the highest rank first.
 void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& equal) {
@@ -57,22 +66,21 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
   for (const std::vector<NodeId>& group : copies_) {
     for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
   }
-  InsertOptions insert{source_.ef_construction,
-                       2 * source_.m,
-                       source_.m,
-                       purpose.alpha,
-                       source_.method == BuildMethod::kPartition ? 1u : 0u,
-                       &copies};
-  const NodeId inserted = insert.lowest < graph.layers() ? graph.nodes(insert.lowest) : 0;
+  const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha,
+                             &copies};
+  const bool joined = source_.method == BuildMethod::kPartition;
+  const NodeId inserted =
+      !joined ? layers.n1()
+              : std::max(layers.n1() / kBackbone, graph.layers() > 1 ? graph.nodes(1) : 0);
   phases.Begin(purpose.phase, inserted, "nodes");
-  if (inserted > 0) HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
+  HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
   phases.End(purpose.phase);
-  if (insert.lowest > 0) {
-    std::vector<NodeId> joined;
+  if (joined) {
+    std::vector<NodeId> unique;
     for (NodeId id = 0; id < layers.n1(); ++id) {
-      if (!copies[id]) joined.push_back(id);
+      if (!copies[id]) unique.push_back(id);
     }
-    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, std::move(joined), graph, phases, job));
+    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, std::move(unique), graph, phases, job));
   }
   LinkDuplicates(copies_, graph);
   return graph;
@@ -92,11 +100,21 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId>
                             source_.m, source_.ef_construction, purpose.alpha, source_.seed};
   HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
                          JoinBottom(source, std::move(partition), purpose.layer, phases, job));
-  for (NodeId place = 0; place < count; ++place) {
-    const NodeId* links = made.Links(0, place);
-    std::transform(links, links + CountLinks(links, made.max_degree(0)),
-                   graph.Links(0, id_of[place]), [&](NodeId link) { return id_of[link]; });
-  }
+  // The backbone's links lead far, those of leaves do not: its nodes choose among both.
+  phases.Begin(purpose.layer + "merge", count, "nodes");
+  std::vector<LinkMerger> mergers(static_cast<std::size_t>(job.pool.threads()));
+  job.pool.ParallelFor(count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+    std::vector<NodeId> ids;
+    for (auto place = static_cast<NodeId>(begin); place < end; ++place) {
+      const NodeId* links = made.Links(0, place);
+      ids.clear();
+      for (std::uint32_t i = 0; i < CountLinks(links, made.max_degree(0)); ++i)
+        ids.push_back(id_of[links[i]]);
+      mergers[static_cast<std::size_t>(thread)].Add(graph, 0, id_of[place], ids, purpose.alpha,
+                                                    graph.max_degree(0));
+    }
+  });
+  phases.End(purpose.layer + "merge");
   return absl::OkStatus();
 }
 

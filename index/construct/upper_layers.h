@@ -24,14 +24,14 @@ struct UpperSource {
   const Kernels& kernels;
   const StoredVectors& rows;              ///< by node
   const std::vector<NodeId>& node_of_id;  ///< one for each node
-  BuildMethod method;                     ///< of L1; the layers above, a few nodes, are inserted
+  BuildMethod method;                     ///< of L1 below its highest ranks
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;
 };
 
 /// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
-/// inserted in order of rank, or L1 joined by leaves.
+/// inserted in order of rank, or the first of them, and L1 joined by leaves.
 class UpperLayers {
  public:
   /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest

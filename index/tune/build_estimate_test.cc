@@ -58,7 +58,7 @@ double CountDistances(const PlanShape& shape) {
   counting.many = CountMany;
   g_distances = 0;
   Progress quiet(Progress::Show::kNever);
-  ThreadPool alone(1);
+  LoopThreads alone(1);
   const Job job{alone, quiet};
   const StoredVectors rows = *LoadVectors(file, g_real, job);
   const auto n = static_cast<NodeId>(shape.n);
