@@ -16,8 +16,8 @@
 #include "datasets/exact_distance.h"
 #include "index/base/buffer.h"
 #include "index/base/cpu.h"
-#include "index/base/loop_threads.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -131,7 +131,7 @@ class ExactSearch {
   const VectorFile& queries_;
   const ExactOptions& options_;
   Progress& progress_;
-  LoopThreads pool_;
+  ThreadPool pool_;
   const std::uint32_t dim_;
   std::vector<Best> best_;
   std::vector<double>

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_writer.h"
 #include "index/base/cpu.h"
-#include "index/base/loop_threads.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -198,7 +198,7 @@ absl::Status Generate(const GenerateOptions& options, const std::string& path, P
   HMANN_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSuffix(path));
   HMANN_ASSIGN_OR_RETURN(const Generator generator, Generator::Make(options, dtype));
   HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, options.dim));
-  LoopThreads pool(options.threads > 0 ? options.threads : UsableCores());
+  ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
   const std::size_t row_bytes = options.dim * SizeOf(dtype);
   const std::uint64_t block_rows = std::max<std::uint64_t>(64, kBlockBytes / row_bytes);
   std::vector<std::byte> block(std::min(block_rows, options.n) * row_bytes);

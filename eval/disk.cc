@@ -73,7 +73,8 @@ class Loop {
   std::vector<float> seconds_;
 };
 
-/// The seconds of each read that was done in the last nine tenths of `time`, of all threads.
+/// The seconds of each read that was done in the last nine tenths of `time`, of all
+/// threads.
 absl::StatusOr<std::vector<float>> ReadFor(std::chrono::nanoseconds time, const Region& region,
                                            std::uint32_t depth, const DiskOptions& options) {
   std::vector<Loop> loops;

@@ -38,9 +38,9 @@ struct DiskFigures {
 
 /// Random reads of whole 4 KiB blocks of a file past the page cache, through tier `nvme`,
 /// in a closed loop: a read that is done is followed by the next. The first tenth of each
-/// depth's time is not counted; a depth at which no read was done is read at again, for up
-/// to 64 times as long. Errors: INVALID_ARGUMENT for no depth or a file below one block;
-/// DEADLINE_EXCEEDED for a disk that never answered; CANCELLED; those of the tier.
+/// depth's time is not counted; a depth at which no read was done is read at again, for
+/// up to 64 times as long. Errors: INVALID_ARGUMENT for no depth or a file below one
+/// block; DEADLINE_EXCEEDED for a disk that never answered; CANCELLED; those of the tier.
 absl::StatusOr<DiskFigures> MeasureDisk(const std::string& path, const DiskOptions& options);
 
 }  // namespace hmann

@@ -48,7 +48,7 @@ TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
 TEST(BlockTier, AFailingReadIsAnErrorAndNeverAWrongAnswer) {
   const TierSample made(DType::kU8, Metric::kL2, 24);
   const TierAnswers expected = made.Search(made.Open("dram"), kTierDials);
-  for (const char* spec : {"fail:every=400+nvme", "fail:every=41+nvme", "fail:every=1+nvme"}) {
+  for (const char* spec : {"fail:every=200+nvme", "fail:every=41+nvme", "fail:every=1+nvme"}) {
     const auto index = made.Open(spec);
     ASSERT_TRUE(index != nullptr);
     for (const std::uint32_t in_flight : {1u, 6u}) {
@@ -65,7 +65,7 @@ TEST(BlockTier, AFailingReadIsAnErrorAndNeverAWrongAnswer) {
           ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label);
       }
       EXPECT_GT(failed, 0) << spec;
-      if (std::string_view(spec).starts_with("fail:every=400+")) {
+      if (std::string_view(spec).starts_with("fail:every=200+")) {
         EXPECT_LT(failed, static_cast<int>(kTierQueries));
       }
     }

@@ -104,17 +104,13 @@ void AddOptions(CLI::App& app, Flags* flags) {
                  "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
       ->check(CLI::Range(2, 512))
       ->capture_default_str();
-  app.add_option_function<std::string>(
-         "--method",
-         [build](const std::string& name) {
-           build->method = name == Name(BuildMethod::kPartition) ? BuildMethod::kPartition
-                                                                 : BuildMethod::kInsertion;
-         },
-         "of making L0: insertion (default), partition (a third of the time on a million SIFT "
-         "vectors; its constants are of these, elsewhere a guess; --ef-construction is of the "
-         "upper layers alone)")
-      ->check(CLI::IsMember({"insertion", "partition"}));
-  app.add_option("--ef-construction", build->ef_construction, "beam width of insertion")
+  AddParsed<BuildMethod>(
+      app, "--method", ParseBuildMethod, [build](BuildMethod method) { build->method = method; },
+      "of making L0 and L1: partition (default for l2 and cosine: leaves of near vectors, compared "
+      "all with all; its constants are of a million SIFT vectors, elsewhere a guess), insertion "
+      "(default for ip: the paper's, three times as long)");
+  app.add_option("--ef-construction", build->ef_construction,
+                 "beam width of insertion; by partition, of the highest ranks alone")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--alpha", build->alpha,

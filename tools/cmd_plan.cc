@@ -95,7 +95,10 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
     const std::string command =
         input.index.empty()
             ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base,
-                           " --out IDX")
+                           " --out IDX",
+                           input.build.method.has_value()
+                               ? absl::StrCat(" --method ", std::string(Name(*input.build.method)))
+                               : std::string())
             : absl::StrCat("hmann promote ", input.index);
     std::cerr << "  " << command << StructureFlags(shape, plan.structure) << '\n';
   }
@@ -183,6 +186,9 @@ void AddShapeOptions(CLI::App& app, PlanInput* input) {
   app.add_option("--ef-construction", build->ef_construction, "of the build")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  AddParsed<BuildMethod>(
+      app, "--method", ParseBuildMethod, [build](BuildMethod method) { build->method = method; },
+      "of the build: partition (default for l2 and cosine) or insertion (default for ip)");
   app.add_option("--alpha", build->alpha, "of the build, for the time it takes")
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();

@@ -1,8 +1,8 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
-// "seed": 1}, and how it is opened: {"fast": "dram", "slow": "mapped", "cache": "none",
-// "cache_bytes": 0, "migration_bytes": 16777216, "helper_threads": 0}, all optional.
-// Settings: dials, as `hmann search --json` names them: {"walk": "best-first", "ef_l1":
-// 16, "ef_l0": 64}; all optional.
+// "method": "insertion", "seed": 1}, and how it is opened: {"fast": "dram", "slow":
+// "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
+// "helper_threads": 0}, all optional. Settings: dials, as `hmann search --json` names
+// them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -62,8 +62,8 @@ class HmannAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(
         job.build,
-        {"m", "ef_construction", "promote", "seed", "bits", "codes", "replicas", "fast", "slow",
-         "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
+        {"m", "ef_construction", "method", "promote", "seed", "bits", "codes", "replicas", "fast",
+         "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -89,12 +89,7 @@ class HmannAdapter : public Adapter {
     if (job.build.contains("seed")) {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
     }
-    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(job.build, "codes", "node"));
-    if (codes != "node" && codes != "link") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("setting codes: expected node or link, found ", codes));
-    }
-    build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
+    HMANN_RETURN_IF_ERROR(CheckWords(job.build));
     HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
     HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
     HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
@@ -188,6 +183,20 @@ class HmannAdapter : public Adapter {
   }
 
  private:
+  absl::Status CheckWords(const nlohmann::json& build) {
+    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(build, "codes", "node"));
+    if (codes != "node" && codes != "link") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting codes: expected node or link, found ", codes));
+    }
+    if (build.contains("method")) {
+      HMANN_ASSIGN_OR_RETURN(const std::string method, TextIn(build, "method", ""));
+      HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
+    }
+    build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
+    return absl::OkStatus();
+  }
+
   /// Of the index: all but L0.
   std::uint64_t FastBytes() const {
     std::uint64_t bytes = 0;

@@ -3,15 +3,15 @@
 #include <atomic>
 
 #include "absl/status/status.h"
-#include "index/base/loop_threads.h"
 #include "index/base/progress.h"
+#include "index/base/thread_pool.h"
 
 namespace hmann {
 
 /// What long work is done with, handed down as one: threads, who watches, and whether to
 /// go on. Nothing is owned.
 struct Job {
-  LoopThreads& pool;
+  ThreadPool& pool;
   Progress& progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< absent: never
 

@@ -1,24 +1,52 @@
 #include "index/construct/bottom_layer.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "index/base/status_macros.h"
+#include "index/construct/degree.h"
 #include "index/construct/insert.h"
 #include "index/construct/join.h"
 #include "index/construct/nearest_links.h"
 #include "index/construct/refine.h"
+#include "index/construct/reverse_links.h"
 
 namespace hmann {
 
-absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
-                                            const Job& job) {
-  std::vector<NodeId> nodes = {source.n};
+namespace {
+
+/// Layers over the first `made` of n rows, without links yet.
+absl::StatusOr<InsertionGraph> MakeLayers(const BottomSource& source, NodeId n, NodeId made,
+                                          const std::byte* rows) {
+  std::vector<NodeId> nodes = {n};
   std::vector<std::uint32_t> max_degree = {2 * source.m};
-  for (NodeId next = source.made / source.m; next > 0; next /= source.m) {
+  for (NodeId next = made / source.m; next > 0; next /= source.m) {
     nodes.push_back(next);
     max_degree.push_back(source.m);
   }
+  return InsertionGraph::Make(nodes, max_degree, rows, source.rows.stride, source.kernels);
+}
+
+/// The first `count` of `nodes` by degree, ties by number.
+std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId count,
+                                   ThreadPool& pool) {
+  const std::vector<std::uint32_t> degrees =
+      ComputeDegrees(graph.Links(0, 0), nodes, graph.max_degree(0), pool);
+  std::vector<NodeId> ranked(nodes);
+  std::iota(ranked.begin(), ranked.end(), NodeId{0});
+  std::partial_sort(ranked.begin(), ranked.begin() + count, ranked.end(), [&](NodeId a, NodeId b) {
+    return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : a < b;
+  });
+  ranked.resize(count);
+  return ranked;
+}
+
+}  // namespace
+
+absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
+                                            const Job& job) {
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         InsertionGraph::Make(nodes, max_degree, source.rows.rows.data(),
-                                              source.rows.stride, source.kernels));
+                         MakeLayers(source, source.n, source.made, source.rows.rows.data()));
   phases.Begin("insert", source.made, "vectors");
   const InsertOptions insert{source.ef_construction, source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, source.made, insert, job));
@@ -40,8 +68,8 @@ absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition 
   {
     phases.Begin(layer + "join", partition.memberships(), "vectors");
     HMANN_ASSIGN_OR_RETURN(NearestLists nearest, NearestLists::Make(source.made, 2 * source.m));
-    HMANN_RETURN_IF_ERROR(JoinLeaves(std::move(partition), source.rows, source.kernels,
-                                     PartitionFor(source.seed), nearest, job));
+    HMANN_RETURN_IF_ERROR(
+        JoinLeaves(std::move(partition), source.rows, source.kernels, nearest, job));
     phases.End(layer + "join");
     phases.Begin(layer + "select", source.made, "vectors");
     HMANN_RETURN_IF_ERROR(LinkNearest(nearest, source.made, source.alpha, graph, job));
@@ -51,6 +79,21 @@ absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition 
   HMANN_RETURN_IF_ERROR(LinkBack(source.made, source.alpha, graph, job));
   phases.End(layer + "link back");
   return graph;
+}
+
+absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
+                          const Job& job) {
+  const NodeId count = BackboneOf(source.made, kBackboneOfL0);
+  phases.Begin("backbone", count, "vectors");
+  const std::vector<NodeId> nodes = HighestDegrees(graph, source.made, count, job.pool);
+  HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(source.rows, nodes, job.pool));
+  HMANN_ASSIGN_OR_RETURN(InsertionGraph backbone,
+                         MakeLayers(source, count, count, rows.rows.data()));
+  const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
+  HMANN_RETURN_IF_ERROR(InsertNodes(backbone, count, insert, job));
+  MergeLinks(backbone, count, nodes, source.alpha, graph, job.pool);
+  phases.End("backbone");
+  return absl::OkStatus();
 }
 
 }  // namespace hmann

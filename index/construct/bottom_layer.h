@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,7 +12,8 @@
 
 namespace hmann {
 
-/// What the lowest layer of a graph, L0 or L1, is made of. Referenced as long as the graph lives.
+/// What the lowest layer of a graph, L0 or L1, is made of. Referenced as long as the
+/// graph lives.
 struct BottomSource {
   const StoredVectors& rows;  ///< by node
   const Kernels& kernels;
@@ -19,7 +21,6 @@ struct BottomSource {
   NodeId made;  ///< that are linked here: the first; the others, copies of these, are not yet
   std::uint32_t m, ef_construction;
   float alpha;
-  std::uint64_t seed;
 };
 
 /// Algorithm 1's first phase, and the refinement where alpha is above 1; nodes are in
@@ -27,13 +28,28 @@ struct BottomSource {
 absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
                                             const Job& job);
 
-/// The options of the partition of a build.
-inline PartitionOptions PartitionFor(std::uint64_t seed) { return {.seed = seed}; }
+/// Of L0's nodes, and of L1's, one in so many, those of the highest degrees, are inserted
+/// into a graph of their own, the backbone, though the layer is joined, and take its
+/// links over. Leaves link what is near: in clusters that stand apart a search could not
+/// leave the one it begins in. 50,000 x 768-d in 20 clusters, the most recall that a walk
+/// with ef_l1 4 reaches: 0.991 with both layers inserted; with one in 4, 8, 16, none of
+/// L1's nodes 0.984, 0.976, 0.955, 0.925; with one in 4 of L1's and one in 25 of L0's,
+/// 1.000.
+constexpr NodeId kBackboneOfL0 = 25, kBackboneOfL1 = 4;
+/// Few are no work: all of them.
+constexpr NodeId BackboneOf(NodeId nodes, NodeId one_in) {
+  return std::max(nodes / one_in, std::min(nodes, NodeId{2048}));
+}
 
 /// All members of each leaf with each other, then the links of the nearest. Nodes are in
-/// the order of `partition`, made with PartitionFor. `layer`: before the names of the
-/// phases, as "L1 ". Errors: RESOURCE_EXHAUSTED, CANCELLED.
+/// the order of `partition`. `layer`: before the names of the phases, as "L1 ". Errors:
+/// RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
                                           const std::string& layer, Phases& phases, const Job& job);
+
+/// Inserts those of the highest degrees among the nodes made so far into a graph of their
+/// own, and gives them its links, too. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
+                          const Job& job);
 
 }  // namespace hmann

@@ -25,8 +25,10 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0,
                       second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
-  // Who follows which leader.
-  const std::uint64_t memberships = shape.partition ? n * PartitionOptions().fan * kId : 0;
+  const bool joined = shape.method == BuildMethod::kPartition;
+  // Who follows which leader, in L0.
+  const std::uint64_t memberships =
+      joined && !shape.finished_graph ? n * PartitionFor(n, 0).fan * kId : 0;
   // Vectors once as read and once in the order of insertion, which a finished graph is in
   // already; the row of each.
   const std::uint64_t ordering =
@@ -34,22 +36,34 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   // From now on: vectors, links of L0, rows, groups.
   const std::uint64_t bottom = n * (shape.stride + std::uint64_t{2} * shape.m * kId + kId + kGroup);
   // The nearest of each, as key and id.
+  const std::uint64_t lists = std::uint64_t{2} * shape.m * sizeof(NearestLists::Entry);
   const std::uint64_t joining =
-      shape.partition ? bottom + n * 2 * shape.m * sizeof(NearestLists::Entry) + memberships : 0;
+      joined && !shape.finished_graph ? bottom + n * lists + memberships : 0;
   // Three degrees, the ranking, and the tree that reaches every node with its queue. The
   // layers above L0 that insertion had took less.
   const std::uint64_t ranking = bottom + n * 6 * kId;
   // From now on: nodes by id, the upper layers.
   const std::uint64_t upper_links = Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes();
   const std::uint64_t upper = bottom + n * kId + n1 * shape.stride + upper_links;
+  // Under inner product there are two of them, the second for the centroids.
+  const std::uint64_t second_links = shape.inner_product ? upper_links : 0;
+  // The promoted vectors in the order of their leaves, with places, links and lists.
+  const std::uint64_t joining_l1 = joined
+                                       ? upper + second_links +
+                                             n1 * (shape.stride + std::uint64_t{2} * shape.m * kId +
+                                                   lists + (PartitionFor(n1, 0).fan + 3) * kId)
+                                       : 0;
   // Ids by node, two nearest centroids and a place for each unpromoted node; a rank and a
   // cell, or two places, for each centroid.
-  const std::uint64_t cells = upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId +
-                              (shape.inner_product ? upper_links : 0);
+  const std::uint64_t cells =
+      upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + second_links;
   const std::uint64_t writing =
       upper + n * kId + others * (second + (by_node ? code : 0)) + n1 * 2 * kId +
       (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
-  return labels + std::max({ordering, joining, ranking, n1 > 0 ? cells : 0, writing}) + 64_MiB;
+  return labels +
+         std::max(
+             {ordering, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +
+         64_MiB;
 }
 
 }  // namespace hmann

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "index/construct/options.h"
 #include "index/format/info.h"
 #include "index/graph/types.h"
 
@@ -16,8 +17,8 @@ struct BuildShape {
   CodePlace codes = CodePlace::kNode;
   bool user_labels = false;
   bool finished_graph = false;  ///< L0 comes with the inputs: an index to promote, or an import
-  bool partition = false;       ///< L0 is made by partition
-  bool inner_product = false;   ///< centroids are found in upper layers of their own
+  BuildMethod method = BuildMethod::kInsertion;
+  bool inner_product = false;  ///< centroids are found in upper layers of their own
 };
 
 /// Anonymous memory that a build takes at its highest, the inputs' mapped files not

@@ -113,7 +113,7 @@ TEST(BuildBytes, AreWhatAPartitionTakes) {
   BuildOptions options = Options(folder);
   options.method = BuildMethod::kPartition;
   BuildShape shape = Made(options);
-  shape.partition = true;
+  shape.method = BuildMethod::kPartition;
   ExpectPeak(options, shape);
 }
 

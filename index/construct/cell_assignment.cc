@@ -19,7 +19,7 @@ struct Nearest {
 };
 
 /// Nodes of `upper`[0] in the order of the hierarchy above them: rank[id].
-std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, LoopThreads& pool) {
+std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, ThreadPool& pool) {
   std::vector<std::uint32_t> rank(upper.back().nodes);
   std::iota(rank.begin(), rank.end(), 0u);
   for (std::size_t level = upper.size() - 1; level-- > 0;) {

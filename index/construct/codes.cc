@@ -74,7 +74,7 @@ absl::StatusOr<Codes> MakeCodes(const Kernels& kernels, const CodeInfo& info, st
 }
 
 absl::StatusOr<LinkCodes> LinkCodes::Make(const Kernels& kernels, const CodeInfo& info,
-                                          std::uint64_t seed, Source source, LoopThreads& pool) {
+                                          std::uint64_t seed, Source source, ThreadPool& pool) {
   std::vector<float> mean = MeanOf(kernels, source.n, source.row);
   HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, mean));
   if (encoder.code_bytes() != info.code_bytes)
@@ -85,7 +85,7 @@ absl::StatusOr<LinkCodes> LinkCodes::Make(const Kernels& kernels, const CodeInfo
   return LinkCodes(std::move(encoder), std::move(mean), std::move(source), pool, std::move(window));
 }
 
-LinkCodes::LinkCodes(Encoder encoder, std::vector<float> mean, Source source, LoopThreads& pool,
+LinkCodes::LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool,
                      Buffer window)
     : encoder_(std::move(encoder)),
       mean_(std::move(mean)),

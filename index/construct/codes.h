@@ -57,7 +57,7 @@ class LinkCodes {
 
   /// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must outlive it.
   static absl::StatusOr<LinkCodes> Make(const Kernels& kernels, const CodeInfo& info,
-                                        std::uint64_t seed, Source source, LoopThreads& pool);
+                                        std::uint64_t seed, Source source, ThreadPool& pool);
 
   const std::vector<float>& mean() const { return mean_; }
   /// codes.code_bytes for each link of `id`; valid until the next call. Fast where ids
@@ -70,14 +70,14 @@ class LinkCodes {
     std::vector<NodeId> links;
   };
 
-  LinkCodes(Encoder encoder, std::vector<float> mean, Source source, LoopThreads& pool,
+  LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool,
             Buffer window);
   void Encode(NodeId id, Scratch& scratch);
 
   Encoder encoder_;
   std::vector<float> mean_;
   Source source_;
-  LoopThreads* pool_;
+  ThreadPool* pool_;
   Buffer window_;  ///< max_links codes for each of kWindow nodes
   NodeId first_ = 0, last_ = 0;
   std::vector<Scratch> scratch_;  ///< one per thread

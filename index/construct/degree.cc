@@ -9,7 +9,7 @@
 namespace hmann {
 
 std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
-                                          LoopThreads& pool) {
+                                          ThreadPool& pool) {
   std::vector<std::uint32_t> degrees(n);
   const auto list = [&](NodeId node) {
     return links + static_cast<std::size_t>(node) * max_degree;

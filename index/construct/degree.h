@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "index/base/loop_threads.h"
+#include "index/base/thread_pool.h"
 #include "index/construct/insertion_graph.h"
 #include "index/graph/types.h"
 
@@ -13,7 +13,7 @@ namespace hmann {
 /// direction. links: n x max_degree, padded with kNoNode. O(n * max_degree^2 / threads);
 /// the counts do not depend on the threads.
 std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
-                                          LoopThreads& pool);
+                                          ThreadPool& pool);
 
 /// The nodes in order of promotion: by degree, descending, ties by row ascending.
 /// `row_of[v]`: row of node v in the base file.

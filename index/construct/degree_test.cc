@@ -19,7 +19,7 @@ TEST(Degrees, CountBothDirectionsOnce) {
   // 0 <-> 1, 0 -> 2, 3 -> 0, 3 -> 2; 4 alone.
   const std::vector<NodeId> links = {1,     2, kNone, 0,     kNone, kNone, kNone, kNone,
                                      kNone, 0, 2,     kNone, kNone, kNone, kNone};
-  LoopThreads pool(1);
+  ThreadPool pool(1);
   EXPECT_THAT(ComputeDegrees(links.data(), 5, 3, pool), ElementsAre(3, 1, 2, 2, 0));
 }
 
@@ -41,7 +41,7 @@ TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
       }
     }
     for (const int threads : {1, 3}) {
-      LoopThreads pool(threads);
+      ThreadPool pool(threads);
       const std::vector<std::uint32_t> degrees = ComputeDegrees(links.data(), kNodes, kMost, pool);
       for (NodeId v = 0; v < kNodes; ++v) {
         std::set<NodeId> either = in[v];

@@ -8,7 +8,7 @@
 namespace hmann {
 
 DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
-                               std::size_t row_stride, LoopThreads& pool) {
+                               std::size_t row_stride, ThreadPool& pool) {
   struct Hashed {
     std::uint64_t hash;
     std::uint32_t row;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "index/base/loop_threads.h"
+#include "index/base/thread_pool.h"
 #include "index/construct/insertion_graph.h"
 #include "index/graph/types.h"
 
@@ -22,7 +22,7 @@ struct DuplicateGroups {
 
 /// rows: n stored vectors of row_bytes at row_stride.
 DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
-                               std::size_t row_stride, LoopThreads& pool);
+                               std::size_t row_stride, ThreadPool& pool);
 
 /// Links the copies of each group (nodes of graph's bottom layer) below its first. A
 /// first whose list is full gives up its last links for its children.

@@ -34,7 +34,7 @@ TEST(FindDuplicates, GroupsWhatIsEqual) {
     std::sort(unique.begin(), unique.end());
     std::sort(expected.begin(), expected.end());
     for (const int threads : {1, 3}) {
-      LoopThreads pool(threads);
+      ThreadPool pool(threads);
       const DuplicateGroups found = FindDuplicates(rows.data(), kRows, 3, 5, pool);
       EXPECT_EQ(found.unique, unique);
       EXPECT_EQ(found.groups, expected);

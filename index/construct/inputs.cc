@@ -72,7 +72,7 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .codes = options_->codes,
           .user_labels = has_user_labels(),
           .finished_graph = has_graph(),
-          .partition = options_->method == BuildMethod::kPartition && !has_graph(),
+          .method = method(),
           .inner_product = kernels_.metric == Metric::kInnerProduct};
 }
 

@@ -93,7 +93,7 @@ struct InsertScratch {
 
 class Inserter {
  public:
-  Inserter(InsertionGraph& graph, const InsertOptions& options, LoopThreads& pool)
+  Inserter(InsertionGraph& graph, const InsertOptions& options, ThreadPool& pool)
       : graph_(graph),
         options_(options),
         pool_(pool),
@@ -145,7 +145,7 @@ class Inserter {
 
   InsertionGraph& graph_;
   const InsertOptions& options_;
-  LoopThreads& pool_;
+  ThreadPool& pool_;
   ReverseLinks reverse_;
   std::vector<InsertScratch> scratch_;  ///< [thread]
 };

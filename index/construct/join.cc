@@ -104,14 +104,14 @@ class LeafJoin {
 }  // namespace
 
 absl::Status JoinLeaves(Partition partition, const StoredVectors& vectors, const Kernels& kernels,
-                        const PartitionOptions& options, NearestLists& nearest, const Job& job) {
+                        NearestLists& nearest, const Job& job) {
   std::vector<LeafJoin> joins(static_cast<std::size_t>(job.pool.threads()),
                               LeafJoin(vectors, kernels, nearest));
   job.pool.ParallelFor(partition.groups(), 1, [&](std::size_t begin, std::size_t end, int thread) {
     for (std::size_t g = begin; g < end && !job.Cancelled(); ++g) {
       const std::span<const NodeId> members = partition.Members(static_cast<std::uint32_t>(g));
       LeafJoin& join = joins[static_cast<std::size_t>(thread)];
-      ForEachLeaf(members, vectors, kernels, options,
+      ForEachLeaf(members, vectors, kernels, partition.options(),
                   [&](std::span<const NodeId> leaf) { join.Run(leaf); });
       job.progress.Advance(members.size());
     }

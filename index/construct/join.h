@@ -11,6 +11,6 @@ namespace hmann {
 /// Compares the members of each leaf of a partition all with all. `vectors`: by node.
 /// Errors: CANCELLED.
 absl::Status JoinLeaves(Partition partition, const StoredVectors& vectors, const Kernels& kernels,
-                        const PartitionOptions& options, NearestLists& nearest, const Job& job);
+                        NearestLists& nearest, const Job& job);
 
 }  // namespace hmann

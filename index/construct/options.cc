@@ -13,6 +13,18 @@ std::string_view Name(BuildMethod method) {
   return method == BuildMethod::kPartition ? "partition" : "insertion";
 }
 
+absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name) {
+  for (const BuildMethod method : {BuildMethod::kInsertion, BuildMethod::kPartition}) {
+    if (Name(method) == name) return method;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("method \"", std::string(name), "\" found, insertion or partition expected"));
+}
+
+BuildMethod DefaultMethod(Metric metric) {
+  return metric == Metric::kInnerProduct ? BuildMethod::kInsertion : BuildMethod::kPartition;
+}
+
 absl::Status BuildOptions::Validate() const {
   if (from_index.empty() && base.empty())
     return absl::InvalidArgumentError("base: no vector file given");

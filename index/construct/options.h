@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "index/base/progress.h"
 #include "index/format/info.h"
 
@@ -16,19 +17,23 @@ namespace hmann {
 
 constexpr float kDefaultAlpha = 1.2f;
 
-/// How L0 is made. Insertion: Algorithm 1, node by node, each searched for in the graph
-/// of those before. Partition: overlapping leaves of vectors near each other, compared
-/// all with all.
+/// How L0 and L1 are made. Insertion: Algorithm 1, node by node, each searched for in the
+/// graph of those before. Partition: overlapping leaves of vectors near each other,
+/// compared all with all; of L1, what is below the highest ranks.
 enum class BuildMethod : std::uint8_t { kInsertion, kPartition };
 std::string_view Name(BuildMethod method);  ///< "insertion", "partition"
+absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name);
+/// What a metric's graphs are made by if nobody says: partition, but under inner product
+/// insertion, since who is near by that is not in one leaf (doc/paper.md, 12.h).
+BuildMethod DefaultMethod(Metric metric);
 
 struct BuildOptions {
   std::string base;  ///< vector file, any format of datasets/
   std::string out;   ///< index file to write
   Metric metric = Metric::kL2;
-  std::uint64_t rows = 0;  ///< first rows only; 0: all
-  BuildMethod method = BuildMethod::kInsertion;
-  std::uint32_t m = 16;  ///< M; M_0 = M_1 = 2M
+  std::uint64_t rows = 0;             ///< first rows only; 0: all
+  std::optional<BuildMethod> method;  ///< default: DefaultMethod
+  std::uint32_t m = 16;               ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;
   float alpha = kDefaultAlpha;  ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner
                                 ///< product: HNSW's links, not refined

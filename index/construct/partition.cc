@@ -1,6 +1,7 @@
 #include "index/construct/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "index/base/random.h"
@@ -17,6 +18,17 @@ std::uint32_t LeadersFor(std::size_t members, const PartitionOptions& options) {
   if (members <= options.leaf) return 1;
   const std::size_t wanted = 4 * members / (std::size_t{3} * options.leaf) + 1;
   return static_cast<std::uint32_t>(std::min<std::size_t>(wanted, options.leaders));
+}
+
+/// Leaders of the first split: fewer than there is room for where that makes it and the
+/// second, whose leaders are fewer the more groups there are, cheapest together.
+std::uint32_t FirstLeaders(std::size_t n, const PartitionOptions& options) {
+  if (n <= options.leaf) return 1;
+  const std::uint32_t most = LeadersFor(n * options.fan, options);
+  const double below =
+      4.0 * options.fan_below * options.fan * static_cast<double>(n) / (3.0 * options.leaf);
+  const auto cheapest = static_cast<std::uint32_t>(std::sqrt(options.fan * below));
+  return std::min(most, std::max(cheapest, options.fan + 1));
 }
 
 /// `count` distinct numbers below n, ascending (Floyd's sampling).
@@ -135,11 +147,34 @@ class Splitter {
 
 }  // namespace
 
+PartitionOptions PartitionFor(std::uint64_t n, std::uint64_t seed) {
+  PartitionOptions options;
+  const double grown = std::pow(static_cast<double>(n) / 1e6, 1.0 / 6);
+  options.fan = static_cast<std::uint32_t>(std::clamp(options.fan * grown + 0.5, 4.0, 32.0));
+  options.seed = seed;
+  return options;
+}
+
+double DistancesInPartition(std::uint64_t n) {
+  // Groups are of three quarters of a leaf where they fit at once, half of it on average.
+  const PartitionOptions options = PartitionFor(n, 0);
+  double members = static_cast<double>(n), memberships = 1, distances = 0;
+  std::uint32_t fan = options.fan;
+  for (int split = 0; members > options.leaf; ++split) {
+    const auto leaders = split == 0 ? FirstLeaders(n, options)
+                                    : LeadersFor(static_cast<std::size_t>(members * fan), options);
+    distances += memberships * leaders;
+    memberships *= fan;
+    members *= fan / static_cast<double>(leaders);
+    fan = split == 0 ? options.fan_below : 1;
+  }
+  return distances + memberships * members / 2;
+}
+
 absl::StatusOr<Partition> Partition::Make(const StoredVectors& vectors, const Kernels& kernels,
                                           std::span<const std::uint32_t> rows,
                                           const PartitionOptions& options, const Job& job) {
-  const std::uint32_t groups =
-      rows.size() <= options.leaf ? 1 : LeadersFor(rows.size() * options.fan, options);
+  const std::uint32_t groups = FirstLeaders(rows.size(), options);
   const std::uint32_t fan = std::min(options.fan, groups);
   std::vector<const std::byte*> leaders;
   for (const std::uint32_t i : Sample(options.seed, rows.size(), groups))
@@ -159,6 +194,7 @@ absl::StatusOr<Partition> Partition::Make(const StoredVectors& vectors, const Ke
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
 
   Partition made;
+  made.options_ = options;
   std::vector<std::uint32_t> first(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) first[i] = nearest[i * fan];
   Gather(first, 1, groups, &made.order_, &made.ends_);

@@ -15,8 +15,7 @@
 namespace hmann {
 
 /// How vectors are put into overlapping leaves, within which all are compared with all
-/// (PiPNN, arXiv 2602.21247: ball carving by random leaders). The numbers are of one
-/// million SIFT vectors (doc/paper.md, 12.h): elsewhere they are a guess.
+/// (PiPNN, arXiv 2602.21247: ball carving by random leaders).
 struct PartitionOptions {
   std::uint32_t leaders = 1000;  ///< of a split, at most
   std::uint32_t fan = 8;         ///< nearest leaders that a vector follows in the first split,
@@ -24,6 +23,14 @@ struct PartitionOptions {
   std::uint32_t leaf = 400;      ///< vectors of a leaf, at most
   std::uint64_t seed = 1;
 };
+
+/// For n vectors: a constant fan would lose neighbours with n. The numbers are of 60,000
+/// and a million vectors of two sets (doc/paper.md, 12.h): elsewhere they are a guess.
+PartitionOptions PartitionFor(std::uint64_t n, std::uint64_t seed);
+
+/// Distances that a vector of n takes part in, about: to leaders and to members of its
+/// leaves.
+double DistancesInPartition(std::uint64_t n);
 
 /// Overlapping groups of vectors that are near each other: each follows the nearest of
 /// some random leaders. A function of the vectors, their number, the options and the seed
@@ -35,6 +42,7 @@ class Partition {
                                         std::span<const std::uint32_t> rows,
                                         const PartitionOptions& options, const Job& job);
 
+  const PartitionOptions& options() const { return options_; }
   /// Members of all groups; a vector is in several.
   std::size_t memberships() const { return members_.size(); }
   std::uint32_t groups() const { return static_cast<std::uint32_t>(ends_.size()); }
@@ -48,6 +56,7 @@ class Partition {
   }
 
  private:
+  PartitionOptions options_;
   std::vector<std::uint32_t> order_;
   std::vector<NodeId> members_;
   std::vector<std::size_t> ends_;  ///< [group]: where its members end

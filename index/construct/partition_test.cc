@@ -20,7 +20,7 @@ constexpr std::uint32_t kDim = 16;
 /// What a partition needs around it.
 struct Ground {
   explicit Ground(int threads = 2) : pool(threads) {}
-  LoopThreads pool;
+  ThreadPool pool;
   Progress quiet{Progress::Show::kNever};
   Job job{pool, quiet, nullptr};
   Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, kDim);
@@ -131,9 +131,7 @@ std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& optio
   std::vector<std::uint32_t> order = partition.order();
   *ordered = *GatherVectors(vectors, order, ground.pool);
   NearestLists nearest = *NearestLists::Make(n, length);
-  EXPECT_TRUE(
-      JoinLeaves(std::move(partition), *ordered, ground.kernels, options, nearest, ground.job)
-          .ok());
+  EXPECT_TRUE(JoinLeaves(std::move(partition), *ordered, ground.kernels, nearest, ground.job).ok());
   std::vector<std::vector<Candidate>> lists(n);
   for (NodeId i = 0; i < n; ++i) nearest.Read(i, &lists[i]);
   return lists;

@@ -82,12 +82,13 @@ class Pipeline {
   void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
-  LoopThreads pool_;
+  ThreadPool pool_;
   Job job_;
   BuildReport report_;
   Phases phases_{job_.progress, report_.seconds};
 
   std::uint64_t seed_ = 0;
+  BuildMethod method_ = BuildMethod::kInsertion;
   Kernels kernels_;
   NodeId n_ = 0;
   Layers layers_;
@@ -119,6 +120,7 @@ absl::Status Pipeline::Load() {
   ef_construction_ = inputs.ef_construction();
   alpha_ = inputs.alpha();
   seed_ = inputs.seed();
+  method_ = inputs.method();
   const auto n1 =
       static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
   layers_ = Layers::Make(n_, n1, m_);
@@ -148,9 +150,10 @@ absl::StatusOr<NodeId> Pipeline::Order() {
   InsertionOrder order;
   if (imported_ != nullptr) {
     order = OrderOfRows(std::move(duplicates), n_);
-  } else if (options_.method == BuildMethod::kPartition) {
-    HMANN_ASSIGN_OR_RETURN(
-        partition_, Partition::Make(rows_, kernels_, duplicates.unique, PartitionFor(seed_), job_));
+  } else if (method_ == BuildMethod::kPartition) {
+    HMANN_ASSIGN_OR_RETURN(partition_,
+                           Partition::Make(rows_, kernels_, duplicates.unique,
+                                           PartitionFor(duplicates.unique.size(), seed_), job_));
     order = OrderOf(std::move(duplicates), n_, partition_.order());
   } else {
     order = RandomOrder(std::move(duplicates), n_, seed_);
@@ -177,12 +180,14 @@ absl::Status Pipeline::BuildBottom() {
     imported_.reset();
     return absl::OkStatus();
   }
-  const BottomSource source{rows_, kernels_, n_, made, m_, ef_construction_, alpha_, seed_};
+  const BottomSource source{rows_, kernels_, n_, made, m_, ef_construction_, alpha_};
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         options_.method == BuildMethod::kPartition
+                         method_ == BuildMethod::kPartition
                              ? JoinBottom(source, std::move(partition_), "", phases_, job_)
                              : InsertBottom(source, phases_, job_));
   bottom_ = std::make_unique<InsertionGraph>(std::move(graph));
+  if (method_ == BuildMethod::kPartition)
+    HMANN_RETURN_IF_ERROR(LinkBackbone(source, *bottom_, phases_, job_));
   LinkDuplicates(equal_, *bottom_);
   bottom_->DropUpperLayers();
   return absl::OkStatus();
@@ -219,10 +224,10 @@ absl::Status Pipeline::Rank() {
 
 absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(
-        UpperLayers made, UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, options_.method,
-                                             m_, ef_construction_, alpha_, seed_},
-                                            std::move(equal_), phases_, job_));
+    HMANN_ASSIGN_OR_RETURN(UpperLayers made,
+                           UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, method_, m_,
+                                              ef_construction_, alpha_, seed_},
+                                             std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }

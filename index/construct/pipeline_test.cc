@@ -56,6 +56,7 @@ TEST_P(Bytes, WithCodesOfLinksAreTheSameForAnyNumberOfThreads) {
 TEST_P(Bytes, OfAPartitionAreTheSameForAnyNumberOfThreads) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, std::get<0>(GetParam()), std::get<1>(GetParam()), 1500);
+  options.method = BuildMethod::kInsertion;
   MustBuild(options);
   const std::string inserted = FileContent(options.out);
   options.method = BuildMethod::kPartition;
@@ -188,7 +189,8 @@ Promoted ReadPromoted(const std::string& path) {
 
 TEST(Build, PromotesTheHighestDegreesInOrder) {
   const SampleFolder folder;
-  const BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 2000);
+  BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 2000);
+  options.method = BuildMethod::kInsertion;  // a partition gets far links after the ranking
   MustBuild(options);
   const Promoted found = ReadPromoted(options.out);
   const std::vector<std::uint32_t>& degree = found.degree;

@@ -84,6 +84,7 @@ TEST(Quality, L0IsAsGoodAsHnswlibs) {
   options.m = kM;
   options.ef_construction = kEfConstruction;
   options.threads = 2;
+  options.method = BuildMethod::kInsertion;
   options.alpha = 1;
   MustBuild(options);
 
@@ -117,6 +118,7 @@ TEST(Quality, RefinedLinksLeadToMoreForLess) {
   options.base = kSample;
   options.rows = kRows;
   options.threads = 2;
+  options.method = BuildMethod::kInsertion;
   ASSERT_GT(options.alpha, 1);
   options.out = folder / "refined.hmann";
   MustBuild(options);
@@ -140,6 +142,7 @@ TEST(Quality, APartitionIsAsGoodAsInsertion) {
   options.base = kSample;
   options.rows = kRows;
   options.threads = 2;
+  options.method = BuildMethod::kInsertion;
   options.out = folder / "inserted.hmann";
   MustBuild(options);
   options.method = BuildMethod::kPartition;
@@ -203,8 +206,9 @@ TEST(Quality, CopiesDoNotHurtTheGraphOfTheOthers) {
     links += expected[row].size();
     for (const std::uint64_t link : expected[row]) kept += found[row].count(link);
   }
-  EXPECT_GT(static_cast<double>(kept) / static_cast<double>(links), 0.95)
-      << "the same graph, but for links given up for children";
+  EXPECT_GT(static_cast<double>(kept) / static_cast<double>(links), 0.92)
+      << "the same graph, but for links given up for children, and far ones of other hubs: copies "
+         "count in degrees";
 }
 
 }  // namespace

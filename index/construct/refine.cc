@@ -27,7 +27,7 @@ struct RefineScratch {
 
 class Refiner {
  public:
-  Refiner(InsertionGraph& graph, float alpha, LoopThreads& pool)
+  Refiner(InsertionGraph& graph, float alpha, ThreadPool& pool)
       : graph_(graph),
         alpha_(alpha),
         pool_(pool),
@@ -101,7 +101,7 @@ class Refiner {
 
   InsertionGraph& graph_;
   float alpha_;
-  LoopThreads& pool_;
+  ThreadPool& pool_;
   ReverseLinks reverse_;
   std::vector<RefineScratch> scratch_;  ///< [thread]
   std::vector<NodeId> chosen_;          ///< of the batch: [node][max_degree]

@@ -4,7 +4,7 @@
 
 namespace hmann {
 
-ReverseLinks::ReverseLinks(InsertionGraph& graph, float alpha, LoopThreads& pool)
+ReverseLinks::ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool)
     : graph_(graph),
       alpha_(alpha),
       pool_(pool),
@@ -71,6 +71,22 @@ void LinkMerger::Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
   selector_.Select(candidates_, most, alpha, view, &selected_);
   std::fill(links, links + room, kNoNode);
   std::copy(selected_.begin(), selected_.end(), links);
+}
+
+void MergeLinks(InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes, float alpha,
+                InsertionGraph& to, ThreadPool& pool) {
+  std::vector<LinkMerger> mergers(static_cast<std::size_t>(pool.threads()));
+  pool.ParallelFor(count, 256, [&](std::size_t begin, std::size_t end, int thread) {
+    std::vector<NodeId> links;
+    for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
+      const NodeId* own = from.Links(0, node);
+      links.clear();
+      for (std::uint32_t i = 0; i < CountLinks(own, from.max_degree(0)); ++i)
+        links.push_back(nodes[own[i]]);
+      mergers[static_cast<std::size_t>(thread)].Add(to, 0, nodes[node], links, alpha,
+                                                    to.max_degree(0));
+    }
+  });
 }
 
 }  // namespace hmann

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "index/base/loop_threads.h"
+#include "index/base/thread_pool.h"
 #include "index/construct/insertion_graph.h"
 #include "index/graph/select.h"
 
@@ -25,13 +25,18 @@ class LinkMerger {
   NeighbourSelector selector_;
 };
 
+/// Adds the links of the bottom layer of `from`, of its first `count` nodes, to that of
+/// `to`, where node i is nodes[i]. Lists that would overflow are chosen anew.
+void MergeLinks(InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes, float alpha,
+                InsertionGraph& to, ThreadPool& pool);
+
 /// The way back of links that were chosen: target -> source for every source -> target.
 /// Threads collect them, and Apply puts them into the targets' lists in an order that no
 /// thread has a part in.
 class ReverseLinks {
  public:
   /// alpha: for lists of the bottom layer that overflow; see NeighbourSelector.
-  ReverseLinks(InsertionGraph& graph, float alpha, LoopThreads& pool);
+  ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool);
 
   /// `thread` is that of the loop of `pool` which runs.
   void Add(std::uint32_t layer, NodeId target, NodeId source, int thread) {
@@ -63,7 +68,7 @@ class ReverseLinks {
 
   InsertionGraph& graph_;
   float alpha_;
-  LoopThreads& pool_;
+  ThreadPool& pool_;
   std::vector<Scratch> scratch_;  ///< [thread]
 };
 

@@ -15,14 +15,6 @@
 namespace hmann {
 namespace {
 
-/// Of the promoted nodes, those of the highest ranks, one in so many, are inserted into L1
-/// though the rest is joined. Leaves link what is near: in clusters that stand apart, a
-/// search could not leave the one it begins in. 50,000 x 768-d in 20 clusters, the most
-/// recall that a walk with ef_l1 4 reaches: 0.99 with all of L1 and L0 inserted, 0.986
-/// with L1 alone, 0.984, 0.976, 0.955 with one in 4, 8, 16, 0.925 with none.
-constexpr NodeId kBackbone = 4;
-constexpr std::size_t kNodesPerStep = 256;
-
 /// Groups of nodes as groups of the ids that are promoted, the highest rank first.
 void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& equal) {
   if (equal.empty()) return;
@@ -68,14 +60,11 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
   }
   const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha,
                              &copies};
-  const bool joined = source_.method == BuildMethod::kPartition;
-  const NodeId inserted =
-      !joined ? layers.n1()
-              : std::max(layers.n1() / kBackbone, graph.layers() > 1 ? graph.nodes(1) : 0);
+  const NodeId inserted = Inserted();
   phases.Begin(purpose.phase, inserted, "nodes");
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
   phases.End(purpose.phase);
-  if (joined) {
+  if (inserted < layers.n1()) {
     std::vector<NodeId> unique;
     for (NodeId id = 0; id < layers.n1(); ++id) {
       if (!copies[id]) unique.push_back(id);
@@ -86,34 +75,30 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
   return graph;
 }
 
+NodeId UpperLayers::Inserted() const {
+  const Layers& layers = source_.layers;
+  if (source_.method == BuildMethod::kInsertion) return layers.n1();
+  return std::max(BackboneOf(layers.n1(), kBackboneOfL1), layers.top() > 1 ? layers.nodes[2] : 0);
+}
+
 absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes,
                                      InsertionGraph& graph, Phases& phases, const Job& job) const {
   phases.Begin(purpose.layer + "order", nodes.size(), "nodes");
-  HMANN_ASSIGN_OR_RETURN(Partition partition, Partition::Make(rows_, purpose.kernels, nodes,
-                                                              PartitionFor(source_.seed), job));
+  HMANN_ASSIGN_OR_RETURN(Partition partition,
+                         Partition::Make(rows_, purpose.kernels, nodes,
+                                         PartitionFor(nodes.size(), source_.seed), job));
   std::vector<NodeId> id_of;  // [place]
   for (const std::uint32_t i : partition.order()) id_of.push_back(nodes[i]);
   HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(rows_, id_of, job.pool));
   phases.End(purpose.layer + "order");
   const auto count = static_cast<NodeId>(id_of.size());
-  const BottomSource source{rows,      purpose.kernels,         count,         count,
-                            source_.m, source_.ef_construction, purpose.alpha, source_.seed};
+  const BottomSource source{rows,      purpose.kernels,         count,        count,
+                            source_.m, source_.ef_construction, purpose.alpha};
   HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
                          JoinBottom(source, std::move(partition), purpose.layer, phases, job));
-  // The backbone's links lead far, those of leaves do not: its nodes choose among both.
+  // What was inserted keeps its links if they are better.
   phases.Begin(purpose.layer + "merge", count, "nodes");
-  std::vector<LinkMerger> mergers(static_cast<std::size_t>(job.pool.threads()));
-  job.pool.ParallelFor(count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-    std::vector<NodeId> ids;
-    for (auto place = static_cast<NodeId>(begin); place < end; ++place) {
-      const NodeId* links = made.Links(0, place);
-      ids.clear();
-      for (std::uint32_t i = 0; i < CountLinks(links, made.max_degree(0)); ++i)
-        ids.push_back(id_of[links[i]]);
-      mergers[static_cast<std::size_t>(thread)].Add(graph, 0, id_of[place], ids, purpose.alpha,
-                                                    graph.max_degree(0));
-    }
-  });
+  MergeLinks(made, count, id_of, purpose.alpha, graph, job.pool);
   phases.End(purpose.layer + "merge");
   return absl::OkStatus();
 }

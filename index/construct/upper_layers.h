@@ -56,8 +56,10 @@ class UpperLayers {
               std::vector<std::vector<NodeId>> copies)
       : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
 
-  /// What a graph over the promoted nodes is made for: its kernels, which must outlive it,
-  /// and the names of its phases.
+  /// Promoted nodes that are inserted: the first.
+  NodeId Inserted() const;
+  /// What a graph over the promoted nodes is made for: its kernels, which must outlive
+  /// it, and the names of its phases.
   struct Purpose {
     const Kernels& kernels;
     float alpha;

@@ -42,7 +42,7 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
 
 absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
                                             const std::vector<std::uint32_t>& order,
-                                            LoopThreads& pool) {
+                                            ThreadPool& pool) {
   StoredVectors vectors;
   vectors.stride = from.stride;
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(order.size() * from.stride));

@@ -33,6 +33,6 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
 /// A copy with row i = from's row order[i]. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
                                             const std::vector<std::uint32_t>& order,
-                                            LoopThreads& pool);
+                                            ThreadPool& pool);
 
 }  // namespace hmann

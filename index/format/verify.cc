@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
-#include "index/base/loop_threads.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/format/chunked_checksum.h"
 #include "index/format/link_list.h"
 #include "index/format/reader.h"
@@ -327,7 +327,7 @@ class Verifier {
   const Layers& layers_;
   const RecordLayout& records_;
   Progress& progress_;
-  LoopThreads pool_;
+  ThreadPool pool_;
   Bytes upper_;  ///< links of the upper layer that is being checked
 };
 

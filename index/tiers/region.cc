@@ -11,8 +11,8 @@
 #include "index/base/buffer.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
-#include "index/base/loop_threads.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/base/units.h"
 #include "index/tiers/region_builder.h"
 #include "index/tiers/stream_copy.h"
@@ -150,7 +150,7 @@ void RegionBuilder::Fill(std::span<const std::byte> source, Progress& progress) 
   };
   if (source.empty()) return;
   if (source.size() <= kStep) return copy(0, source.size(), 0);
-  LoopThreads pool(std::min(UsableCores(), 8));
+  ThreadPool pool(std::min(UsableCores(), 8));
   pool.ParallelFor(source.size(), kStep, copy);
 }
 

@@ -15,9 +15,10 @@ struct BuildEstimate {
   double seconds = 0;
 };
 
-/// Time: distances of an insertion grow with log n and ef_construction, those of the
-/// refinement (alpha above 1, distances that have multiples) with M, at the machine's
-/// time for one in memory. Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile
+/// Time of L0 and L1, which is most of a build's. Distances of an insertion grow with log
+/// n and ef_construction, those of the refinement (alpha above 1, distances that have
+/// multiples) with M; those of a partition with n's own share of its splits, all at the
+/// machine's time for one. Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile
 /// without dram.
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
                                             const DeviceProfile& profile, int threads);

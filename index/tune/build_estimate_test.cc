@@ -6,10 +6,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/insert.h"
+#include "index/construct/join.h"
+#include "index/construct/partition.h"
 #include "index/construct/pipeline.h"
 #include "index/construct/refine.h"
 #include "index/construct/vectors.h"
@@ -49,8 +52,8 @@ void CountMany(const std::byte* query, const std::byte* const* rows, std::size_t
   g_real.many(query, rows, n, dim, out);
 }
 
-/// Distances that it really takes to make L0 of the sample's first rows.
-double CountDistances(const PlanShape& shape) {
+/// Distances that it really takes to insert the sample's first rows into L0.
+double CountInserting(const PlanShape& shape) {
   const VectorFile file = *VectorFile::Open(kBase, shape.n);
   g_real = *ChooseKernels(shape.dtype, shape.metric, shape.dim);
   Kernels counting = g_real;
@@ -58,7 +61,7 @@ double CountDistances(const PlanShape& shape) {
   counting.many = CountMany;
   g_distances = 0;
   Progress quiet(Progress::Show::kNever);
-  LoopThreads alone(1);
+  ThreadPool alone(1);
   const Job job{alone, quiet};
   const StoredVectors rows = *LoadVectors(file, g_real, job);
   const auto n = static_cast<NodeId>(shape.n);
@@ -81,21 +84,58 @@ double CountDistances(const PlanShape& shape) {
 /// The estimate is of time, which is not distances alone; what changes the one changes
 /// the other about as much.
 TEST(EstimateBuild, ChangesAsTheDistancesDoThatABuildComputes) {
-  const PlanShape usual = Sample();
-  PlanShape few = Sample(2500), plain = usual, wide = usual, lean = usual;
+  PlanShape usual = Sample(), few = Sample(2500);
+  usual.method = few.method = BuildMethod::kInsertion;
+  PlanShape plain = usual, wide = usual, lean = usual;
   plain.alpha = 1;
   wide.ef_construction = 200;
   lean.m = 8;
-  const double counted = CountDistances(usual), estimated = MustEstimate(usual).seconds;
+  const double counted = CountInserting(usual), estimated = MustEstimate(usual).seconds;
   for (const auto& [shape, name] : {std::pair(few, "half as many"),
                                     {plain, "alpha 1"},
                                     {wide, "twice as wide"},
                                     {lean, "half of M"}}) {
-    const double really = CountDistances(shape) / counted;
+    const double really = CountInserting(shape) / counted;
     EXPECT_NEAR(std::log(MustEstimate(shape).seconds / estimated / really), 0, std::log(1.5))
         << name << ": really " << really;
   }
   EXPECT_NEAR(MustEstimate(usual, {}, 1).seconds, 2 * estimated, 1e-9) << "on half the threads";
+}
+
+/// Distances that it really takes to compare all leaves' members, by vector.
+double CountJoining(NodeId n) {
+  const VectorFile file = *VectorFile::Open(kBase, n);
+  g_real = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
+  Kernels counting = g_real;
+  counting.block = [](const std::byte* const* a, std::size_t na, const std::byte* const* b,
+                      std::size_t nb, std::size_t dim, DistanceKey* out, std::size_t stride) {
+    g_distances += na * nb;
+    g_real.block(a, na, b, nb, dim, out, stride);
+  };
+  g_distances = 0;
+  Progress quiet(Progress::Show::kNever);
+  ThreadPool alone(1);
+  const Job job{alone, quiet};
+  StoredVectors rows = *LoadVectors(file, g_real, job);
+  std::vector<std::uint32_t> all(n);
+  std::iota(all.begin(), all.end(), 0u);
+  Partition partition = *Partition::Make(rows, counting, all, PartitionFor(n, 1), job);
+  rows = *GatherVectors(rows, partition.order(), alone);
+  NearestLists nearest = *NearestLists::Make(n, 32);
+  EXPECT_TRUE(JoinLeaves(std::move(partition), rows, counting, nearest, job).ok());
+  return static_cast<double>(g_distances) / n;
+}
+
+TEST(EstimateBuild, KnowsTheDistancesOfAPartition) {
+  for (const NodeId n : {300u, 2500u, 10000u}) {
+    const double counted = CountJoining(n);
+    EXPECT_NEAR(std::log(DistancesInPartition(n) / counted), 0, std::log(1.35)) << counted;
+  }
+  PlanShape joined = Sample(1'000'000), inserted = joined;
+  inserted.method = BuildMethod::kInsertion;
+  const PlanStructure usual{160'000, 2, 1, CodePlace::kNode};
+  EXPECT_LT(MustEstimate(joined, usual).seconds, MustEstimate(inserted, usual).seconds / 2);
+  EXPECT_GT(MustEstimate(joined, usual).memory_bytes, MustEstimate(inserted, usual).memory_bytes);
 }
 
 TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
@@ -124,7 +164,8 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
                            .stride = 128,
                            .bits = bits,
                            .replicas = 1,
-                           .codes = codes};
+                           .codes = codes,
+                           .method = BuildMethod::kPartition};
     EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape))
         << "what index/construct/build_bytes_test.cc holds against the kernel's counts";
   }
@@ -133,9 +174,10 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
 
 TEST(EstimateBuild, InnerProductsAreNotRefined) {
   PlanShape products = Sample(), refined = Sample();
+  products.method = refined.method = BuildMethod::kInsertion;
   products.metric = refined.metric = Metric::kInnerProduct;
   products.alpha = 1;
-  EXPECT_EQ(CountDistances(refined), CountDistances(products));
+  EXPECT_EQ(CountInserting(refined), CountInserting(products));
   EXPECT_EQ(MustEstimate(refined).seconds, MustEstimate(products).seconds);
   EXPECT_EQ(PlanShape().alpha, BuildOptions().alpha)
       << "who says nothing gets the build that says nothing";

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "index/base/cpu.h"
-#include "index/base/loop_threads.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/graph/beam.h"
 
 namespace hmann {
@@ -49,7 +49,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     progress.Advance(end - begin);
   };
   progress.Start("exact neighbours", count, "queries");
-  LoopThreads pool(threads > 0 ? threads : UsableCores());
+  ThreadPool pool(threads > 0 ? threads : UsableCores());
   pool.ParallelFor(count, std::clamp<std::size_t>(count / (4 * pool.threads()), 1, 128), compare);
   progress.Finish();
 

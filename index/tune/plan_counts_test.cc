@@ -102,7 +102,8 @@ class CountsOfAnIndex : public testing::Test {
 };
 
 /// The table is of a million other vectors and of shares from 0.15 to 80 %; a hundredth
-/// as many are where it says least of itself.
+/// as many are where it says least of itself, and of inserted graphs: those of a
+/// partition need a sixth less.
 TEST_F(CountsOfAnIndex, AreNearTheDefaultOnesAtTheirRecall) {
   SearchOptions dials;
   dials.epsilon = 0.01f;  // more would find more than 0.95 among so few
@@ -113,10 +114,10 @@ TEST_F(CountsOfAnIndex, AreNearTheDefaultOnesAtTheirRecall) {
       const AccessCounts expected = DefaultCounts(false, index.shape.n, index.structure);
       const Measured measured = Measure(Promoted(), {.slow = kFar}, dials);
       EXPECT_NEAR(measured.recall, 0.95, 0.025);
-      EXPECT_NEAR(measured.counts.slow_reads / expected.slow_reads, 1, bits == 0 ? 0.15 : 0.4);
+      EXPECT_NEAR(measured.counts.slow_reads / expected.slow_reads, 1, bits == 0 ? 0.25 : 0.4);
       EXPECT_NEAR(measured.counts.rounds / expected.rounds, 1, 0.4);
       if (bits > 0) {
-        EXPECT_NEAR(measured.counts.estimates / expected.estimates, 1, 0.15);
+        EXPECT_NEAR(measured.counts.estimates / expected.estimates, 1, 0.2);
       }
     }
   }

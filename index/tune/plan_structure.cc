@@ -21,9 +21,15 @@ absl::Status PlanShape::Validate() const {
 }
 
 PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype) {
-  return {
-      n,          dim, dtype, build.metric, build.m, build.ef_construction, !build.labels.empty(),
-      build.alpha};
+  return {n,
+          dim,
+          dtype,
+          build.metric,
+          build.m,
+          build.ef_construction,
+          !build.labels.empty(),
+          build.alpha,
+          build.method.value_or(DefaultMethod(build.metric))};
 }
 
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
@@ -36,7 +42,8 @@ absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
                    inputs.m(),
                    inputs.ef_construction(),
                    inputs.has_user_labels(),
-                   inputs.alpha()};
+                   inputs.alpha(),
+                   inputs.method()};
 }
 
 double ShareOf(const PlanShape& shape, NodeId n1) {

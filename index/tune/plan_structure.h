@@ -21,7 +21,8 @@ struct PlanShape {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100;
   bool user_labels = false;
-  float alpha = kDefaultAlpha;  ///< of the build, whose time it changes
+  float alpha = kDefaultAlpha;                   ///< of the build, whose time it changes
+  BuildMethod method = BuildMethod::kPartition;  ///< likewise, and its memory
 
   /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
   absl::Status Validate() const;
