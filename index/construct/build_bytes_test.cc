@@ -78,14 +78,15 @@ BuildOptions Options(const SampleFolder& folder, Shape shape = Shape::kClustered
 }
 
 BuildShape Made(const BuildOptions& options) {
-  return {kNodes,
-          static_cast<NodeId>(kNodes * *options.promote),
-          kLinks,
-          kDim,
-          kDim * sizeof(float),
-          options.bits,
-          options.replicas,
-          options.codes};
+  return {.n = kNodes,
+          .n1 = static_cast<NodeId>(kNodes * *options.promote),
+          .m = kLinks,
+          .dim = kDim,
+          .stride = kDim * sizeof(float),
+          .bits = options.bits,
+          .replicas = options.replicas,
+          .codes = options.codes,
+          .method = options.method.value_or(DefaultMethod(options.metric))};
 }
 
 /// The formula takes every vector to have a copy, which costs 28 bytes each, and 64 MiB
@@ -103,6 +104,7 @@ void ExpectPeak(const BuildOptions& options, const BuildShape& shape) {
 TEST(BuildBytes, AreWhatAnInsertionTakes) {
   const SampleFolder folder;
   BuildOptions options = Options(folder);
+  options.method = BuildMethod::kInsertion;
   ExpectPeak(options, Made(options));
   options.codes = CodePlace::kLink;
   ExpectPeak(options, Made(options));
@@ -112,9 +114,7 @@ TEST(BuildBytes, AreWhatAPartitionTakes) {
   const SampleFolder folder;
   BuildOptions options = Options(folder);
   options.method = BuildMethod::kPartition;
-  BuildShape shape = Made(options);
-  shape.method = BuildMethod::kPartition;
-  ExpectPeak(options, shape);
+  ExpectPeak(options, Made(options));
 }
 
 TEST(BuildBytes, HoldWhereVectorsHaveCopies) {
