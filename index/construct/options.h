@@ -24,7 +24,7 @@ enum class BuildMethod : std::uint8_t { kInsertion, kPartition };
 std::string_view Name(BuildMethod method);  ///< "insertion", "partition"
 absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name);
 /// What a metric's graphs are made by if nobody says: partition, but under inner product
-/// insertion, since who is near by that is not in one leaf (doc/paper.md, 12.h).
+/// insertion, which measures better there (doc/paper.md, 12.h).
 BuildMethod DefaultMethod(Metric metric);
 
 struct BuildOptions {

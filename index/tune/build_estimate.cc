@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "index/base/status_macros.h"
+#include "index/construct/bottom_layer.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/partition.h"
 #include "index/graph/select.h"
@@ -28,8 +29,6 @@ constexpr double kInsertionLoads = 8;
 constexpr double kInLeaf = 1.9;
 /// Vectors from anywhere that a node's links are chosen among and their way back merged.
 constexpr double kMetBySelection = 250;
-/// Of the promoted nodes, those that are inserted though L1 is joined (upper_layers.cc).
-constexpr double kBackboneShare = 0.25;
 
 /// Distances of `nodes` insertions among that many.
 double MetByInsertion(const PlanShape& shape, double nodes, bool refined) {
@@ -69,7 +68,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
                       kMetBySelection * anywhere);
     };
     ns = joined(nodes) + joined(promoted) +
-         MetByInsertion(shape, kBackboneShare * promoted, refined) * anywhere;
+         MetByInsertion(shape, promoted / kBackboneOfL1, refined) * anywhere;
   } else {
     ns = (MetByInsertion(shape, nodes, refined) + MetByInsertion(shape, promoted, refined) +
           (refined ? nodes * kRefinedByLink * shape.m : 0)) *
