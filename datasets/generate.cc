@@ -8,11 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_writer.h"
-#include "index/base/cpu.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
-#include "index/base/thread_pool.h"
-#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -29,7 +26,6 @@ constexpr double kCloudRadius = 0.12;  ///< per component
 constexpr double kCentroidShare = 0.01;
 constexpr double kCentroidRadius = 0.1;      ///< of the cloud's
 constexpr std::uint32_t kDefaultSide = 128;  ///< fits every dtype
-constexpr std::uint64_t kBlockBytes = 4_MiB;
 
 /// Streams of one seed: what a number is for keeps it apart from all others.
 enum Stream : std::uint64_t {
@@ -197,23 +193,9 @@ absl::Status Generate(const GenerateOptions& options, const std::string& path, P
   HMANN_RETURN_IF_ERROR(options.Validate());
   HMANN_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSuffix(path));
   HMANN_ASSIGN_OR_RETURN(const Generator generator, Generator::Make(options, dtype));
-  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, options.dim));
-  ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
-  const std::size_t row_bytes = options.dim * SizeOf(dtype);
-  const std::uint64_t block_rows = std::max<std::uint64_t>(64, kBlockBytes / row_bytes);
-  std::vector<std::byte> block(std::min(block_rows, options.n) * row_bytes);
-  progress.Start("generate", options.n, "vectors");
-  for (std::uint64_t begin = 0; begin < options.n; begin += block_rows) {
-    const std::uint64_t rows = std::min(block_rows, options.n - begin);
-    pool.ParallelFor(rows, 64, [&](std::size_t from, std::size_t to, int) {
-      for (std::size_t i = from; i < to; ++i)
-        generator.Row(options.first + begin + i, block.data() + i * row_bytes);
-    });
-    HMANN_RETURN_IF_ERROR(writer.Append(block.data(), rows));
-    progress.Advance(rows);
-  }
-  progress.Finish();
-  return writer.Commit();
+  return WriteMadeRows(
+      path, options.dim, options.n, options.threads,
+      [&](std::uint64_t i, std::byte* row) { generator.Row(options.first + i, row); }, progress);
 }
 
 }  // namespace hmann

@@ -10,6 +10,7 @@
 #include "datasets/hdf5_file.h"
 #include "datasets/row_layout.h"
 #include "index/base/file.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -93,6 +94,21 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
 }
 
 }  // namespace
+
+std::optional<Density> DensityOf(const GroundTruth& truth) {
+  if (truth.distances.empty() || truth.k < 10) return std::nullopt;
+  std::vector<double> tenths, dims;
+  for (std::uint32_t query = 0; query < truth.n; ++query) {
+    const std::span<const float> squared = truth.Distances(query);
+    if (squared[0] < 0) return std::nullopt;
+    tenths.push_back(std::sqrt(squared[9]));
+    if (squared[0] == 0 || squared[0] == squared.back() || !std::isfinite(squared.back())) continue;
+    double logs = 0;  // of distances, which are roots: half of the squares'
+    for (const float d : squared) logs += std::log(double{d} / squared.back()) / 2;
+    dims.push_back(-(truth.k - 1.0) / logs);
+  }
+  return Density{Median(std::move(tenths)), dims.empty() ? 0 : Median(std::move(dims))};
+}
 
 absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path) {
   const std::string suffix = FormatSuffix(path);

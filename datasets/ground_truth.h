@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,18 @@ struct GroundTruth {
 };
 
 constexpr std::uint64_t kNoNeighbour = 0xffffffff;  ///< -1 in files
+
+/// How dense a data set is around queries, of squared L2 distances to their nearest.
+struct Density {
+  double tenth = 0;  ///< median distance (not squared) of the 10th neighbour
+  /// Median of the maximum-likelihood estimate of local intrinsic dimension from all k
+  /// neighbours (Levina and Bickel 2004). Of queries whose nearest lies on them: without.
+  double intrinsic_dim = 0;
+};
+
+/// nullopt without distances, of fewer than 10 neighbours, or where a distance is
+/// negative.
+std::optional<Density> DensityOf(const GroundTruth& truth);
 
 /// Reads `.ivecs` (ids), `.hdf5` (`neighbors` and `distances`; euclidean distances are
 /// squared) and, under any other name, u32 n, u32 k, n * k u32 ids and perhaps n * k f32

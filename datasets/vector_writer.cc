@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -80,6 +83,28 @@ absl::Status VectorWriter::Commit() {
     HMANN_RETURN_IF_ERROR(file_.WriteAt(0, &n, 4));
   }
   return file_.Commit();
+}
+
+absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint64_t n, int threads,
+                           const std::function<void(std::uint64_t, std::byte*)>& make,
+                           Progress& progress) {
+  constexpr std::uint64_t kBlockBytes = 4_MiB;
+  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, dim));
+  ThreadPool pool(threads > 0 ? threads : UsableCores());
+  const std::size_t row_bytes = dim * SizeOf(writer.dtype());
+  const std::uint64_t block_rows = std::max<std::uint64_t>(64, kBlockBytes / row_bytes);
+  std::vector<std::byte> block(std::min(block_rows, n) * row_bytes);
+  progress.Start("generate", n, "vectors");
+  for (std::uint64_t begin = 0; begin < n; begin += block_rows) {
+    const std::uint64_t rows = std::min(block_rows, n - begin);
+    pool.ParallelFor(rows, 64, [&](std::size_t from, std::size_t to, int) {
+      for (std::size_t i = from; i < to; ++i) make(begin + i, block.data() + i * row_bytes);
+    });
+    HMANN_RETURN_IF_ERROR(writer.Append(block.data(), rows));
+    progress.Advance(rows);
+  }
+  progress.Finish();
+  return writer.Commit();
 }
 
 absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out,

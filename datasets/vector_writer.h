@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -37,6 +38,13 @@ class VectorWriter {
   std::uint32_t dim_ = 0;
   std::uint64_t n_ = 0;
 };
+
+/// Writes n rows to a vector file in blocks, each row made by `make` (number, where to
+/// write it: dim components, unaligned), which any of the threads may call (0:
+/// UsableCores()). Errors: as VectorWriter.
+absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint64_t n, int threads,
+                           const std::function<void(std::uint64_t, std::byte*)>& make,
+                           Progress& progress);
 
 /// Converts components: exactly, or not at all. Both dim components, unaligned. Errors:
 /// INVALID_ARGUMENT naming the component that `to` cannot hold (a fraction, out of range,

@@ -79,6 +79,7 @@ TEST(Reports, BuildInfoAndVerifyAgree) {
   EXPECT_EQ(build["layers"][2]["nodes"], 75);
   EXPECT_EQ(build["reachable_share"], 1.0);
   EXPECT_GT(build["seconds"]["total"], 0);
+  EXPECT_GT(build["cpu_seconds"]["total"], 0);
   EXPECT_GT(build["peak_rss_bytes"], 0);
 
   const Outcome asked = Hmann({"info", index, "--json"});
@@ -151,6 +152,37 @@ TEST(Reports, SearchFindsAndCounts) {
   Succeeds(again);
   EXPECT_EQ(json::parse(again.out)["recall"], 1.0);
   EXPECT_EQ(json::parse(again.out)["queries"], 100);
+}
+
+TEST(Reports, ResampledVectorsAreMadeOfAFile) {
+  const TestFolder folder("resampled");
+  const auto make = [&](std::vector<std::string> more, const std::string& name) {
+    std::vector<std::string> all = {"data",  "generate",    "--kind", "resample",
+                                    "--out", folder / name, "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Hmann(all);
+  };
+  const Outcome base = make({"--from", kBase, "--n", "20K"}, "base.u8bin");
+  Succeeds(base);
+  EXPECT_EQ(json::parse(base.out)["n"], 20'000);
+  EXPECT_EQ(json::parse(base.out)["dim"], 128);
+  Succeeds(make({"--from", kBase, "--n", "50", "--queries"}, "query.u8bin"));
+  Succeeds(Hmann({"data", "groundtruth", "--base", folder / "base.u8bin", "--queries",
+                  folder / "query.u8bin", "--out", folder / "x.gt", "--json"}));
+  const Outcome truth = Hmann({"data", "info", folder / "x.gt", "--json"});
+  Succeeds(truth);
+  EXPECT_GT(json::parse(truth.out)["if_l2"]["local_intrinsic_dimension"], 5);
+  EXPECT_LT(json::parse(truth.out)["if_l2"]["local_intrinsic_dimension"], 40);
+  // As dense as the source where as many are made as it has, and they are not its rows.
+  EXPECT_GT(json::parse(truth.out)["if_l2"]["median_10th_distance"], 100);
+  EXPECT_EQ(make({}, "no.u8bin").exit_code, 2);
+  EXPECT_EQ(Hmann({"data", "generate", "--n", "5", "--out", folder / "no.u8bin"}).exit_code, 2);
+  EXPECT_EQ(Hmann({"data", "generate", "--from", kBase, "--dim", "4", "--out", folder / "no.u8bin"})
+                .exit_code,
+            2);
+  const Outcome foreign = make({"--from", kBase}, "no.fbin");
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("a suffix of u8 expected"));
 }
 
 TEST(Reports, ForcedSimdIsReportedAndTheUnknownRefused) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,50 +12,21 @@
 #include "datasets/catalogue.h"
 #include "datasets/exact_neighbours.h"
 #include "datasets/fetch.h"
-#include "datasets/generate.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "nlohmann/json.hpp"
 #include "tools/commands.h"
+#include "tools/data_flags.h"
 #include "tools/flags.h"
 #include "tools/print.h"
 
 namespace hmann {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// Options of all the subcommands of `hmann data`.
-struct DataFlags {
-  bool json = false;
-  std::string in, out;  // fetch: name and folder; convert, info: files
-  std::string base, queries, groundtruth;
-  Metric metric = Metric::kL2;
-  std::uint64_t rows = 0;
-  FetchOptions fetch;
-  GenerateOptions generate;
-  ExactOptions exact;
-};
-
-/// A short report: JSON on stdout or "key: value" lines on stderr.
-absl::Status Print(const DataFlags& flags, const Json& report) {
-  if (flags.json) return PrintJson(report);
-  for (const auto& [key, value] : report.items()) {
-    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
-              << "\n";
-  }
-  return absl::OkStatus();
-}
-
-Json Describe(const VectorFile& file) {
-  return {
-      {"path", file.path()}, {"content", "vectors"}, {"dtype", std::string(Name(file.dtype()))},
-      {"n", file.n()},       {"dim", file.dim()},    {"vector_bytes", file.n() * file.row_bytes()}};
-}
 
 Json Describe(const std::string& path, const GroundTruth& truth) {
   return {{"path", path},
@@ -137,18 +109,6 @@ absl::Status RunFetch(const DataFlags& flags) {
                     {"ground_truth", selection.has_ground_truth}});
 }
 
-absl::Status RunGenerate(const DataFlags& flags) {
-  const GenerateOptions& options = flags.generate;
-  Progress progress;
-  HMANN_RETURN_IF_ERROR(Generate(options, flags.out, progress));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
-  Json report = Describe(file);
-  report["kind"] = std::string(Name(options.shape));
-  report["seed"] = options.seed;
-  report["first"] = options.first;
-  return Print(flags, report);
-}
-
 absl::Status RunGroundTruth(const DataFlags& flags) {
   ExactOptions options = flags.exact;
   options.metric = flags.metric;
@@ -211,7 +171,12 @@ absl::Status RunConvert(const DataFlags& flags) {
 absl::Status RunInfo(const DataFlags& flags) {
   if (IsGroundTruth(flags.in)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
-    return Print(flags, Describe(flags.in, truth));
+    Json report = Describe(flags.in, truth);
+    if (const std::optional<Density> density = DensityOf(truth); density.has_value()) {
+      report["if_l2"] = {{"median_10th_distance", RoundToDigits(density->tenth, 6)},
+                         {"local_intrinsic_dimension", RoundToDigits(density->intrinsic_dim, 4)}};
+    }
+    return Print(flags, report);
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.in, flags.rows));
   HMANN_RETURN_IF_ERROR(file.CheckFinite());
@@ -225,8 +190,6 @@ absl::Status RunInfo(const DataFlags& flags) {
   }
   return Print(flags, report);
 }
-
-using Flags = std::shared_ptr<DataFlags>;
 
 void AddMetric(CLI::App& app, const Flags& flags, const std::string& description) {
   AddParsed<Metric>(
@@ -246,27 +209,6 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
   app.add_option("--pause-ms", flags->fetch.pause_ms,
                  "pause before the second attempt; doubles with each")
       ->check(CLI::Range(0, 60'000));
-}
-
-void DeclareGenerate(CLI::App& app, const Flags& flags) {
-  flags->generate.n = 10'000;
-  AddParsed<Shape>(
-      app, "--kind", ParseShape, [flags](Shape shape) { flags->generate.shape = shape; },
-      "clustered (default), uniform, centroids, duplicates or lattice");
-  AddParsed<std::uint64_t>(
-      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; },
-      "vectors: 10000 (default), 250K, 1M");
-  AddParsed<std::uint64_t>(
-      app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
-      "number of the first one: queries are what follows the base");
-  app.add_option("--dim", flags->generate.dim, "components")->required();
-  app.add_option("--intrinsic", flags->generate.intrinsic_dim,
-                 "clustered, duplicates: directions that a cluster spans");
-  app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
-  app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
-  app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
-  app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
-  app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
 }
 
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
@@ -305,6 +247,21 @@ void DeclareInfo(CLI::App& app, const Flags& flags) {
 }
 
 }  // namespace
+
+absl::Status Print(const DataFlags& flags, const Json& report) {
+  if (flags.json) return PrintJson(report);
+  for (const auto& [key, value] : report.items()) {
+    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
+              << "\n";
+  }
+  return absl::OkStatus();
+}
+
+Json Describe(const VectorFile& file) {
+  return {
+      {"path", file.path()}, {"content", "vectors"}, {"dtype", std::string(Name(file.dtype()))},
+      {"n", file.n()},       {"dim", file.dim()},    {"vector_bytes", file.n() * file.row_bytes()}};
+}
 
 CommandAction SetupData(CLI::App& app) {
   struct Subcommand {

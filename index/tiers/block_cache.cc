@@ -207,7 +207,7 @@ bool BlockCache::Read(std::uint64_t block, std::uint32_t offset, std::span<std::
   Page& page = impl.pages[slot >> impl.page_shift];
   page.pins.fetch_add(1, std::memory_order_acq_rel);
   const bool here = entry.load(std::memory_order_acquire) == found;
-  if (here) std::memcpy(out.data(), impl.Copy(slot) + offset, out.size());
+  if (here && !out.empty()) std::memcpy(out.data(), impl.Copy(slot) + offset, out.size());
   page.pins.fetch_sub(1, std::memory_order_release);
   impl.Count(here ? &Tally::hits : &Tally::misses);
   return here;

@@ -1,0 +1,40 @@
+/// New vectors out of real ones: for data sets larger than those there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "datasets/vector_file.h"
+#include "index/base/progress.h"
+
+namespace hmann {
+
+struct ResampleOptions {
+  std::uint64_t n = 0;
+  std::uint64_t first = 0;   ///< number of the first vector
+  std::uint32_t parts = 16;  ///< runs of components that are mixed whole
+  std::uint32_t near = 8;    ///< rows near the first, out of which other parts come
+  double share = 0.25;       ///< of the parts that come from another row
+  bool queries = false;      ///< out of the rows held out, one in a hundred, which the others
+                             ///< are never made of
+  std::uint64_t seed = 1;
+  int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
+
+  /// For vectors made of `from`. Errors: INVALID_ARGUMENT naming option or file, expected
+  /// and found: a source of fewer rows than 100, or of fewer components than parts.
+  absl::Status Validate(const VectorFile& from) const;
+};
+
+/// Vector i takes row i (round after round, in an order drawn from the seed) and replaces
+/// a share of its parts by those of rows near it. It is a function of (source, near_rows,
+/// options, i) alone: a larger set begins with the smaller one.
+///
+/// near_rows: [row of from][options.near], nearest first; what is no row of `from` ends a
+/// list. The suffix of `path` must be of from's dtype. Errors: as Validate and
+/// VectorWriter.
+absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& near_rows,
+                      const ResampleOptions& options, const std::string& path, Progress& progress);
+
+}  // namespace hmann

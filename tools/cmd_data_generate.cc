@@ -1,0 +1,104 @@
+#include <optional>
+#include <vector>
+
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+#include "index/construct/near_rows.h"
+#include "tools/data_flags.h"
+
+namespace hmann {
+namespace {
+
+using Kind = std::optional<Shape>;  ///< none: resample
+
+absl::StatusOr<Kind> ParseKind(std::string_view name) {
+  if (name == "resample") return Kind();
+  const absl::StatusOr<Shape> shape = ParseShape(name);
+  if (shape.ok()) return Kind(*shape);
+  return absl::InvalidArgumentError(absl::StrCat(shape.status().message(), ", or resample"));
+}
+
+/// Vectors made of those of a file.
+absl::Status RunResample(const DataFlags& flags) {
+  ResampleOptions options = flags.resample;
+  options.n = flags.generate.n;
+  options.first = flags.generate.first;
+  options.seed = flags.generate.seed;
+  options.threads = flags.generate.threads;
+  HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.from));
+  HMANN_RETURN_IF_ERROR(options.Validate(from));
+  Progress progress;
+  ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
+  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> near,
+                         NearRows(from, options.near, {pool, progress}));
+  HMANN_RETURN_IF_ERROR(Resample(from, near, options, flags.out, progress));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
+  Json report = Describe(file);
+  report.update({{"kind", "resample"},
+                 {"from", flags.from},
+                 {"parts", options.parts},
+                 {"near", options.near},
+                 {"share", options.share},
+                 {"queries", options.queries},
+                 {"seed", options.seed},
+                 {"first", options.first}});
+  return Print(flags, report);
+}
+
+}  // namespace
+
+void DeclareGenerate(CLI::App& app, const Flags& flags) {
+  flags->generate.n = 10'000;
+  AddParsed<Kind>(
+      app, "--kind", ParseKind,
+      [flags](Kind kind) {
+        flags->resampled = !kind.has_value();
+        flags->generate.shape = kind.value_or(Shape::kClustered);
+      },
+      "clustered (default), uniform, centroids, duplicates, lattice; or resample: real vectors, "
+      "mixed");
+  AddParsed<std::uint64_t>(
+      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; },
+      "vectors: 10000 (default), 250K, 1M");
+  AddParsed<std::uint64_t>(
+      app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
+      "number of the first one: queries are what follows the base");
+  app.add_option("--dim", flags->generate.dim, "components (resample: those of --from)");
+  app.add_option("--intrinsic", flags->generate.intrinsic_dim,
+                 "clustered, duplicates: directions that a cluster spans");
+  app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
+  app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
+  app.add_option("--from", flags->from, "resample: vector file; one row in 100 is held out");
+  app.add_option("--parts", flags->resample.parts, "resample: runs of components mixed whole")
+      ->capture_default_str();
+  app.add_option("--near", flags->resample.near, "resample: near rows that parts are taken from")
+      ->capture_default_str();
+  app.add_option("--share", flags->resample.share, "resample: of the parts, taken from near rows")
+      ->capture_default_str();
+  app.add_flag("--queries", flags->resample.queries, "resample: of the rows held out");
+  app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
+  app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
+  app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
+  app.parse_complete_callback([flags] {
+    if (flags->resampled && flags->from.empty()) throw CLI::RequiredError("--from");
+    if (!flags->resampled && flags->generate.dim == 0) throw CLI::RequiredError("--dim");
+    if (!flags->resampled && !flags->from.empty())
+      throw CLI::ValidationError("--from", "of --kind resample alone");
+  });
+}
+
+absl::Status RunGenerate(const DataFlags& flags) {
+  if (flags.resampled) return RunResample(flags);
+  const GenerateOptions& options = flags.generate;
+  Progress progress;
+  HMANN_RETURN_IF_ERROR(Generate(options, flags.out, progress));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
+  Json report = Describe(file);
+  report["kind"] = std::string(Name(options.shape));
+  report["seed"] = options.seed;
+  report["first"] = options.first;
+  return Print(flags, report);
+}
+
+}  // namespace hmann

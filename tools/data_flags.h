@@ -1,0 +1,46 @@
+/// What the subcommands of `hmann data` share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "datasets/exact_neighbours.h"
+#include "datasets/fetch.h"
+#include "datasets/generate.h"
+#include "datasets/resample.h"
+#include "datasets/vector_file.h"
+#include "nlohmann/json.hpp"
+#include "tools/flags.h"
+
+namespace hmann {
+
+using Json = nlohmann::ordered_json;
+
+/// Options of all the subcommands of `hmann data`.
+struct DataFlags {
+  bool json = false;
+  std::string in, out;  // fetch: name and folder; convert, info: files
+  std::string base, queries, groundtruth;
+  Metric metric = Metric::kL2;
+  std::uint64_t rows = 0;
+  FetchOptions fetch;
+  GenerateOptions generate;
+  ResampleOptions resample;
+  bool resampled = false;  // generate: of what kind no Shape is
+  std::string from;        // of resample
+  ExactOptions exact;
+};
+
+/// A short report: JSON on stdout or "key: value" lines on stderr.
+absl::Status Print(const DataFlags& flags, const Json& report);
+
+Json Describe(const VectorFile& file);
+
+using Flags = std::shared_ptr<DataFlags>;
+
+void DeclareGenerate(CLI::App& app, const Flags& flags);
+absl::Status RunGenerate(const DataFlags& flags);
+
+}  // namespace hmann
