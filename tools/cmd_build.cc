@@ -33,10 +33,14 @@ absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
 }
 
 nlohmann::ordered_json ToJson(const BuildReport& report) {
-  nlohmann::ordered_json seconds;
-  for (const auto& [phase, value] : report.seconds) seconds[phase] = value;
+  nlohmann::ordered_json seconds, cpu_seconds;
+  for (const PhaseTime& phase : report.phases) {
+    seconds[phase.name] = phase.seconds;
+    cpu_seconds[phase.name] = phase.cpu_seconds;
+  }
   nlohmann::ordered_json json = {
       {"seconds", seconds},
+      {"cpu_seconds", cpu_seconds},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"threads", report.threads},
       {"reachable_share", report.reachable_share},
@@ -59,8 +63,7 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
                                std::string(Name(info.metric)),
                                info.layers.size() > 1 ? info.layers[1].nodes : 0,
                                100 * info.promote, FormatSize(info.file_bytes));
-  for (const auto& [phase, seconds] : report.seconds)
-    std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
+  PrintPhases(report.phases);
   std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
                                FormatSize(report.peak_rss_bytes))
             << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n",

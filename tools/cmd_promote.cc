@@ -53,8 +53,7 @@ absl::Status Promote(Flags& flags, bool planned) {
       "%s: %.2f %% promoted (before: %.2f %%), %d bits a dimension (before: %d), %s\n", build.out,
       100 * report.info.promote, 100 * before.promote, report.info.codes.bits, before.codes.bits,
       FormatSize(report.info.file_bytes));
-  for (const auto& [phase, seconds] : report.seconds)
-    std::cerr << absl::StrFormat("  %-14s %s\n", phase, FormatDuration(seconds));
+  PrintPhases(report.phases);
   return absl::OkStatus();
 }
 

@@ -5,8 +5,19 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/units.h"
 
 namespace hmann {
+
+void PrintPhases(const std::vector<PhaseTime>& phases) {
+  for (const PhaseTime& phase : phases) {
+    std::cerr << absl::StrFormat("  %-14s %s", phase.name, FormatDuration(phase.seconds));
+    if (phase.seconds >= 0.1)
+      std::cerr << absl::StrFormat("  (%.1f cores)", phase.cpu_seconds / phase.seconds);
+    std::cerr << "\n";
+  }
+}
 
 absl::Status PrintJson(const nlohmann::ordered_json& object) {
   errno = 0;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "index/construct/options.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -8,5 +11,8 @@ namespace hmann {
 /// Prints one JSON object and nothing else on stdout. Errors: DATA_LOSS when stdout
 /// cannot take it (a full disk, a closed pipe).
 absl::Status PrintJson(const nlohmann::ordered_json& object);
+
+/// The phases of a build on stderr: how long each took, and on how many cores.
+void PrintPhases(const std::vector<PhaseTime>& phases);
 
 }  // namespace hmann

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "index/base/check.h"
+#include "index/base/prefetch.h"
 
 namespace hmann {
 namespace {
@@ -39,6 +40,7 @@ class ReachTree {
     parent_[node] = from;
     queue_.assign(1, node);
     for (std::size_t i = 0; i < queue_.size(); ++i) {
+      PrefetchAhead(i);
       const NodeId* links = graph_.Links(0, queue_[i]);
       for (std::uint32_t j = 0; j < graph_.max_degree(0) && links[j] != kNoNode; ++j) {
         if (parent_[links[j]] != kNoNode) continue;
@@ -46,6 +48,19 @@ class ReachTree {
         queue_.push_back(links[j]);
       }
     }
+  }
+
+  /// Lists and parents lie anywhere: the list of a node is fetched some nodes before it
+  /// is read, and the parents of those in it a few before.
+  void PrefetchAhead(std::size_t i) const {
+    constexpr std::size_t kLists = 16, kParents = 4;
+    const std::uint32_t most = graph_.max_degree(0);
+    if (i + kLists < queue_.size())
+      PrefetchLines(graph_.Links(0, queue_[i + kLists]), most * sizeof(NodeId));
+    if (i + kParents >= queue_.size()) return;
+    const NodeId* links = graph_.Links(0, queue_[i + kParents]);
+    for (std::uint32_t j = 0; j < most && links[j] != kNoNode; ++j)
+      PrefetchLines(&parent_[links[j]], sizeof(NodeId));
   }
 
   InsertionGraph& graph_;

@@ -41,10 +41,25 @@ std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
                               const std::vector<std::uint32_t>& row_of) {
   std::vector<NodeId> ranked(row_of.size());
   std::iota(ranked.begin(), ranked.end(), 0u);
-  std::sort(ranked.begin(), ranked.end(), [&](NodeId a, NodeId b) {
-    return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : row_of[a] < row_of[b];
-  });
-  return ranked;
+  SortByRow(ranked, row_of);
+  if (ranked.empty()) return ranked;
+  // A counting sort keeps the rows' order among equal degrees.
+  std::vector<std::size_t> place(std::size_t{*std::max_element(degrees.begin(), degrees.end())} +
+                                 2);
+  for (const std::uint32_t degree : degrees) ++place[place.size() - 1 - degree];
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  std::vector<NodeId> by_degree(ranked.size());
+  for (const NodeId node : ranked) by_degree[place[place.size() - 2 - degrees[node]]++] = node;
+  return by_degree;
+}
+
+void SortByRow(std::span<NodeId> nodes, const std::vector<std::uint32_t>& row_of) {
+  std::vector<NodeId> at_row(row_of.size(), kNoNode);
+  for (const NodeId node : nodes) at_row[row_of[node]] = node;
+  auto next = nodes.begin();
+  for (const NodeId node : at_row) {
+    if (node != kNoNode) *next++ = node;
+  }
 }
 
 }  // namespace hmann

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "index/base/thread_pool.h"
@@ -19,5 +20,9 @@ std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::ui
 /// `row_of[v]`: row of node v in the base file.
 std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
                               const std::vector<std::uint32_t>& row_of);
+
+/// Puts distinct nodes into the order of their rows. Rows are numbers below
+/// row_of.size(). Linear in that, as RankNodes is.
+void SortByRow(std::span<NodeId> nodes, const std::vector<std::uint32_t>& row_of);
 
 }  // namespace hmann

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
@@ -55,6 +57,27 @@ TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
 TEST(RankNodes, HighestFirstTiesByRow) {
   const std::vector<std::uint32_t> degrees = {3, 5, 3, 1}, row_of = {3, 0, 1, 2};
   EXPECT_THAT(RankNodes(degrees, row_of), ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(RankNodes({}, {}), ElementsAre());
+}
+
+TEST(RankNodes, IsTheOrderOfAComparison) {
+  constexpr std::uint32_t kNodes = 5000;
+  const std::vector<std::uint32_t> row_of = RandomPermutation(kNodes, 3);
+  std::vector<std::uint32_t> degrees(kNodes);
+  std::vector<NodeId> expected(kNodes);
+  for (NodeId v = 0; v < kNodes; ++v) {
+    degrees[v] = static_cast<std::uint32_t>(RandomBelow(4, v, v % 7 == 0 ? 1000 : 12));
+    expected[v] = v;
+  }
+  std::sort(expected.begin(), expected.end(), [&](NodeId a, NodeId b) {
+    return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : row_of[a] < row_of[b];
+  });
+  std::vector<NodeId> ranked = RankNodes(degrees, row_of);
+  EXPECT_EQ(ranked, expected);
+  SortByRow(std::span(ranked).subspan(100), row_of);
+  std::sort(expected.begin() + 100, expected.end(),
+            [&](NodeId a, NodeId b) { return row_of[a] < row_of[b]; });
+  EXPECT_EQ(ranked, expected);
 }
 
 }  // namespace

@@ -59,8 +59,14 @@ struct BuildOptions {
   absl::Status CheckOut() const;
 };
 
+/// What a phase took: by the clock, and of CPU on all threads of the process.
+struct PhaseTime {
+  std::string name;
+  double seconds = 0, cpu_seconds = 0;
+};
+
 struct BuildReport {
-  std::vector<std::pair<std::string, double>> seconds;  ///< per phase in order, "total" last
+  std::vector<PhaseTime> phases;  ///< in order, "total" last
   std::uint64_t peak_rss_bytes = 0;
   int threads = 0;
   double reachable_share =

@@ -90,13 +90,28 @@ Counts CountMembers(NodeId n, const std::function<std::uint8_t(NodeId, std::uint
 
 const PartitionOptions kSmall{.leaders = 20, .fan = 3, .fan_below = 2, .leaf = 50};
 
+/// More leaders than are all looked at: 90 of 3000 vectors, in 26 neighbourhoods.
+const PartitionOptions kMany{.leaders = 20, .fan = 3, .fan_below = 2, .group = 100, .leaf = 50};
+
 TEST(Partition, PutsEveryVectorIntoLeavesThatFit) {
-  for (const NodeId n :
-       {NodeId{2}, NodeId{49}, NodeId{50}, NodeId{51}, NodeId{700}, NodeId{9000}}) {
-    const Counts counts = CountMembers(n, Uniform, kSmall);
-    EXPECT_EQ(counts.covered, n);
-    EXPECT_LE(counts.members, std::size_t{n} * kSmall.fan * kSmall.fan_below) << n;
+  for (const PartitionOptions& options : {kSmall, kMany}) {
+    for (const NodeId n :
+         {NodeId{2}, NodeId{49}, NodeId{50}, NodeId{51}, NodeId{700}, NodeId{9000}}) {
+      const Counts counts = CountMembers(n, Uniform, options);
+      EXPECT_EQ(counts.covered, n);
+      EXPECT_LE(counts.members, std::size_t{n} * options.fan * options.fan_below) << n;
+    }
   }
+}
+
+TEST(Partition, GroupsKeepTheirSizeWhereLeadersAreMany) {
+  Ground ground;
+  const StoredVectors vectors = Vectors(ground.kernels, 9000, Uniform);
+  const auto groups = [&](NodeId n) {
+    return Partition::Make(vectors, ground.kernels, All(n), kMany, ground.job)->groups();
+  };
+  EXPECT_EQ(groups(3000), 90u);
+  EXPECT_EQ(groups(9000), 270u);
 }
 
 TEST(Partition, CutsWhatCannotBeToldApart) {
@@ -167,24 +182,27 @@ TEST(JoinLeaves, OfOneLeafIsExact) {
 
 TEST(JoinLeaves, FindsMostOfTheNearestWhateverTheThreads) {
   constexpr NodeId kNodes = 3000;
-  StoredVectors ordered;
-  const auto lists = Join(kNodes, kSmall, 10, 1, &ordered);
-  for (const int threads : {2, 7}) {
-    StoredVectors again;
-    const auto same = Join(kNodes, kSmall, 10, threads, &again);
-    for (NodeId i = 0; i < kNodes; ++i) ASSERT_THAT(same[i], SameCandidates(lists[i])) << i;
-  }
-  const auto exact = Exact(ordered, kNodes, 10);
-  std::size_t found = 0;
-  for (NodeId i = 0; i < kNodes; ++i) {
-    EXPECT_TRUE(std::is_sorted(lists[i].begin(), lists[i].end()));
-    for (const Candidate& candidate : exact[i]) {
-      found += std::count_if(lists[i].begin(), lists[i].end(),
-                             [&](const Candidate& one) { return one.id == candidate.id; });
+  for (const PartitionOptions& options : {kSmall, kMany}) {
+    StoredVectors ordered;
+    const auto lists = Join(kNodes, options, 10, 1, &ordered);
+    for (const int threads : {2, 7}) {
+      StoredVectors again;
+      const auto same = Join(kNodes, options, 10, threads, &again);
+      for (NodeId i = 0; i < kNodes; ++i) ASSERT_THAT(same[i], SameCandidates(lists[i])) << i;
     }
+    const auto exact = Exact(ordered, kNodes, 10);
+    std::size_t found = 0;
+    for (NodeId i = 0; i < kNodes; ++i) {
+      EXPECT_TRUE(std::is_sorted(lists[i].begin(), lists[i].end()));
+      for (const Candidate& candidate : exact[i]) {
+        found += std::count_if(lists[i].begin(), lists[i].end(),
+                               [&](const Candidate& one) { return one.id == candidate.id; });
+      }
+    }
+    // Uniform vectors are the hardest: 300 of 3000 compared, and half of the nearest
+    // found.
+    EXPECT_GT(static_cast<double>(found) / (10.0 * kNodes), 0.4);
   }
-  // Uniform vectors are the hardest: 300 of 3000 compared, and half of the nearest found.
-  EXPECT_GT(static_cast<double>(found) / (10.0 * kNodes), 0.4);
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ class Pipeline {
 
   absl::StatusOr<BuildReport> Run() {
     const auto start = std::chrono::steady_clock::now();
+    const double cpu_start = ProcessCpuSeconds();
     HMANN_RETURN_IF_ERROR(Load());
     HMANN_RETURN_IF_ERROR(BuildBottom());
     HMANN_RETURN_IF_ERROR(Rank());
@@ -51,8 +52,9 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(EncodeCodes());
     SearchItself();
     HMANN_RETURN_IF_ERROR(Write());
-    report_.seconds.emplace_back(
-        "total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    report_.phases.push_back(
+        {"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+         ProcessCpuSeconds() - cpu_start});
     report_.peak_rss_bytes = PeakRssBytes();
     return std::move(report_);
   }
@@ -85,7 +87,7 @@ class Pipeline {
   ThreadPool pool_;
   Job job_;
   BuildReport report_;
-  Phases phases_{job_.progress, report_.seconds};
+  Phases phases_{job_.progress, report_.phases};
 
   std::uint64_t seed_ = 0;
   BuildMethod method_ = BuildMethod::kInsertion;
@@ -204,19 +206,19 @@ absl::Status Pipeline::Rank() {
     const ConnectReport connected = ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
-    std::sort(degrees.begin(), degrees.end());
     report_.degree_mean =
         static_cast<double>(std::accumulate(degrees.begin(), degrees.end(), std::uint64_t{0})) / n_;
-    report_.degree_p99 = degrees[static_cast<std::size_t>(n_ - 1) * 99 / 100];
-    report_.degree_max = degrees.back();
+    report_.degree_max = *std::max_element(degrees.begin(), degrees.end());
+    const auto p99 = degrees.begin() + static_cast<std::ptrdiff_t>(n_ - 1) * 99 / 100;
+    std::nth_element(degrees.begin(), p99, degrees.end());
+    report_.degree_p99 = *p99;
     report_.reachable_share = 1;
     break;
   }
   if (report_.reachable_share != 1)
     return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
   // Promoted nodes by rank, the others by row.
-  std::sort(ranked.begin() + layers_.n1(), ranked.end(),
-            [&](NodeId a, NodeId b) { return row_of_[a] < row_of_[b]; });
+  SortByRow(std::span(ranked).subspan(layers_.n1()), row_of_);
   node_of_id_ = std::move(ranked);
   phases_.End("rank");
   return absl::OkStatus();

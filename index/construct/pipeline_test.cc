@@ -219,7 +219,7 @@ TEST(Build, ReportsTheDegreesOfTheWrittenGraph) {
   EXPECT_DOUBLE_EQ(report.degree_mean, std::accumulate(degrees.begin(), degrees.end(), 0.0) / 1000);
   EXPECT_EQ(report.degree_max, degrees.back());
   EXPECT_EQ(report.degree_p99, degrees[989]);
-  EXPECT_EQ(report.seconds.back().first, "total");
+  EXPECT_EQ(report.phases.back().name, "total");
   EXPECT_GT(report.peak_rss_bytes, 1_MiB);
 }
 
