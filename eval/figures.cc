@@ -192,6 +192,21 @@ ContestantRuns ByFirstAnswer(const ContestantRuns& runs) {
   return read;
 }
 
+ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
+                         const Reading& reading) {
+  ContestantRuns read = {runs.name, runs.ready, runs.build, {}};
+  for (const SettingRuns& setting : runs.settings) {
+    if (!setting.counters.is_object() || !setting.counters.contains(counter)) continue;
+    // A log needs something.
+    const double count = std::max(setting.counters[counter].get<double>(), 1e-9);
+    read.settings.push_back(setting);
+    for (std::vector<double>* seconds :
+         {&read.settings.back().seconds, &read.settings.back().cpu_seconds})
+      seconds->assign(setting.recall.size(), count * static_cast<double>(reading.queries));
+  }
+  return read;
+}
+
 Json SettingWithoutThreads(const Json& setting) {
   Json dials = setting;
   dials.erase("threads");

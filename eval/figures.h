@@ -96,6 +96,12 @@ std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, cons
 /// 1.
 ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
 
+/// The same runs with a counter in the place of the clock: QPS becomes one over the
+/// counter's mean a query, so that fronts, targets and ratios are of work instead of
+/// time. Settings that were not counted are left out.
+ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
+                         const Reading& reading);
+
 /// A setting without "threads": however many there are, a query finds the same with the
 /// same work.
 Json SettingWithoutThreads(const Json& setting);

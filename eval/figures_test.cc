@@ -104,6 +104,19 @@ TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
   EXPECT_FALSE(ObservedAtRecall(figures, "p50_us", 0.9, kReading).has_value());
 }
 
+TEST(Figures, ACounterCanStandForTheClock) {
+  // By time the second is beaten by the third; by distances it is not.
+  ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.95, {10}}, {0.96, {5}}, {0.99, {20}}});
+  for (std::size_t i = 0; i < 3; ++i)
+    runs.settings[i].counters = {{"distances", 100 * static_cast<double>(i + 1)}};
+  const ContestantRuns counted = ByCounter(runs, "distances", kReading);
+  ASSERT_EQ(counted.settings.size(), 3u) << "the fourth was not counted";
+  const ContestantFigures figures = Read({counted}, kReading)[0];
+  EXPECT_TRUE(figures.points[1].front);
+  EXPECT_NEAR(1 / *figures.targets[0].qps, 100, 1e-9);
+  EXPECT_TRUE(ByCounter(runs, "no such counter", kReading).settings.empty());
+}
+
 TEST(Figures, TheFirstAnswerIsAReadingOfItsOwn) {
   ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.99, {10}}});
   runs.settings[0].recall_at_1 = {0.97};

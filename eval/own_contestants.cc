@@ -43,10 +43,11 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   ContestantSpec spec;
   spec.name = name;
   std::string program;
-  if (name == "hmann" || name == "hmann-batch" || name == "hmann-aa") {
+  if (name == "hmann" || name == "hmann-batch" || name == "hmann-aa" || name == "hmann-insertion") {
     program = "hmann_adapter";
     spec.build = build_of_hmann;
     if (name == "hmann-batch") spec.build["in_flight"] = 4;
+    if (name == "hmann-insertion") spec.build["method"] = "insertion";
   } else if (name == "hnswlib" || name == "hnswlib-u8") {
     program = "hnswlib_adapter";
     spec.build = {{"distance", name == "hnswlib" ? "float" : "u8"}};
@@ -57,8 +58,8 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
     program = "tiers_adapter";
   } else {
     return absl::InvalidArgumentError(
-        absl::StrCat("contestants: expected some of hmann, hmann-batch, hmann-aa, hnswlib, "
-                     "hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '",
+        absl::StrCat("contestants: expected some of hmann, hmann-batch, hmann-aa, hmann-insertion, "
+                     "hnswlib, hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '",
                      name, "'"));
   }
   HMANN_ASSIGN_OR_RETURN(program, FindProgram(program));

@@ -10,15 +10,16 @@ namespace hmann {
 
 /// The contestants that come with hmann: "hmann", "hmann-batch" (four queries of the
 /// thread in flight at once, as for clients that send many), "hmann-aa" (as "hmann", in a
-/// second process: what differs is the machine's noise), "hnswlib" (float), "hnswlib-u8"
-/// (its integer distance; u8 under L2 only), "faiss" (HNSW over floats), "faiss-sq8"
-/// (HNSW over 8 bits a dimension, the best measured again), "faiss-ivfpq" (inverted lists
-/// of product codes in fast-scan order, likewise), and for `hmann eval tiers`
-/// "hnsw-tiers" (HNSW over two memories, in hnswlib's own order). Their programs are
-/// looked for in $HMANN_ADAPTER_DIR, then beside this program, where build and
-/// installation put them, then in the build tree's libexec/hmann, for tests.
-/// `build_of_hmann`: build settings of the first two. Errors: INVALID_ARGUMENT for
-/// another name; NOT_FOUND naming the folders.
+/// second process: what differs is the machine's noise), "hmann-insertion" (its graphs
+/// made by insertion, whatever the default), "hnswlib" (float), "hnswlib-u8" (its integer
+/// distance; u8 under L2 only), "faiss" (HNSW over floats), "faiss-sq8" (HNSW over 8 bits
+/// a dimension, the best measured again), "faiss-ivfpq" (inverted lists of product codes
+/// in fast-scan order, likewise), and for `hmann eval tiers` "hnsw-tiers" (HNSW over two
+/// memories, in hnswlib's own order). Their programs are looked for in
+/// $HMANN_ADAPTER_DIR, then beside this program, where build and installation put them,
+/// then in the build tree's libexec/hmann, for tests. `build_of_hmann`: build settings of
+/// those of hmann. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming the
+/// folders.
 absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann);
 
 /// Those of them that can take part with such data.

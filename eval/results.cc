@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -46,6 +48,51 @@ Json Noise(const SweepResult& result) {
   for (const ContestantFigures& contestant : Read(result.runs, reading))
     if (contestant.name == "hmann-aa") return NoiseOf(contestant);
   return nullptr;
+}
+
+/// A row for each contestant that counts, by walk where it has several: what a query took
+/// at each target, along the front of that counter.
+Json Work(const SweepResult& result) {
+  Json work = Json::array();
+  for (const ContestantRuns& runs : result.runs) {
+    std::set<std::string> walks;  // "": of a contestant that has one
+    for (const SettingRuns& setting : runs.settings)
+      walks.insert(setting.setting.value("walk", std::string()));
+    for (const std::string& walk : walks) {
+      const ContestantRuns of_walk =
+          Filter(runs, runs.name, walk.empty() ? Json::object() : Json{{"walk", walk}});
+      Json row = {{"contestant", runs.name}, {"walk", walk}};
+      for (const char* counter : {"distances", "slow_reads"}) {
+        const ContestantRuns counted = ByCounter(of_walk, counter, result.reading);
+        if (counted.settings.empty()) continue;
+        row[counter] = Json::array();
+        const std::vector<ContestantFigures> figures = Read({counted}, result.reading);
+        for (const TargetFigures& at : figures[0].targets)
+          row[counter].push_back(at.qps ? Json(1 / *at.qps) : Json(nullptr));
+      }
+      if (row.contains("distances")) work.push_back(row);
+    }
+  }
+  return work;
+}
+
+void PrintWork(const Json& figures, std::ostream& out) {
+  std::vector<std::vector<std::string>> rows = {{"work a query", "walk"}};
+  for (const auto& [counter, name] :
+       {std::pair("distances", "distances"), std::pair("slow_reads", "slow reads")}) {
+    for (const Json& target : figures["targets"])
+      rows[0].push_back(absl::StrFormat("%s at %g", name, target.get<double>()));
+    for (std::size_t i = 0; i < figures["work"].size(); ++i) {
+      const Json& row = figures["work"][i];
+      if (rows.size() < i + 2)
+        rows.push_back({row["contestant"].get<std::string>(), row["walk"].get<std::string>()});
+      for (std::size_t t = 0; t < figures["targets"].size(); ++t) {
+        const bool has = row.contains(counter) && !row[counter][t].is_null();
+        rows[i + 1].push_back(has ? absl::StrFormat("%.1f", row[counter][t].get<double>()) : "-");
+      }
+    }
+  }
+  PrintColumns(rows, 2, out);
 }
 
 std::string QpsCell(const Json& at) {
@@ -96,6 +143,7 @@ Json ToJson(const SweepResult& result) {
        Has(result, result.reading.reference) ? Json(result.reading.reference) : Json(nullptr)},
       {"targets", result.reading.targets},
       {"contestants", contestants}};
+  if (Json work = Work(result); !work.empty()) figures["work"] = work;
   if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
   return figures;
 }
@@ -113,7 +161,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   out << DataLine(figures) << (figures["clock"] == "cpu" ? ", CPU" : ", wall")
       << " time, one search thread\n";
   std::vector<std::vector<std::string>> rows(1);
-  rows[0] = {"contestant", "library", "build", "index", "wall/CPU"};
+  rows[0] = {"contestant", "library", "build", "of CPU", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
     rows[0].push_back(absl::StrFormat("QPS at %g", target.get<double>()));
     rows[0].push_back(figures["reference"].is_null()
@@ -126,6 +174,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
     wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
     rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
                     FormatDuration(contestant["build_seconds"].get<double>()),
+                    FormatDuration(contestant["build_cpu_seconds"].get<double>()),
                     FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
                     absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
     for (const Json& at : contestant["targets"]) {
@@ -135,6 +184,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
     }
   }
   PrintColumns(rows, 2, out);
+  if (figures.contains("work")) PrintWork(figures, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";
   if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {
     out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the "

@@ -14,8 +14,10 @@ namespace hmann {
 /// `contestants` (each: `name` `library` `build` `build_seconds` `build_cpu_seconds`
 /// `build_threads` `phases` `index_bytes` `wall_over_cpu`, `points`: `setting` `recall`
 /// `qps` `qps_mad` `front` `counters`, `targets`: `recall` `qps` `qps_mad` `at_recall`
-/// `ratio` `ratio_mad`, null where the curve does not reach) and, where hmann ran twice,
-/// `noise` (`recall` and the `ratio` of the two, median and MAD over rounds).
+/// `ratio` `ratio_mad`, null where the curve does not reach), `work` of those that count
+/// (`contestant`, `walk`, and a query's `distances` and `slow_reads` at each target, null
+/// where the curve does not reach) and, where hmann ran twice, `noise` (`recall` and the
+/// `ratio` of the two, median and MAD over rounds).
 Json ToJson(const SweepResult& result);
 
 /// What was searched and how often, of the figures of a sweep, without the line's end.

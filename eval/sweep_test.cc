@@ -68,6 +68,22 @@ const Json kPools = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
                      {{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 200}},
                      {{"walk", "multi-start"}, {"ef_l1", 40}, {"ef_l0", 1}}};
 
+/// What a query took, of hmann's three contestants and hnswlib's two.
+void ExpectWork(const Json& figures) {
+  // Two walks of each of three, and hnswlib's two, which find the same but for roundings.
+  ASSERT_EQ(figures["work"].size(), 3u * 2 + 2);
+  std::map<std::string, Json> work;
+  for (const Json& row : figures["work"])
+    work[row["contestant"].get<std::string>() + " " + row["walk"].get<std::string>()] = row;
+  for (std::size_t target = 0; target < 2; ++target) {
+    const double distances = work["hnswlib "]["distances"][target].get<double>();
+    EXPECT_NEAR(work["hnswlib-u8 "]["distances"][target].get<double>() / distances, 1, 0.01);
+  }
+  EXPECT_GT(work["hnswlib "]["distances"][1], work["hnswlib "]["distances"][0]);
+  EXPECT_FALSE(work["hnswlib "].contains("slow_reads"));
+  EXPECT_GT(work["hmann best-first"]["slow_reads"][1], 0);
+}
+
 TEST_F(Sweep, AllContestantsOnTheSample) {
   Add("hmann", kPools, {{"promote", 0.16}});
   Add("hmann-aa", kPools, {{"promote", 0.16}});
@@ -107,10 +123,11 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   EXPECT_EQ(figures["reference"], "hnswlib");
   EXPECT_NEAR(figures["contestants"][2]["targets"][1]["ratio"].get<double>(), 1, 1e-9);
   EXPECT_EQ(figures["noise"].size(), 2u);
+  ExpectWork(figures);
   std::map<std::string, int> kinds;
   for (const Json& line : Lines()) ++kinds[line.value("kind", "")];
   EXPECT_THAT(kinds, ElementsAre(std::pair<const std::string, int>("contestant", 8),
-                                 std::pair<const std::string, int>("count", 6),
+                                 std::pair<const std::string, int>("count", 12),
                                  std::pair<const std::string, int>("run", 8 * 3 * 2),
                                  std::pair<const std::string, int>("sweep", 1)));
   for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"})

@@ -118,8 +118,8 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(build_.Validate());
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const BuildReport report, hmann::Build(build_, progress));
-    for (const auto& [phase, seconds] : report.seconds) {
-      if (phase != "total") figures->phases.emplace_back(phase, seconds);
+    for (const PhaseTime& phase : report.phases) {
+      if (phase.name != "total") figures->phases.emplace_back(phase.name, phase.seconds);
     }
     figures->index_bytes = report.info.file_bytes;
     return Load(job, base, path);
@@ -179,6 +179,8 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(Run({0, 0, n_, k, ids, nullptr}, &sum));
     nlohmann::json counts = ToJson(sum, static_cast<double>(n_));
     counts["fast_bytes"] = FastBytes();
+    counts["distances"] =
+        counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
     return counts;
   }
 

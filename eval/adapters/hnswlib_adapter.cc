@@ -42,6 +42,32 @@ struct Encoding<int> {
   }
 };
 
+/// Takes the place of a space's distance function while it lives, and counts its calls.
+/// One at a time, on one thread.
+template <typename Dist>
+class CountedDistance {
+ public:
+  explicit CountedDistance(hnswlib::HierarchicalNSW<Dist>& index) : index_(index) {
+    own_ = index.fstdistfunc_;
+    calls_ = 0;
+    index.fstdistfunc_ = Call;
+  }
+  ~CountedDistance() { index_.fstdistfunc_ = own_; }
+  CountedDistance(const CountedDistance&) = delete;
+  CountedDistance& operator=(const CountedDistance&) = delete;
+  std::uint64_t calls() const { return calls_; }
+
+ private:
+  static Dist Call(const void* a, const void* b, const void* dim) {
+    ++calls_;
+    return own_(a, b, dim);
+  }
+
+  hnswlib::HierarchicalNSW<Dist>& index_;
+  static inline hnswlib::DISTFUNC<Dist> own_ = nullptr;
+  static inline std::uint64_t calls_ = 0;
+};
+
 /// One graph over one distance type.
 template <typename Dist>
 class Graph {
@@ -100,6 +126,15 @@ class Graph {
   }
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
+
+  std::uint64_t queries() const { return queries_.size() / dim_; }
+
+  /// All queries; distances that they took.
+  std::uint64_t Count(std::uint32_t k, std::uint32_t* ids) const {
+    const CountedDistance<Dist> counted(index());
+    Search({0, 0, queries(), k, ids, nullptr});
+    return counted.calls();
+  }
 
   void Search(const RunShare& share) const {
     for (std::uint64_t q = share.begin; q < share.end; ++q) {
@@ -207,6 +242,15 @@ class HnswlibAdapter : public Adapter {
   }
   absl::Status Search(const RunShare& share) override {
     return Guard([&](auto& graph) { graph.Search(share); });
+  }
+
+  bool CanCount() const override { return true; }
+  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+    double distances = 0;
+    HMANN_RETURN_IF_ERROR(Guard([&](auto& graph) {
+      distances = static_cast<double>(graph.Count(k, ids)) / static_cast<double>(graph.queries());
+    }));
+    return nlohmann::json{{"distances", distances}};
   }
 
   std::vector<std::string> LoadSettings() const override { return {"level0"}; }

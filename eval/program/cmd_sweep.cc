@@ -47,9 +47,8 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   AddEvalOptions(*app, sweep.get());
   app->add_option(
          "--contestants", sweep->contestants,
-         "some of hmann,hmann-batch,hmann-aa,hnswlib,hnswlib-u8,faiss,faiss-sq8,faiss-ivfpq "
-         "(default: all that can take part but "
-         "the last two)")
+         "some of hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,faiss-sq8,"
+         "faiss-ivfpq (default: all that can take part but hmann-insertion and the last two)")
       ->delimiter(',');
   app->add_option("--adapter", sweep->adapters,
                   "NAME=COMMAND: one more contestant, a program that speaks the protocol");
