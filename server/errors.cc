@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -36,7 +37,16 @@ void AttachRetry(std::chrono::nanoseconds delay, absl::Status* status) {
   Attach(retry, status);
 }
 
+/// Of a name that a client sent: how much is sent back.
+constexpr std::size_t kMostName = 64;
+
 }  // namespace
+
+std::string WithoutFolder(absl::string_view message, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return std::string(message);
+  return absl::StrReplaceAll(message, {{path.substr(0, slash + 1), ""}});
+}
 
 absl::Status BadField(absl::string_view field, absl::string_view description) {
   absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
@@ -48,7 +58,12 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
   return status;
 }
 
-absl::Status UnknownIndex(absl::string_view name) {
+absl::Status UnknownIndex(absl::string_view asked) {
+  // Whatever its length, it has to fit into a header.
+  const std::string name =
+      asked.size() <= kMostName
+          ? std::string(asked)
+          : absl::StrCat(asked.substr(0, kMostName), "... (", asked.size(), " bytes)");
   absl::Status status =
       absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name"));
   google::rpc::ResourceInfo detail;

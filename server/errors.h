@@ -11,9 +11,13 @@
 
 namespace hmann {
 
+/// A message that names the file at `path`, without the folder: where a server keeps its
+/// files is not for clients.
+std::string WithoutFolder(absl::string_view message, const std::string& path);
+
 /// INVALID_ARGUMENT, BadRequest: `field` is the path in the request, e.g. "options.k".
 absl::Status BadField(absl::string_view field, absl::string_view description);
-/// NOT_FOUND, ResourceInfo of type "index".
+/// NOT_FOUND, ResourceInfo of type "index"; of a long name the beginning.
 absl::Status UnknownIndex(absl::string_view name);
 /// UNAVAILABLE, ErrorInfo INDEX_LOADING, RetryInfo.
 absl::Status IndexLoading(absl::string_view name);

@@ -35,6 +35,7 @@ struct ServerOptions {
   OpenOptions open;                        ///< tiers, for every index
   int threads = 0;                         ///< searches side by side; 0: UsableCores()
   std::uint32_t queue = 256;               ///< requests that may wait for a thread
+  std::uint32_t most_streams = 256;        ///< calls of one connection at once; more wait
   std::uint64_t most_bytes = 1 << 30;      ///< of the requests under way and their replies
   std::chrono::nanoseconds default_deadline =
       std::chrono::seconds(10);  ///< of a call that has none

@@ -28,11 +28,18 @@ absl::StatusOr<const Index*> ServedIndex::Get() const {
     case IndexState::kLoading:
       return IndexLoading(name());
     case IndexState::kFailed:
-      return IndexFailed(name(), failure_);
+      return IndexFailed(name(), ForClients(failure_));
     case IndexState::kServing:
       break;
   }
   return index_.get();
+}
+
+absl::Status ServedIndex::ForClients(const absl::Status& status) const {
+  absl::Status told(status.code(), WithoutFolder(status.message(), spec_.path));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { told.SetPayload(type, payload); });
+  return told;
 }
 
 std::unique_ptr<Searcher> ServedIndex::TakeSearcher() {

@@ -38,6 +38,8 @@ class ServedIndex {
   bool on_block_tier() const { return index_->on_block_tier(); }
   /// Why the state is FAILED.
   const absl::Status& failure() const { return failure_; }
+  /// What is said of the index, as clients may read it.
+  absl::Status ForClients(const absl::Status& status) const;
 
   /// A searcher for one query at a time. Searchers are kept, so that their scratch is: as
   /// many as were ever in use at once.

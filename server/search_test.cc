@@ -212,6 +212,9 @@ TEST_F(SearchTest, AnUnknownIndexIsNotFound) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("[index glove]"));
   EXPECT_TRUE(HasDetail(status, "google.rpc.ResourceInfo"));
   EXPECT_EQ(client().Describe("glove").status().code(), absl::StatusCode::kNotFound);
+  const absl::Status of_long = client().Describe(std::string(3000, 'x')).status();
+  EXPECT_EQ(of_long.code(), absl::StatusCode::kNotFound) << "and not too much for a header";
+  EXPECT_THAT(std::string(of_long.message()), HasSubstr("x... (3000 bytes)"));
   EXPECT_EQ(client().WaitReady("glove").code(), absl::StatusCode::kNotFound);
 }
 

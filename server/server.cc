@@ -1,9 +1,5 @@
 #include "server/server.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -19,6 +15,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/tier.h"
+#include "server/acceptor.h"
 #include "server/convert.h"
 #include "server/health.h"
 #include "server/registry.h"
@@ -32,30 +29,6 @@ namespace {
 constexpr char kServiceName[] = "hmann.v1.Search";
 
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
-
-/// gRPC says only that it could not bind; bind once more by hand to learn why.
-absl::Status WhyNotBound(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  std::string host = listen.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
-      error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("listen ", listen, ": ", gai_strerror(error)));
-  }
-  absl::Status status =
-      absl::UnavailableError(absl::StrCat("listen ", listen, ": gRPC could not bind this address"));
-  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, 1) != 0)
-    status = absl::ErrnoToStatus(errno, absl::StrCat("listen ", listen));
-  close(fd);
-  freeaddrinfo(found);
-  return status;
-}
 
 /// The largest dimension among the indexes whose headers can be read, so that their
 /// batches fit into a message.
@@ -112,24 +85,31 @@ absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(false);
   if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(
-      GRPC_ARG_ALLOW_REUSEPORT,
-      0);  // else a second server on the port would quietly take half of the calls
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(options_.most_streams));
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+  HMANN_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(options_.listen));
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   builder.RegisterService(service_.get());
   builder.RegisterService(health_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {
-    if (server_ != nullptr) server_->Shutdown();
-    server_ = nullptr;
-    return WhyNotBound(options_.listen);
-  }
+  if (server_ == nullptr)
+    return absl::InternalError(absl::StrCat("listen ", options_.listen, ": gRPC did not start"));
+  acceptor_->Start([this](int listener, int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = listener;
+    parameters.fd = connection;
+    connections_->HandleNewConnection(&parameters);
+  });
   return absl::OkStatus();
 }
 
+int Server::port() const { return acceptor_->port(); }
+
 std::string Server::address() const {
-  return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port_);
+  return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port());
 }
 
 void Server::Load() {
@@ -193,6 +173,7 @@ void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
   if (service_ != nullptr) RefuseUntilQuiet(grace);
   health_->EndWatches();
+  if (acceptor_ != nullptr) acceptor_->Stop();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();
 }

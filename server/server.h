@@ -14,10 +14,14 @@
 
 namespace grpc {
 class Server;
+namespace experimental {
+class ExternalConnectionAcceptor;
 }
+}  // namespace grpc
 
 namespace hmann {
 
+class Acceptor;
 class HealthService;
 class Registry;
 class SearchPool;
@@ -38,7 +42,7 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
 
-  int port() const { return port_; }
+  int port() const;
   /// "127.0.0.1:50051", with the port that was picked.
   std::string address() const;
 
@@ -67,8 +71,9 @@ class Server {
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<HealthService> health_;
   std::unique_ptr<SearchService> service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable loaded_changed_;

@@ -50,10 +50,11 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   ParsedQuery parsed;
   HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
   HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
-  HMANN_ASSIGN_OR_RETURN(RequestOptions request, ReadOptions(options, *index, limits));
-  parsed.dials = request.search.dials;
-  parsed.predicted = std::move(request.search.tuned);
-  parsed.budget = request.budget;
+  absl::StatusOr<RequestOptions> request = ReadOptions(options, *index, limits);
+  if (!request.ok()) return parsed.index->ForClients(request.status());
+  parsed.dials = request->search.dials;
+  parsed.predicted = std::move(request->search.tuned);
+  parsed.budget = request->budget;
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.dials.k, limits));
   parsed.counters = options.counters();
@@ -336,7 +337,7 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
         break;
       case IndexState::kFailed:
         summary->set_state(v1::INDEX_STATE_FAILED);
-        summary->set_reason(std::string(served->failure().message()));
+        summary->set_reason(std::string(served->ForClients(served->failure()).message()));
         break;
       case IndexState::kServing: {
         const IndexInfo& info = (*served->Get())->info();

@@ -33,6 +33,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Signal(int signal) const;
   /// Waits until it has used so much processor time, or has ended; false for the latter.
   bool UntilBusyFor(double seconds) const;

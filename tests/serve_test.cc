@@ -2,6 +2,7 @@
 // a running server answers is tested in server/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "nlohmann/json.hpp"
+#include "tests/idle_connections.h"
 #include "tests/program.h"
 
 namespace hmann {
@@ -288,6 +290,25 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   EXPECT_LT(failed, 100);
 }
 
+TEST_F(ServeTest, IdleConnectionsBeyondTheLimitSilenceNobody) {
+  ServerProgram server(Index(), {"--drain", "100ms"});
+  client::Client before = Connected(server.address());
+  constexpr rlimit kFew = {256, 256};
+  ASSERT_EQ(prlimit(server.program().pid(), RLIMIT_NOFILE, &kFew, nullptr), 0);
+  for (int round = 0; round < 3; ++round) {
+    const IdleConnections held(server.address(), 400);
+    EXPECT_TRUE(held.LastIsRefused());
+    EXPECT_TRUE(before.Describe("sample", {.deadline = 20s}).ok())
+        << "who is connected is answered";
+  }
+  client::Client after = Connected(server.address());
+  EXPECT_TRUE(after.Describe("sample", {.deadline = 20s}).ok());
+  server.program().Signal(SIGTERM);
+  const Outcome ended = server.program().Wait();
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("connections refused: 256 descriptors may be open"));
+}
+
 TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   ServerProgram server(Index(), {});
   const std::string named = absl::StrCat("a=", Index());
@@ -299,9 +320,11 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   fails(
       Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "none"), "--listen", "127.0.0.1:0"}),
       1, "no index could be loaded");
-  fails(Hmann({"serve", "--index", named, "--listen", "0.0.0.0:0"}), 1, "--insecure");
-  fails(Hmann({"serve", "--index", named, "--index", named, "--listen", "127.0.0.1:0"}), 1,
+  fails(Hmann({"serve", "--index", named, "--listen", "0.0.0.0:0"}), 2, "--insecure");
+  fails(Hmann({"serve", "--index", named, "--index", named, "--listen", "127.0.0.1:0"}), 2,
         "twice");
+  fails(Hmann({"serve", "--index", named, "--listen", "nowhere"}), 2, "HOST:PORT");
+  fails(Hmann({"serve", "--index", named, "--queue", "0"}), 2, "--queue");
   fails(Hmann({"serve", "--index", "sample"}), 2, "NAME=PATH");
   fails(Hmann({"serve"}), 2, "--index");
   WriteFile(*folder_ / "foreign.hmann", "this is no index");

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,12 +124,17 @@ void Drain(Server& server, const Signals& signals, std::chrono::nanoseconds drai
   spdlog::info("stopped");
 }
 
-absl::Status Serve(Flags flags) {
-  for (const std::string& text : flags.indexes) {
-    HMANN_ASSIGN_OR_RETURN(IndexSpec spec, IndexSpec::Parse(text));
-    flags.server.indexes.push_back(std::move(spec));
-  }
+/// As many descriptors as the system lets this process have: each connection is one.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+absl::Status Serve(const Flags& flags) {
   LogOnStderr();
+  RaiseDescriptorLimit();
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
   std::fprintf(stderr, "listening on %s\n", server->address().c_str());
@@ -169,6 +175,12 @@ CommandAction SetupServe(CLI::App& app) {
       "on SIGTERM: how long to answer on while health says NOT_SERVING, e.g. 5s");
   app.add_flag("--insecure", flags->server.insecure,
                "allow an address beyond loopback: no encryption, no password");
+  app.parse_complete_callback([flags] {
+    for (const std::string& text : flags->indexes)
+      flags->server.indexes.push_back(*IndexSpec::Parse(text));  // CheckIndex has seen it
+    if (const absl::Status status = flags->server.Validate(); !status.ok())
+      throw CLI::ValidationError(std::string(status.message()));
+  });
   app.add_flag("--json", flags->json, "print the address as one JSON object on stdout");
   return [flags] { return Serve(*flags); };
 }

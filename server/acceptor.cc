@@ -1,0 +1,161 @@
+#include "server/acceptor.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace hmann {
+namespace {
+
+/// Descriptors that connections leave to files: an index has a few, a pool of rings one a
+/// thread.
+constexpr int kForFiles = 64;
+constexpr int kBacklog = 1024;
+
+std::uint64_t DescriptorLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+/// A small limit is halved, so that something is left for both.
+bool TooMany(int descriptor) {
+  const std::uint64_t limit = DescriptorLimit();
+  const std::uint64_t most = limit > 2 * kForFiles ? limit - kForFiles : limit / 2;
+  return static_cast<std::uint64_t>(descriptor) >= most;
+}
+
+void SetPort(sockaddr* address, int port) {
+  const auto number = htons(static_cast<std::uint16_t>(port));
+  if (address->sa_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = number;
+  else
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = number;
+}
+
+int PortOf(int listener) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return 0;
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                           : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  std::string host = listen.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
+      error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("listen ", listen, ": ", gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  std::unique_ptr<Acceptor> acceptor(new Acceptor);
+  absl::Status first_error;
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next)
+    first_error.Update(acceptor->Bind(*address));
+  if (acceptor->listeners_.empty()) {
+    return absl::Status(first_error.code(),
+                        absl::StrCat("listen ", listen, ": ", first_error.message()));
+  }
+  acceptor->stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (acceptor->stop_ < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  return acceptor;
+}
+
+absl::Status Acceptor::Bind(const addrinfo& address) {
+  const int listener =
+      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
+  const int on = 1, off = 0;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
+  // [::] takes connections of the older protocol, too.
+  if (address.ai_family == AF_INET6)
+    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (port_ != 0) SetPort(address.ai_addr, port_);
+  if (bind(listener, address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(listener, kBacklog) != 0) {
+    const absl::Status status = absl::ErrnoToStatus(errno, "bind");
+    close(listener);
+    return status;
+  }
+  port_ = PortOf(listener);
+  listeners_.push_back(listener);
+  return absl::OkStatus();
+}
+
+void Acceptor::Start(Take take) {
+  take_ = std::move(take);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Acceptor::Stop() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_, 1);
+    thread_.join();
+  }
+  for (const int listener : listeners_) close(listener);
+  listeners_.clear();
+  if (stop_ >= 0) close(std::exchange(stop_, -1));
+}
+
+void Acceptor::Run() {
+  std::vector<pollfd> waiting;
+  for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
+  waiting.push_back({stop_, POLLIN, 0});
+  for (;;) {
+    if (poll(waiting.data(), waiting.size(), -1) < 0) continue;  // a signal
+    if (waiting.back().revents != 0) return;
+    for (const pollfd& listener : waiting) {
+      if (listener.revents != 0) AcceptAll(listener.fd);
+    }
+  }
+}
+
+void Acceptor::AcceptAll(int listener) {
+  for (;;) {
+    const int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection >= 0 && !TooMany(connection)) {
+      take_(listener, connection);
+    } else if (connection >= 0) {
+      close(connection);
+      Refused();
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // It waits in the backlog until there is room.
+      Refused();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;  // none is left, or the network's own errors, which are of that connection
+    }
+  }
+}
+
+void Acceptor::Refused() {
+  ++refused_;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  if (now < next_line_ns_) return;
+  next_line_ns_ = now + 1'000'000'000;
+  spdlog::warn("{} connections refused: {} descriptors may be open (ulimit -n)",
+               refused_ - std::exchange(told_, refused_), DescriptorLimit());
+}
+
+}  // namespace hmann

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+struct addrinfo;
+
+namespace hmann {
+
+/// Accepts the connections of a server. gRPC's own listener never accepts again once
+/// descriptors ran out (grpc issues 16058, 20418, 31080): one client that holds a
+/// thousand connections for a moment would silence a server for good.
+///
+/// The kernel gives a connection the lowest free number. One whose number comes near the
+/// limit (RLIMIT_NOFILE, read each time) is closed at once, so that files can still be
+/// opened; a line in the log says so, once a second at most. When others close theirs,
+/// the next is taken again.
+class Acceptor {
+ public:
+  /// Takes the listener's and the connection's descriptor; owns the latter.
+  using Take = std::function<void(int listener, int connection)>;
+
+  /// Binds every address of "HOST:PORT" and listens; port 0 picks one. Errors:
+  /// INVALID_ARGUMENT for a host or port that cannot be read; of bind(2) when none can be
+  /// bound, as "listen 127.0.0.1:50051: Address already in use".
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& listen);
+  ~Acceptor() { Stop(); }
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  int port() const { return port_; }
+
+  /// Begins to accept, on a thread of its own. Once.
+  void Start(Take take);
+  /// Closes the port. Connections that were taken stay. May be called again.
+  void Stop();
+
+ private:
+  Acceptor() = default;
+  absl::Status Bind(const addrinfo& address);
+  void Run();
+  void AcceptAll(int listener);
+  void Refused();
+
+  std::vector<int> listeners_;
+  int port_ = 0;
+  int stop_ = -1;  ///< eventfd
+  Take take_;
+  std::thread thread_;
+  std::uint64_t refused_ = 0, told_ = 0;  ///< connections; of the thread alone
+  std::int64_t next_line_ns_ = 0;
+};
+
+}  // namespace hmann

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+
+namespace hmann {
+
+/// Connections that say nothing, held until it goes.
+class IdleConnections {
+ public:
+  IdleConnections(const std::string& address, int count) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::uint32_t port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.find(':') + 1), &port));
+    to.sin_port = htons(static_cast<std::uint16_t>(port));
+    for (int i = 0; i < count; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+      held_.push_back(fd);
+    }
+  }
+  ~IdleConnections() {
+    for (const int fd : held_) close(fd);
+  }
+  /// Whether the server closes the last of them without a word (those that it keeps get
+  /// its settings).
+  bool LastIsRefused() const {
+    const timeval most{60, 0};
+    setsockopt(held_.back(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+    char byte = 0;
+    errno = 0;
+    return recv(held_.back(), &byte, 1, 0) <= 0 && errno != EAGAIN;
+  }
+  IdleConnections(const IdleConnections&) = delete;
+  IdleConnections& operator=(const IdleConnections&) = delete;
+
+ private:
+  std::vector<int> held_;
+};
+
+}  // namespace hmann
