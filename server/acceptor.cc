@@ -22,7 +22,7 @@ namespace {
 
 /// Descriptors that connections leave to files: an index has a few, a pool of rings one a
 /// thread.
-constexpr int kForFiles = 64;
+constexpr std::uint64_t kForFiles = 64;
 constexpr int kBacklog = 1024;
 
 std::uint64_t DescriptorLimit() {
@@ -33,7 +33,7 @@ std::uint64_t DescriptorLimit() {
 /// A small limit is halved, so that something is left for both.
 bool TooMany(int descriptor) {
   const std::uint64_t limit = DescriptorLimit();
-  const std::uint64_t most = limit > 2 * kForFiles ? limit - kForFiles : limit / 2;
+  const std::uint64_t most = limit / 2 > kForFiles ? limit - kForFiles : limit / 2;
   return static_cast<std::uint64_t>(descriptor) >= most;
 }
 
@@ -119,6 +119,7 @@ void Acceptor::Stop() {
 
 void Acceptor::Run() {
   std::vector<pollfd> waiting;
+  waiting.reserve(listeners_.size() + 1);
   for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
   waiting.push_back({stop_, POLLIN, 0});
   for (;;) {

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <thread>
 
@@ -34,7 +35,8 @@ void ExpectSame(const std::vector<Neighbour>& expected, const std::uint64_t* ids
                 const float* distances) {
   for (std::size_t j = 0; j < expected.size(); ++j) {
     EXPECT_EQ(ids[j], expected[j].label);
-    EXPECT_EQ(std::memcmp(&distances[j], &expected[j].distance, sizeof(float)), 0)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(distances[j]),
+              std::bit_cast<std::uint32_t>(expected[j].distance))
         << distances[j] << " and " << expected[j].distance;
   }
 }
@@ -288,6 +290,7 @@ TEST_F(SearchTest, ListHasEveryIndexInOrder) {
 TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
   const auto expected = InProcess({}, 50);
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < 50; ++i) {

@@ -53,7 +53,7 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   absl::StatusOr<RequestOptions> request = ReadOptions(options, *index, limits);
   if (!request.ok()) return parsed.index->ForClients(request.status());
   parsed.dials = request->search.dials;
-  parsed.predicted = std::move(request->search.tuned);
+  parsed.predicted = request->search.tuned;
   parsed.budget = request->budget;
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.dials.k, limits));

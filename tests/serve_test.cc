@@ -157,6 +157,7 @@ TEST_F(ServeTest, SigtermLetsWhatRunsEnd) {
   std::atomic<int> answered{0};
   std::vector<absl::Status> ends(4);
   std::vector<std::thread> clients;
+  clients.reserve(ends.size());
   for (absl::Status& end : ends) {
     clients.emplace_back([&, own = &end] {
       client::Client client = Connected(server.address());
