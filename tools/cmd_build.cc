@@ -45,6 +45,7 @@ nlohmann::ordered_json ToJson(const BuildReport& report) {
       {"threads", report.threads},
       {"reachable_share", report.reachable_share},
       {"repaired_nodes", report.repaired_nodes},
+      {"promoted_by", report.promoted_by_norm ? "norm" : "degree"},
       {"duplicates", report.duplicates},
       {"self_recall_at_1", report.self_recall_at_1},
       {"self_recall_sample", report.self_recall_sample},
@@ -63,6 +64,8 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
                                std::string(Name(info.metric)),
                                info.layers.size() > 1 ? info.layers[1].nodes : 0,
                                100 * info.promote, FormatSize(info.file_bytes));
+  if (report.promoted_by_norm)
+    std::cerr << "  promoted are the vectors of the largest norm: most answers are among them\n";
   PrintPhases(report.phases);
   std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
                                FormatSize(report.peak_rss_bytes))
@@ -109,9 +112,9 @@ void AddOptions(CLI::App& app, Flags* flags) {
       ->capture_default_str();
   AddParsed<BuildMethod>(
       app, "--method", ParseBuildMethod, [build](BuildMethod method) { build->method = method; },
-      "of making L0 and L1: partition (default for l2 and cosine: leaves of near vectors, compared "
+      "of making L0 and L1: partition (default: leaves of near vectors, compared "
       "all with all; its constants are of a million SIFT vectors, elsewhere a guess), insertion "
-      "(default for ip: the paper's, three times as long)");
+      "(default of integers under ip: the paper's, three times as long)");
   app.add_option("--ef-construction", build->ef_construction,
                  "beam width of insertion; by partition, of the highest ranks alone")
       ->check(CLI::Range(1, 100000))

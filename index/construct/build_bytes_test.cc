@@ -86,7 +86,7 @@ BuildShape Made(const BuildOptions& options) {
           .bits = options.bits,
           .replicas = options.replicas,
           .codes = options.codes,
-          .method = options.method.value_or(DefaultMethod(options.metric))};
+          .method = options.method.value_or(DefaultMethod(DType::kF32, options.metric))};
 }
 
 /// The formula takes every vector to have a copy, which costs 28 bytes each, and 64 MiB

@@ -10,7 +10,7 @@
 namespace hmann {
 namespace {
 
-/// Beam of the search for a centroid.
+/// Beam of the search for a node's parent.
 constexpr std::uint32_t kWidth = 8;
 constexpr std::size_t kNodesPerStep = 512;
 
@@ -51,10 +51,10 @@ std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, T
   return rank;
 }
 
-/// The two promoted nodes nearest to a stored vector, by a search of L1 that begins at
-/// `start`, or comes down from the top when that is empty.
+/// The two promoted nodes nearest to a stored vector, by a search of L1, so wide, that
+/// begins at `start`, or comes down from the top when that is empty.
 Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
-                      std::vector<NodeId>& start, LayerScratch& own) {
+                      std::uint32_t width, std::vector<NodeId>& start, LayerScratch& own) {
   const LayerView& l1 = upper[0];
   NullLayerCounters counters;
   if (start.empty()) {
@@ -63,7 +63,7 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
       entry = GreedySearch(upper[level], row, entry, own, counters);
     start.push_back(entry);
   }
-  own.beam.Reset(kWidth);
+  own.beam.Reset(width);
   own.visited.Clear();
   own.batch.Reserve(std::max<std::size_t>(start.size(), l1.max_degree));
   own.batch.size = 0;
@@ -73,7 +73,7 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
   own.batch.Score(*l1.kernels, row);
   for (std::uint32_t b = 0; b < own.batch.size; ++b)
     own.beam.Insert(own.batch.keys[b], own.batch.ids[b]);
-  SearchLayer(l1, row, kWidth, own, counters);
+  SearchLayer(l1, row, width, own, counters);
   Nearest nearest;
   nearest.first = own.beam.id(0);
   if (own.beam.size() > 1) nearest.second = own.beam.id(1);
@@ -95,18 +95,18 @@ absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
   std::vector<Nearest> centroids(sources.count);
   std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
   std::vector<std::vector<NodeId>> starts(scratch.size());
-  job.pool.ParallelFor(sources.count, kNodesPerStep,
-                       [&](std::size_t begin, std::size_t end, int thread) {
-                         if (job.Cancelled()) return;
-                         LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
-                         std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
-                         for (std::size_t i = begin; i < end; ++i) {
-                           start.clear();
-                           sources.neighbours(i, start);
-                           centroids[i] = FindCentroids(sources.row(i), upper, start, own);
-                         }
-                         job.progress.Advance(end - begin);
-                       });
+  job.pool.ParallelFor(
+      sources.count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+        if (job.Cancelled()) return;
+        LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
+        std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
+        for (std::size_t i = begin; i < end; ++i) {
+          start.clear();
+          sources.neighbours(i, start);
+          centroids[i] = FindCentroids(sources.row(i), upper, sources.width, start, own);
+        }
+        job.progress.Advance(end - begin);
+      });
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
 
   const std::vector<std::uint32_t> rank = HierarchyOrder(upper, job.pool);

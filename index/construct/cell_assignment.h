@@ -19,6 +19,7 @@ struct CellSources {
   /// Ids of promoted nodes near it to begin at, its neighbours in L0, appended; none: the
   /// search comes down from the top.
   std::function<void(std::size_t i, std::vector<NodeId>& promoted)> neighbours;
+  std::uint32_t width = 8;  ///< of the search
 };
 
 /// The centroids of the unpromoted nodes, and the order of ids that follows.

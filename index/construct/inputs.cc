@@ -27,7 +27,7 @@ absl::Status BuildInputs::OpenBase() {
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
   m_ = options_->m;
   ef_construction_ = options_->ef_construction;
-  alpha_ = AlphaFor(options_->metric, options_->alpha);
+  alpha_ = AlphaFor(file_->dtype(), options_->metric, options_->alpha);
   if (!has_graph()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(
       const GraphParameters graph,

@@ -33,7 +33,9 @@ class BuildInputs {
   /// own.
   float alpha() const { return alpha_; }
   std::uint64_t seed() const { return seed_; }
-  BuildMethod method() const { return options_->method.value_or(DefaultMethod(kernels_.metric)); }
+  BuildMethod method() const {
+    return options_->method.value_or(DefaultMethod(kernels_.dtype, kernels_.metric));
+  }
   bool has_user_labels() const {
     return index_ != nullptr ? index_->info().user_labels : !options_->labels.empty();
   }

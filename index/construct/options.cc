@@ -21,8 +21,9 @@ absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name) {
       absl::StrCat("method \"", std::string(name), "\" found, insertion or partition expected"));
 }
 
-BuildMethod DefaultMethod(Metric metric) {
-  return metric == Metric::kInnerProduct ? BuildMethod::kInsertion : BuildMethod::kPartition;
+BuildMethod DefaultMethod(DType dtype, Metric metric) {
+  return metric == Metric::kInnerProduct && dtype != DType::kF32 ? BuildMethod::kInsertion
+                                                                 : BuildMethod::kPartition;
 }
 
 absl::Status BuildOptions::Validate() const {

@@ -23,9 +23,9 @@ constexpr float kDefaultAlpha = 1.2f;
 enum class BuildMethod : std::uint8_t { kInsertion, kPartition };
 std::string_view Name(BuildMethod method);  ///< "insertion", "partition"
 absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name);
-/// What a metric's graphs are made by if nobody says: partition, but under inner product
-/// insertion, which measures better there (doc/paper.md, 12.h).
-BuildMethod DefaultMethod(Metric metric);
+/// What graphs are made by if nobody says: partition, but of integers under inner product
+/// insertion, which measures better there.
+BuildMethod DefaultMethod(DType dtype, Metric metric);
 
 struct BuildOptions {
   std::string base;  ///< vector file, any format of datasets/
@@ -72,6 +72,9 @@ struct BuildReport {
   double reachable_share =
       0;  ///< nodes of L0 reachable from the entry point; 1 unless something is wrong
   std::uint64_t repaired_nodes = 0;
+  /// Inner product over f32: the promoted are those of the largest norm, since these were
+  /// seen to hold more of the answers than those of the highest degree.
+  bool promoted_by_norm = false;
   std::uint64_t duplicates = 0;  ///< vectors equal to an earlier one
   double self_recall_at_1 =
       0;  ///< share of a sample of its own vectors that find themselves (ties count)

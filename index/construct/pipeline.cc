@@ -18,6 +18,7 @@
 #include "index/construct/degree.h"
 #include "index/construct/inputs.h"
 #include "index/construct/insertion_order.h"
+#include "index/construct/lift.h"
 #include "index/construct/phases.h"
 #include "index/construct/self_recall.h"
 #include "index/construct/upper_layers.h"
@@ -77,6 +78,7 @@ class Pipeline {
   absl::Status MakeCells();
   absl::Status EncodeCodes();
   void SearchItself();
+  bool Lifted() const { return Lifts(kernels_.dtype, kernels_.metric); }
   absl::Status Write();
   /// Codes as Write hands them over; `contents.row` must be set.
   absl::Status AddCodes(IndexContents& contents);
@@ -91,7 +93,8 @@ class Pipeline {
 
   std::uint64_t seed_ = 0;
   BuildMethod method_ = BuildMethod::kInsertion;
-  Kernels kernels_;
+  Kernels kernels_;  ///< of the index
+  Kernels links_;    ///< that links and cells are made with
   NodeId n_ = 0;
   Layers layers_;
   std::uint32_t m_ = 0, ef_construction_ = 0;
@@ -129,6 +132,11 @@ absl::Status Pipeline::Load() {
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   phases_.Begin("load", n_, "vectors");
   HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(job_));
+  links_ = kernels_;
+  if (Lifted()) {
+    HMANN_ASSIGN_OR_RETURN(links_, LiftedKernels(kernels_));
+    LiftRows(kernels_, n_, job_, rows_);
+  }
   user_labels_ = inputs.user_labels();
   imported_ = inputs.TakeGraph();
   phases_.End("load");
@@ -154,7 +162,7 @@ absl::StatusOr<NodeId> Pipeline::Order() {
     order = OrderOfRows(std::move(duplicates), n_);
   } else if (method_ == BuildMethod::kPartition) {
     HMANN_ASSIGN_OR_RETURN(partition_,
-                           Partition::Make(rows_, kernels_, duplicates.unique,
+                           Partition::Make(rows_, links_, duplicates.unique,
                                            PartitionFor(duplicates.unique.size(), seed_), job_));
     order = OrderOf(std::move(duplicates), n_, partition_.order());
   } else {
@@ -178,11 +186,11 @@ absl::Status Pipeline::BuildBottom() {
     // a promotion holds beside the vectors.
     bottom_ = std::make_unique<InsertionGraph>(
         InsertionGraph::Over(std::move(imported_->links), n_, imported_->max_degree,
-                             rows_.rows.data(), rows_.stride, kernels_));
+                             rows_.rows.data(), rows_.stride, links_));
     imported_.reset();
     return absl::OkStatus();
   }
-  const BottomSource source{rows_, kernels_, n_, made, m_, ef_construction_, alpha_};
+  const BottomSource source{rows_, links_, n_, made, m_, ef_construction_, alpha_};
   HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
                          method_ == BuildMethod::kPartition
                              ? JoinBottom(source, std::move(partition_), "", phases_, job_)
@@ -203,6 +211,10 @@ absl::Status Pipeline::Rank() {
     std::vector<std::uint32_t> degrees =
         ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
     ranked = RankNodes(degrees, row_of_);
+    if (round == 0)
+      report_.promoted_by_norm =
+          Lifted() && NormTellsMore(kernels_, rows_, ranked, layers_.n1(), job_);
+    if (report_.promoted_by_norm) RankByNorm(kernels_, rows_, ranked);
     const ConnectReport connected = ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
@@ -226,10 +238,10 @@ absl::Status Pipeline::Rank() {
 
 absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(UpperLayers made,
-                           UpperLayers::Make({layers_, kernels_, rows_, node_of_id_, method_, m_,
-                                              ef_construction_, alpha_, seed_},
-                                             std::move(equal_), phases_, job_));
+    HMANN_ASSIGN_OR_RETURN(
+        UpperLayers made, UpperLayers::Make({layers_, kernels_, links_, rows_, node_of_id_, method_,
+                                             m_, ef_construction_, alpha_, seed_},
+                                            std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }

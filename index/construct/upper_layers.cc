@@ -124,13 +124,16 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   // record.
   const InsertionGraph* graph = &graph_;
   std::optional<InsertionGraph> by_l2;
-  const Kernels& kernels = source_.kernels;
+  const Kernels& kernels = source_.vectors;
   HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels.dtype, Metric::kL2, kernels.dim));
   if (kernels.metric == Metric::kInnerProduct) {
     HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
                            Link({l2, kDefaultAlpha, "centroids", "centroids' "}, phases, job));
     graph = &by_l2.emplace(std::move(made));
     sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
+    // The promoted are of large norm, the others not: these are far from all of them.
+    constexpr std::uint32_t kWide = 32;
+    sources.width = kWide;
   }
   std::vector<LayerView> upper;
   for (std::uint32_t layer = 0; layer < graph->layers(); ++layer)

@@ -21,7 +21,8 @@ namespace hmann {
 /// the layers live.
 struct UpperSource {
   const Layers& layers;
-  const Kernels& kernels;
+  const Kernels& vectors;                 ///< those of the index
+  const Kernels& kernels;                 ///< that links are made with: lift.h
   const StoredVectors& rows;              ///< by node
   const std::vector<NodeId>& node_of_id;  ///< one for each node
   BuildMethod method;                     ///< of L1 below its highest ranks

@@ -20,9 +20,17 @@ struct StoredVectors {
   const std::byte* Row(std::size_t i) const { return rows.data() + i * stride; }
 };
 
+/// Whether links are made in one dimension more (lift.h), for which rows have room then.
+inline bool Lifts(DType dtype, Metric metric) {
+  return dtype == DType::kF32 && metric == Metric::kInnerProduct;
+}
+
 /// Cache-line stride of stored vectors in memory.
+inline std::size_t RowStride(std::uint32_t row_bytes, DType dtype, Metric metric) {
+  return RoundUp(row_bytes + (Lifts(dtype, metric) ? sizeof(float) : 0), kCacheLineBytes);
+}
 inline std::size_t RowStride(const Kernels& kernels) {
-  return RoundUp(kernels.row_bytes, kCacheLineBytes);
+  return RowStride(kernels.row_bytes, kernels.dtype, kernels.metric);
 }
 
 /// Encodes every vector of the file in parallel. Errors: INVALID_ARGUMENT naming file and

@@ -79,7 +79,7 @@ TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
         }
         std::sort(candidates.begin(), candidates.end());
         const LayerView layer{nullptr, n, 0, rows.data(), kernels.row_bytes, &kernels};
-        for (const float alpha : {1.0f, AlphaFor(metric, 1.25f)}) {
+        for (const float alpha : {1.0f, metric == Metric::kInnerProduct ? 1.0f : 1.25f}) {
           std::vector<NodeId> selected = {77};
           selector.Select(candidates, most, alpha, layer, &selected);
           EXPECT_EQ(selected, SelectSlowly(kernels, rows, 0, ids, most, alpha)) << alpha;

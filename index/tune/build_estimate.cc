@@ -7,6 +7,7 @@
 #include "index/construct/bottom_layer.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/partition.h"
+#include "index/construct/vectors.h"
 #include "index/graph/select.h"
 #include "index/tune/placement_costs.h"
 
@@ -47,7 +48,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
                    structure.n1,
                    shape.m,
                    shape.dim,
-                   FastRowStride(header.row_bytes),
+                   RowStride(header.row_bytes, shape.dtype, shape.metric),
                    structure.bits,
                    structure.replicas,
                    structure.codes};
@@ -56,7 +57,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   build.inner_product = shape.metric == Metric::kInnerProduct;
   estimate.memory_bytes = BuildBytes(build);
   HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
-  const bool refined = AlphaFor(shape.metric, shape.alpha) > 1;
+  const bool refined = AlphaFor(shape.dtype, shape.metric, shape.alpha) > 1;
   const auto nodes = static_cast<double>(shape.n), promoted = static_cast<double>(structure.n1);
   const double cached = NsPerDistance(profile, shape.dtype, shape.dim),
                anywhere =

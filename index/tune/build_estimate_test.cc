@@ -73,7 +73,7 @@ double CountInserting(const PlanShape& shape) {
   }
   InsertionGraph graph =
       *InsertionGraph::Make(nodes, max_degree, rows.rows.data(), rows.stride, counting);
-  const float alpha = AlphaFor(shape.metric, shape.alpha);
+  const float alpha = AlphaFor(shape.dtype, shape.metric, shape.alpha);
   EXPECT_TRUE(InsertNodes(graph, n, {shape.ef_construction, shape.m, shape.m, alpha}, job).ok());
   if (alpha > 1) {
     EXPECT_TRUE(RefineLinks(graph, n, alpha, job).ok());

@@ -29,7 +29,7 @@ PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim,
           build.ef_construction,
           !build.labels.empty(),
           build.alpha,
-          build.method.value_or(DefaultMethod(build.metric))};
+          build.method.value_or(DefaultMethod(dtype, build.metric))};
 }
 
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {

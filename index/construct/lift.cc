@@ -1,0 +1,102 @@
+#include "index/construct/lift.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+namespace hmann {
+namespace {
+
+/// Of NormTellsMore: rows that are asked for, and rows that may be answers.
+constexpr std::size_t kQueries = 256, kSample = 50000;
+constexpr std::size_t kAnswers = 10;
+
+const float* Components(const StoredVectors& rows, std::size_t i) {
+  return reinterpret_cast<const float*>(rows.Row(i));
+}
+
+/// What a row lacks of the largest norm: the smaller, the larger its own.
+float Lack(const StoredVectors& rows, std::uint32_t dim, NodeId node) {
+  return Components(rows, node)[dim];
+}
+
+/// `count` of n, evenly.
+std::vector<NodeId> Evenly(std::size_t n, std::size_t count) {
+  std::vector<NodeId> nodes(std::min(n, count));
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    nodes[i] = static_cast<NodeId>(i * n / nodes.size());
+  return nodes;
+}
+
+}  // namespace
+
+absl::StatusOr<Kernels> LiftedKernels(const Kernels& inner_product) {
+  return ChooseKernels(inner_product.dtype, Metric::kL2, inner_product.dim + 1);
+}
+
+void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, StoredVectors& rows) {
+  const std::uint32_t dim = inner_product.dim;
+  std::vector<double> norms(n);
+  job.pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const float* row = Components(rows, i);
+      norms[i] =
+          std::transform_reduce(row, row + dim, 0.0, std::plus<>(), [](double x) { return x * x; });
+    }
+  });
+  const double largest = n == 0 ? 0 : *std::max_element(norms.begin(), norms.end());
+  job.pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto lack = static_cast<float>(std::sqrt(largest - norms[i]));
+      std::memcpy(rows.rows.data() + i * rows.stride + dim * sizeof(float), &lack, sizeof(lack));
+    }
+  });
+}
+
+bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
+                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job) {
+  const std::size_t n = ranked.size();
+  if (n1 == 0) return false;
+  std::vector<NodeId> by_norm = ranked;
+  RankByNorm(inner_product, rows, by_norm);
+  std::vector<std::uint8_t> large(n), linked(n);
+  for (NodeId i = 0; i < n1; ++i) large[by_norm[i]] = linked[ranked[i]] = 1;
+  const std::vector<NodeId> sample = Evenly(n, kSample), queries = Evenly(n, kQueries);
+  std::vector<std::array<std::size_t, 2>> held(queries.size());  // by norm, by degree
+  job.pool.ParallelFor(queries.size(), 1, [&](std::size_t begin, std::size_t end, int) {
+    std::vector<std::pair<DistanceKey, NodeId>> answers;
+    for (std::size_t q = begin; q < end; ++q) {
+      answers.clear();
+      for (const NodeId node : sample) {
+        // Not itself, which a query seldom is of the base.
+        if (node == queries[q]) continue;
+        answers.emplace_back(
+            inner_product.one(rows.Row(queries[q]), rows.Row(node), inner_product.dim), node);
+      }
+      const std::size_t count = std::min(kAnswers, answers.size());
+      const auto last = answers.begin() + static_cast<std::ptrdiff_t>(count);
+      std::partial_sort(answers.begin(), last, answers.end());
+      for (auto answer = answers.begin(); answer != last; ++answer) {
+        held[q][0] += large[answer->second];
+        held[q][1] += linked[answer->second];
+      }
+    }
+  });
+  std::array<std::size_t, 2> sum{};
+  for (const auto& of : held) sum = {sum[0] + of[0], sum[1] + of[1]};
+  return sum[0] * 10 > sum[1] * 11;
+}
+
+void RankByNorm(const Kernels& inner_product, const StoredVectors& rows,
+                std::vector<NodeId>& ranked) {
+  std::vector<float> lacks(ranked.size());
+  for (NodeId node = 0; node < lacks.size(); ++node)
+    lacks[node] = Lack(rows, inner_product.dim, node);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [&](NodeId a, NodeId b) { return lacks[a] < lacks[b]; });
+}
+
+}  // namespace hmann

@@ -1,0 +1,118 @@
+// Links under inner product, made in one dimension more.
+#include "index/construct/lift.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "./index/base/random.h"
+#include "datasets/generate.h"
+#include "index/base/progress.h"
+#include "index/base/thread_pool.h"
+#include "index/construct/testing/build_samples.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint32_t kDim = 24;
+constexpr NodeId kNodes = 3000;
+
+/// Directions evenly spread, the norm of each as `norm` says.
+struct Lifted {
+  explicit Lifted(double (*norm)(NodeId)) {
+    rows.stride = RowStride(kernels);
+    rows.rows = *Buffer::Allocate(kNodes * rows.stride);
+    const std::vector<float> floats = NormalFloats();
+    for (NodeId i = 0; i < kNodes; ++i) {
+      const float* from = floats.data() + std::size_t{i} * kDim;
+      const double length = std::sqrt(std::inner_product(from, from + kDim, from, 0.0));
+      auto* row = reinterpret_cast<float*>(rows.rows.data() + i * rows.stride);
+      for (std::uint32_t c = 0; c < kDim; ++c)
+        row[c] = static_cast<float>(from[c] / length * norm(i));
+    }
+    LiftRows(kernels, kNodes, job, rows);
+  }
+
+  /// Twelve uniform numbers of a counter make one that is nearly normal.
+  static std::vector<float> NormalFloats() {
+    std::vector<float> floats(std::size_t{kNodes} * kDim);
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      for (std::uint64_t u = 0; u < 12; ++u)
+        floats[i] += static_cast<float>(RandomBelow(3, i * 12 + u, 1 << 20)) / (1 << 20) - 0.5f;
+    }
+    return floats;
+  }
+
+  ThreadPool pool{2};
+  Progress quiet{Progress::Show::kNever};
+  Job job{pool, quiet, nullptr};
+  Kernels kernels = *ChooseKernels(DType::kF32, Metric::kInnerProduct, kDim);
+  StoredVectors rows;
+};
+
+double Alike(NodeId) { return 1; }
+double Spread(NodeId i) { return std::exp(2.0 * ((i * 7919) % kNodes) / kNodes); }
+
+std::vector<NodeId> Shuffled() {
+  std::vector<NodeId> nodes(kNodes);
+  for (NodeId i = 0; i < kNodes; ++i)
+    nodes[i] = static_cast<NodeId>(std::uint64_t{i} * 1237 % kNodes);
+  return nodes;
+}
+
+TEST(Lift, TheNearestByL2AreTheLargestInnerProducts) {
+  const Lifted lifted(Spread);
+  const Kernels l2 = *LiftedKernels(lifted.kernels);
+  std::vector<std::byte> query(lifted.rows.stride);
+  std::copy_n(lifted.rows.Row(17), kDim * sizeof(float), query.begin());  // and 0 behind it
+  std::vector<std::pair<float, NodeId>> by_product, by_l2;
+  for (NodeId i = 0; i < kNodes; ++i) {
+    const std::byte* row = lifted.rows.Row(i);
+    by_product.emplace_back(lifted.kernels.ToDistance(lifted.kernels.one(query.data(), row, kDim)),
+                            i);
+    by_l2.emplace_back(l2.ToDistance(l2.one(query.data(), row, kDim + 1)), i);
+  }
+  std::sort(by_product.begin(), by_product.end());
+  std::sort(by_l2.begin(), by_l2.end());
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(by_product[i].second, by_l2[i].second) << i;
+}
+
+TEST(Lift, RankByNormPutsTheLargestFirst) {
+  const Lifted lifted(Spread);
+  std::vector<NodeId> ranked = Shuffled();
+  RankByNorm(lifted.kernels, lifted.rows, ranked);
+  for (NodeId i = 1; i < kNodes; ++i) EXPECT_GE(Spread(ranked[i - 1]), Spread(ranked[i]) * 0.9999);
+}
+
+TEST(Lift, TheNormTellsMoreWhereNormsAreSpread) {
+  const Lifted spread(Spread);
+  EXPECT_TRUE(NormTellsMore(spread.kernels, spread.rows, Shuffled(), kNodes / 6, spread.job));
+  // A rank that is better than the norm's: it holds the answers themselves.
+  std::vector<NodeId> by_norm = Shuffled();
+  RankByNorm(spread.kernels, spread.rows, by_norm);
+  EXPECT_FALSE(NormTellsMore(spread.kernels, spread.rows, by_norm, kNodes / 6, spread.job));
+  EXPECT_FALSE(NormTellsMore(spread.kernels, spread.rows, Shuffled(), 0, spread.job));
+}
+
+TEST(Lift, AlikeNormsAreNoReasonAgainstTheDegree) {
+  const Lifted alike(Alike);
+  // By degree: those that most others are near to, as by the mean inner product.
+  std::vector<NodeId> ranked = Shuffled();
+  std::vector<double> mean(kDim);
+  for (NodeId i = 0; i < kNodes; ++i) {
+    const auto* row = reinterpret_cast<const float*>(alike.rows.Row(i));
+    for (std::uint32_t c = 0; c < kDim; ++c) mean[c] += row[c];
+  }
+  const auto toward = [&](NodeId i) {
+    const auto* row = reinterpret_cast<const float*>(alike.rows.Row(i));
+    return std::inner_product(mean.begin(), mean.end(), row, 0.0);
+  };
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [&](NodeId a, NodeId b) { return toward(a) > toward(b); });
+  EXPECT_FALSE(NormTellsMore(alike.kernels, alike.rows, ranked, kNodes / 6, alike.job));
+}
+
+}  // namespace
+}  // namespace hmann
