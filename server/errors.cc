@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -39,6 +40,10 @@ void AttachRetry(std::chrono::nanoseconds delay, absl::Status* status) {
 
 /// Of a name that a client sent: how much is sent back.
 constexpr std::size_t kMostName = 64;
+
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 
@@ -88,11 +93,16 @@ absl::Status ServerStopping() {
 
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
   absl::Status status = absl::FailedPreconditionError(
-      absl::StrCat("index '", name, "' could not be loaded: ", why.message()));
+      absl::StrCat("index '", name, "' is not served: ", why.message()));
   AttachReason("INDEX_FAILED",
                {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}},
                &status);
   return status;
+}
+
+absl::Status FileChanged(absl::string_view name) {
+  return IndexFailed(
+      name, absl::FailedPreconditionError("its file changed while the search read from it"));
 }
 
 absl::Status NotTuned(const absl::Status& why) {
@@ -114,6 +124,26 @@ absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay
       "the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
   AttachReason("MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, &status);
   AttachRetry(delay, &status);
+  return status;
+}
+
+absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay) {
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat("it would not be answered in time: it takes a thread about ",
+                   FormatDuration(Seconds(work)), ", and other requests come first"));
+  AttachReason("NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, &status);
+  AttachRetry(delay, &status);
+  return status;
+}
+
+absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most) {
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+      "it would take a thread about ", FormatDuration(Seconds(work)), ", and at most ",
+      FormatDuration(Seconds(most)), " are allowed: send fewer queries at once or ask for less"));
+  AttachReason("WORK_TOO_LARGE",
+               {{"work_us", absl::StrCat(work.count() / 1000)},
+                {"max_work_us", absl::StrCat(most.count() / 1000)}},
+               &status);
   return status;
 }
 
@@ -139,6 +169,12 @@ grpc::Status ToGrpc(const absl::Status& status) {
   });
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
                       wire.details().empty() ? std::string() : wire.SerializeAsString());
+}
+
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
 }
 
 }  // namespace hmann

@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/status.h"
 
 namespace hmann {
@@ -26,6 +28,8 @@ absl::Status ServerStopping();
 /// FAILED_PRECONDITION, ErrorInfo INDEX_FAILED; the message says why it could not be
 /// loaded.
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why);
+/// The same: what was found is not to be relied on.
+absl::Status FileChanged(absl::string_view name);
 /// FAILED_PRECONDITION, ErrorInfo NOT_TUNED: a target was asked of an index that has no
 /// tuned table for it, or a stale one.
 absl::Status NotTuned(const absl::Status& why);
@@ -35,8 +39,16 @@ absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);
 /// The same with MEMORY_FULL: the requests under way and their replies take all that they
 /// may.
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay);
+/// The same with NO_TIME: with what was taken before it, it would not be done by a
+/// deadline. `work`: its own, of one thread. After `delay` it would.
+absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay);
+/// RESOURCE_EXHAUSTED, ErrorInfo WORK_TOO_LARGE: not worth a retry.
+absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most);
 /// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
 absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
+
+/// Ends a call at once.
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status);
 
 /// Code, message and payloads, the latter as a google.rpc.Status in
 /// grpc-status-details-bin.

@@ -75,6 +75,8 @@ absl::Status ServerOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--threads: expected 0 to 4096, found ", threads));
   if (queue == 0) return absl::InvalidArgumentError("--queue: expected at least 1, found 0");
+  if (most_work <= std::chrono::nanoseconds::zero())
+    return absl::InvalidArgumentError("--max-work: expected more than 0");
   if (default_deadline <= std::chrono::nanoseconds::zero())
     return absl::InvalidArgumentError("default deadline: expected more than 0");
   if (limits.max_batch == 0 || limits.max_k == 0 || limits.max_ef == 0 || limits.max_ef > kMaxEf) {

@@ -29,22 +29,31 @@ class OverloadTest : public testing::Test {
     return options;
   }
 
-  /// A batch that would run for minutes, sent by another thread.
+  /// A batch that would run for minutes, sent by another thread; again while it is
+  /// refused, since searches that ask for its arrival may be in the queue when it comes.
   std::future<absl::Status> SendSlowBatch(client::Client& client, client::CallOptions call) {
     return std::async(std::launch::async, [this, &client, call] {
-      return client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(), call)
-          .status();
+      absl::Status status;
+      do {
+        status = client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(), call)
+                     .status();
+      } while (absl::IsResourceExhausted(status));
+      return status;
     });
   }
 
-  /// Asks until the server refuses: the batch has arrived. Narrow searches take no place
-  /// in an idle server's queue, so the batch finds one.
+  /// A search that goes the way of a batch.
+  static absl::Status SlowSearch(client::Client& client, std::chrono::nanoseconds deadline = 60s) {
+    return client
+        .Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowDials(),
+                {.deadline = deadline})
+        .status();
+  }
+
+  /// Asks until the server refuses: the batch has arrived.
   static absl::Status AskUntilRefused(client::Client& client) {
     for (;;) {
-      const absl::Status status =
-          client.Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}, {.deadline = 60s})
-              .status();
-      if (!status.ok()) return status;
+      if (absl::Status status = SlowSearch(client); !status.ok()) return status;
     }
   }
 
@@ -68,7 +77,7 @@ TEST_F(OverloadTest, AFullQueueRefusesWithAReasonAndADelayAndCancellingFreesTheT
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
   absl::Status status;
   do {
-    status = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+    status = SlowSearch(*served.client);
   } while (Reason(status) == "QUEUE_FULL");
   EXPECT_TRUE(status.ok()) << status;
 }
@@ -95,7 +104,7 @@ TEST_F(OverloadTest, ADeadlineEndsTheBatchAndFreesTheThread) {
             absl::StatusCode::kDeadlineExceeded);
   absl::Status status;
   do {
-    status = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+    status = SlowSearch(*served.client);
   } while (Reason(status) == "QUEUE_FULL");
   EXPECT_TRUE(status.ok()) << status;
 }
@@ -107,16 +116,50 @@ TEST_F(OverloadTest, ASingleSearchIsNotHeldUpByABatch) {
   client::Cancellation cancellation;
   std::future<absl::Status> batch =
       SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
-  // They take turns with the batch on one thread; behind all of it they would miss their
-  // deadlines.
+  // Their deadlines are before the batch's, and so are they; behind all of it they would
+  // miss them.
   for (int i = 0; i < 5; ++i) {
-    const absl::Status status = served.client
-                                    ->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)),
-                                             SlowDials(), {.deadline = 30s})
-                                    .status();
+    const absl::Status status = SlowSearch(*served.client, 30s);
     EXPECT_TRUE(status.ok()) << status;
   }
   EXPECT_EQ(batch.wait_for(0s), std::future_status::timeout);
+  cancellation.Cancel();
+  EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(OverloadTest, AShortSearchIsAnsweredWhileLongOnesFillTheServer) {
+  Served served(OneThread());
+  client::Cancellation cancellation;
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  EXPECT_EQ(Reason(AskUntilRefused(*served.client)), "QUEUE_FULL");
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status status =
+        served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  cancellation.Cancel();
+  EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(OverloadTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
+  ServerOptions options = OneThread();
+  options.queue = 100;
+  Served served(options);
+  client::Cancellation cancellation;
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  // A second such batch cannot be done in a second; whether the first is there yet, its
+  // refusal or its missed deadline says.
+  absl::Status second;
+  do {
+    second = served.client
+                 ->SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(),
+                               {.deadline = 1s})
+                 .status();
+  } while (absl::IsDeadlineExceeded(second));
+  EXPECT_EQ(Reason(second), "NO_TIME") << second;
+  EXPECT_TRUE(HasDetail(second, "google.rpc.RetryInfo"));
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
 }

@@ -1,19 +1,26 @@
 #include "server/registry.h"
 
+#include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
 #include "server/errors.h"
 
 namespace hmann {
 
 absl::Status ServedIndex::Load(const OpenOptions& options) {
-  absl::StatusOr<std::shared_ptr<const Index>> index = Index::Open(spec_.path, options);
-  if (!index.ok()) {
-    Fail(index.status());
-    return index.status();
+  const auto open = [&]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(guard_, FileGuard::Take(spec_.path));
+    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(spec_.path, options));
+    index_->Warm();
+    return guard_->WatchMappings();
+  };
+  if (absl::Status status = open(); !status.ok()) {
+    Fail(status);
+    return status;
   }
-  (*index)->Warm();
-  index_ = *std::move(index);
+  RefreshPlacements();
   state_.store(IndexState::kServing, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -21,6 +28,30 @@ absl::Status ServedIndex::Load(const OpenOptions& options) {
 void ServedIndex::Fail(absl::Status why) {
   failure_ = std::move(why);
   state_.store(IndexState::kFailed, std::memory_order_release);
+}
+
+bool ServedIndex::WithdrawIfChanged() {
+  if (state() != IndexState::kServing || !guard_->Changed()) return false;
+  std::unique_lock lock(mutex_);
+  Fail(absl::FailedPreconditionError(absl::StrCat(
+      spec_.path, ": changed while it was served; write a new file and rename it instead")));
+  // A writer that holds a broken lease goes on by itself after 45 s.
+  constexpr std::chrono::seconds kMost(40);
+  returned_.wait_for(lock, kMost, [this] { return lent_ == 0; });
+  idle_.clear();
+  guard_->Release();
+  return true;
+}
+
+void ServedIndex::RefreshPlacements() {
+  std::vector<Placement> placements = index_->Placements();
+  const std::lock_guard lock(mutex_);
+  placements_.swap(placements);
+}
+
+std::vector<Placement> ServedIndex::placements() const {
+  const std::lock_guard lock(mutex_);
+  return placements_;
 }
 
 absl::StatusOr<const Index*> ServedIndex::Get() const {
@@ -45,6 +76,8 @@ absl::Status ServedIndex::ForClients(const absl::Status& status) const {
 std::unique_ptr<Searcher> ServedIndex::TakeSearcher() {
   {
     const std::lock_guard lock(mutex_);
+    if (state() != IndexState::kServing) return nullptr;
+    ++lent_;
     if (!idle_.empty()) {
       std::unique_ptr<Searcher> searcher = std::move(idle_.back());
       idle_.pop_back();
@@ -57,6 +90,7 @@ std::unique_ptr<Searcher> ServedIndex::TakeSearcher() {
 void ServedIndex::GiveBack(std::unique_ptr<Searcher> searcher) {
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(searcher));
+  if (--lent_ == 0) returned_.notify_all();
 }
 
 Registry::Registry(const std::vector<IndexSpec>& specs) {

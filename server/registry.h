@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,15 +11,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "index/hmann.h"
+#include "server/file_guard.h"
 #include "server/options.h"
+#include "server/work_meter.h"
 
 namespace hmann {
 
 enum class IndexState { kLoading, kServing, kFailed };
 
-/// An index under its name, from LOADING to SERVING or FAILED, and the searchers over it.
+/// An index under its name, from LOADING to SERVING or FAILED, also from SERVING to
+/// FAILED when its file changes, and the searchers over it.
 ///
-/// Thread safety: Load once, from one thread; all else from any.
+/// Thread safety: Load once, from one thread; WithdrawIfChanged from one; all else from
+/// any.
 class ServedIndex {
  public:
   explicit ServedIndex(IndexSpec spec) : spec_(std::move(spec)) {}
@@ -28,6 +33,13 @@ class ServedIndex {
 
   /// Opens and warms the index, then changes the state.
   absl::Status Load(const OpenOptions& options);
+  /// Of a serving index whose file changes: no search begins any more, those that run
+  /// end, then the writer goes on. False: nothing changes.
+  bool WithdrawIfChanged();
+  /// Looks again where the index lies.
+  void RefreshPlacements();
+  /// Where it lay when last looked at: that takes tens of milliseconds.
+  std::vector<Placement> placements() const;
   /// The state after a load that was not tried or did not end well.
   void Fail(absl::Status why);
 
@@ -41,17 +53,27 @@ class ServedIndex {
   /// What is said of the index, as clients may read it.
   absl::Status ForClients(const absl::Status& status) const;
 
-  /// A searcher for one query at a time. Searchers are kept, so that their scratch is: as
-  /// many as were ever in use at once.
+  /// What its queries take.
+  WorkMeter& meter() { return meter_; }
+
+  /// A searcher for one query at a time; null when the index does not serve. Searchers
+  /// are kept, so that their scratch is: as many as were ever in use at once.
   std::unique_ptr<Searcher> TakeSearcher();
   void GiveBack(std::unique_ptr<Searcher> searcher);
+  /// Whether what searches read until now was the file as it was opened.
+  bool Intact() const { return guard_->has_lease() || !guard_->Changed(); }
 
  private:
   const IndexSpec spec_;
   std::atomic<IndexState> state_{IndexState::kLoading};
   std::shared_ptr<const Index> index_;  // written before the state is SERVING, then never again
+  std::unique_ptr<FileGuard> guard_;    // as index_
   absl::Status failure_;                // written before the state is FAILED
-  std::mutex mutex_;
+  WorkMeter meter_;
+  mutable std::mutex mutex_;
+  std::condition_variable returned_;
+  int lent_ = 0;  // searchers
+  std::vector<Placement> placements_;
   std::vector<std::unique_ptr<Searcher>> idle_;
 };
 

@@ -1,16 +1,38 @@
 #include "server/search_pool.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/errors.h"
 
 namespace hmann {
+namespace {
 
-SearchJob::SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes,
-                     Clock::time_point deadline)
-    : index_(index), queries_(queries), bytes_(bytes), deadline_(deadline), unfinished_(queries) {}
+/// Work of a job of the quick lane, at most.
+constexpr std::chrono::nanoseconds kQuick = std::chrono::milliseconds(2);
+/// Of the bulk lane's threads: the kernel gives them a third of what it gives others.
+constexpr int kBulkNice = 5;
+/// One part in so many of a job's time is left for what the estimate does not know.
+constexpr int kSpare = 20;
+
+std::chrono::nanoseconds AtLeastAMillisecond(std::chrono::nanoseconds delay) {
+  return std::clamp<std::chrono::nanoseconds>(delay, std::chrono::milliseconds(1),
+                                              std::chrono::seconds(30));
+}
+
+}  // namespace
+
+SearchJob::SearchJob(ServedIndex* index, std::size_t queries, const Effort& effort,
+                     std::uint64_t bytes, Clock::time_point deadline)
+    : index_(index),
+      queries_(queries),
+      effort_(effort),
+      bytes_(bytes),
+      deadline_(deadline),
+      unfinished_(queries) {}
 
 absl::Status SearchJob::AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
                                    const SearchLimits& limits) {
@@ -27,10 +49,15 @@ void SearchJob::Fail(absl::Status status) {
   failed_.store(true, std::memory_order_relaxed);
 }
 
-SearchPool::SearchPool(int threads, std::size_t queue, std::uint64_t bytes)
-    : threads_(threads), capacity_(queue), most_bytes_(bytes) {
-  workers_.reserve(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Loop(); });
+SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
+  workers_.reserve(static_cast<std::size_t>(threads) * 2);
+  for (int i = 0; i < threads; ++i) {
+    workers_.emplace_back([this] { Loop(quick_); });
+    workers_.emplace_back([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
+      Loop(bulk_);
+    });
+  }
 }
 
 SearchPool::~SearchPool() {
@@ -38,65 +65,104 @@ SearchPool::~SearchPool() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
+  quick_.wake.notify_all();
+  bulk_.wake.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job) const {
+  if (lane.jobs.empty() && lane.busy == 0) return {};
+  const auto now = SearchJob::Clock::now();
+  // By how much `of` is late when the lane has to do `work` first, its own with it.
+  const auto late = [&](const SearchJob& of, std::chrono::nanoseconds work) {
+    const std::chrono::nanoseconds left = of.deadline_ - now,
+                                   needed = std::max(work / threads_, of.one_);
+    return std::max(needed - (left - left / kSpare), std::chrono::nanoseconds::zero());
+  };
+  const std::chrono::nanoseconds own = job.Left(), none{0};
+  std::chrono::nanoseconds before = lane.running;
+  bool placed = false;
+  for (const SearchJob* waiting : lane.jobs) {
+    if (!placed && job.deadline_ < waiting->deadline_) {
+      placed = true;
+      if (const auto by = late(job, before + own); by > none) return by;
+    }
+    before += waiting->Left();
+    if (placed && late(*waiting, before) == none) {
+      if (const auto by = late(*waiting, before + own); by > none) return by;
+    }
+  }
+  return placed ? none : late(job, before + own);
+}
+
+absl::Status SearchPool::Admit(Lane& lane, const SearchJob& job) const {
+  if (job.Left() > bounds_.work) return WorkTooLarge(job.Left(), bounds_.work);
+  if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
+  if (bytes_ > 0 && bytes_ + job.bytes_ > bounds_.bytes)
+    return MemoryFull(bounds_.bytes, RetryDelay(lane));
+  if (const std::chrono::nanoseconds late = Late(lane, job); late.count() > 0)
+    return NoTime(job.Left(), AtLeastAMillisecond(late));
+  return absl::OkStatus();
 }
 
 absl::Status SearchPool::Submit(SearchJob* job) {
   const std::size_t queries = job->queries_;
+  job->one_ = job->index_->meter().Estimate(job->effort_);
+  Lane& lane = job->Left() <= kQuick ? quick_ : bulk_;
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() >= capacity_) return QueueFull(capacity_, RetryDelay());
-    if (bytes_ > 0 && bytes_ + job->bytes_ > most_bytes_)
-      return MemoryFull(most_bytes_, RetryDelay());
-    jobs_.push_back(job);
-    waiting_ += queries;
+    if (absl::Status status = Admit(lane, *job); !status.ok()) return status;
+    const auto behind = std::upper_bound(
+        lane.jobs.begin(), lane.jobs.end(), job,
+        [](const SearchJob* a, const SearchJob* b) { return a->deadline_ < b->deadline_; });
+    lane.jobs.insert(behind, job);
     bytes_ += job->bytes_;
   }
   // The job may be gone from here on.
   if (queries == 1) {
-    wake_.notify_one();
+    lane.wake.notify_one();
   } else {
-    wake_.notify_all();
+    lane.wake.notify_all();
   }
   return absl::OkStatus();
 }
 
 bool SearchPool::TryRunHere(SearchJob* job) {
+  const Work work{job, 0, 1};
   {
     const std::lock_guard lock(mutex_);
-    if (here_ || waiting_ > 0 || busy_ >= threads_) return false;
+    if (here_ || !quick_.jobs.empty() || quick_.busy >= threads_) return false;
     here_ = true;
-    ++busy_;
+    ++quick_.busy;
   }
-  Run({job, 0, 1});
-  Release(true, 0);
+  Run(work);
+  Release(quick_, true, work, 0);
   return true;
 }
 
-void SearchPool::Loop() {
-  for (Work work = Take(); work.job != nullptr; work = Take()) {
+void SearchPool::Loop(Lane& lane) {
+  for (Work work = Take(lane); work.job != nullptr; work = Take(lane)) {
     const std::uint64_t bytes = work.job->bytes_;
     const bool last = Run(work);
-    Release(false, last ? bytes : 0);
+    Release(lane, false, work, last ? bytes : 0);
   }
 }
 
-SearchPool::Work SearchPool::Take() {
+SearchPool::Work SearchPool::Take(Lane& lane) {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stop_ || (waiting_ > 0 && busy_ < threads_); });
-  if (waiting_ == 0) return {};
-  SearchJob* job = jobs_.front();
-  jobs_.pop_front();
+  lane.wake.wait(lock, [&] { return stop_ || (!lane.jobs.empty() && lane.busy < threads_); });
+  if (lane.jobs.empty()) return {};
+  SearchJob* job = lane.jobs.front();
   const std::size_t begin = job->next_;
   const auto threads = static_cast<std::size_t>(threads_);
   const std::size_t share =
       std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
   job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
-  if (job->next_ < job->queries_) jobs_.push_back(job);
-  waiting_ -= job->next_ - begin;
-  ++busy_;
-  return {job, begin, job->next_};
+  if (job->next_ == job->queries_) lane.jobs.pop_front();
+  const std::chrono::nanoseconds estimate = job->one_ * (job->next_ - begin);
+  lane.running += estimate;
+  ++lane.busy;
+  return {job, begin, job->next_, estimate};
 }
 
 bool SearchPool::Run(const Work& work) {
@@ -107,43 +173,47 @@ bool SearchPool::Run(const Work& work) {
   } else if (start > job.deadline_) {
     job.Fail(
         absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
-  } else if (!job.failed_.load(std::memory_order_relaxed)) {
-    std::unique_ptr<Searcher> searcher = job.index_->TakeSearcher();
+  } else if (job.failed_.load(std::memory_order_relaxed)) {
+    // Another part of the job did; this one is not begun.
+  } else if (std::unique_ptr<Searcher> searcher = job.index_->TakeSearcher(); searcher == nullptr) {
+    job.Fail(job.index_->Get().status());
+  } else {
     const SearchLimits limits{job.deadline_, &job.cancelled_};
     absl::Status status = work.end - work.begin == 1
                               ? job.Answer(work.begin, *searcher, limits)
                               : job.AnswerMany(work.begin, work.end, *searcher, limits);
     job.index_->GiveBack(std::move(searcher));
+    if (status.ok() || absl::IsDeadlineExceeded(status)) {
+      const std::chrono::nanoseconds time = SearchJob::Clock::now() - start;
+      job.index_->meter().Observe(job.effort_, time / (work.end - work.begin), status.ok());
+    }
     if (!status.ok()) job.Fail(std::move(status));
-    const std::int64_t ns = std::chrono::nanoseconds(SearchJob::Clock::now() - start).count() /
-                            static_cast<std::int64_t>(work.end - work.begin);
-    const std::int64_t mean = mean_ns_.load(std::memory_order_relaxed);
-    mean_ns_.store(mean == 0 ? ns : mean + (ns - mean) / 16, std::memory_order_relaxed);
   }
   const std::size_t done = work.end - work.begin;
   if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return false;
+  if (job.status_.ok() && !job.index_->Intact()) job.Fail(FileChanged(job.index_->name()));
   job.Complete(job.status_);
   return true;
 }
 
-void SearchPool::Release(bool here, std::uint64_t bytes) {
+void SearchPool::Release(Lane& lane, bool here, const Work& work, std::uint64_t bytes) {
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
-    --busy_;
+    --lane.busy;
+    lane.running -= work.estimate;
     bytes_ -= bytes;
     if (here) here_ = false;
-    more = here && waiting_ > 0;
+    more = here && !lane.jobs.empty();
   }
-  if (more) wake_.notify_one();
+  if (more) lane.wake.notify_one();
 }
 
-std::chrono::nanoseconds SearchPool::RetryDelay() const {
-  constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(1),
-                                     kMost = std::chrono::seconds(1);
-  const std::int64_t ns =
-      mean_ns_.load(std::memory_order_relaxed) * static_cast<std::int64_t>(waiting_) / threads_;
-  return std::clamp(std::chrono::nanoseconds(ns), kLeast, kMost);
+/// Until the job in front has been taken, about: then there is a place.
+std::chrono::nanoseconds SearchPool::RetryDelay(const Lane& lane) const {
+  const std::chrono::nanoseconds left =
+      lane.jobs.empty() ? std::chrono::nanoseconds::zero() : lane.jobs.front()->Left();
+  return AtLeastAMillisecond(left / threads_);
 }
 
 }  // namespace hmann

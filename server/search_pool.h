@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "index/hmann.h"
 #include "server/registry.h"
+#include "server/work_meter.h"
 
 namespace hmann {
 
@@ -22,8 +23,8 @@ class SearchJob {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `bytes`: memory that the request and its reply take, about.
-  SearchJob(ServedIndex* index, std::size_t queries, std::uint64_t bytes,
+  /// `effort`: of each query. `bytes`: memory that the request and its reply take, about.
+  SearchJob(ServedIndex* index, std::size_t queries, const Effort& effort, std::uint64_t bytes,
             Clock::time_point deadline);
   virtual ~SearchJob() = default;
 
@@ -50,32 +51,48 @@ class SearchJob {
     return failed_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed);
   }
   void Fail(absl::Status status);
+  /// What its queries that no thread has taken yet will take, as estimated.
+  std::chrono::nanoseconds Left() const { return one_ * (queries_ - next_); }
 
   ServedIndex* const index_;
   const std::size_t queries_;
+  const Effort effort_;
   const std::uint64_t bytes_;
   const Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> failed_{false};
-  std::size_t next_ = 0;                 // guarded by the pool's mutex
+  std::size_t next_ = 0;                 // this and the next: guarded by the pool's mutex
+  std::chrono::nanoseconds one_{0};      // what a query takes, as estimated when it was taken
   std::atomic<std::size_t> unfinished_;  // queries
   std::mutex mutex_;
   absl::Status status_;  // guarded by mutex_
 };
 
-/// The threads that search for a server, behind a bounded queue.
+/// What may wait for a pool.
+struct PoolBounds {
+  std::size_t queue = 256;                                  ///< jobs of a lane, wholly or in part
+  std::uint64_t bytes = 1 << 30;                            ///< of all jobs taken
+  std::chrono::nanoseconds work = std::chrono::minutes(1);  ///< of one job, as estimated
+};
+
+/// The threads that search for a server, in two lanes, each with as many threads as there
+/// are cores to search on, so that short requests never wait for long ones: a job of 2 ms
+/// of work or less is in the quick lane; all others are in the bulk lane, whose threads
+/// the kernel gives a third of what it gives the quick one's when both want a core
+/// (`nice`).
 ///
-/// Jobs take turns: a thread takes a query of the job in front, or a few that it may
-/// answer together, and the job goes to the back, so that a batch uses all threads when
-/// the server is idle and does not hold up single queries when it is not. A job whose
-/// deadline passed in the queue, or whose client went away, is dropped without a search.
+/// Within a lane the job with the earliest deadline has all threads, so that under too
+/// much work some batches are answered in time, instead of all of them late. A job is
+/// taken only when its work, and that of those before it, will be done by its deadline,
+/// with a twentieth of the time to spare, and when those behind it are still in time.
+/// What an idle lane gets it takes, whatever the estimate says: that is how estimates
+/// become right. A job whose deadline passed, or whose client went away, is dropped.
 ///
 /// Thread safety: all from any thread.
 class SearchPool {
  public:
-  /// `threads`: queries that are answered at once. `queue`: jobs that may wait, wholly or
-  /// in part. `bytes`: of all jobs taken.
-  SearchPool(int threads, std::size_t queue, std::uint64_t bytes);
+  /// `threads`: of each lane.
+  SearchPool(int threads, const PoolBounds& bounds);
   /// Every job must have finished.
   ~SearchPool();
   SearchPool(const SearchPool&) = delete;
@@ -83,42 +100,47 @@ class SearchPool {
 
   int threads() const { return threads_; }
 
-  /// Takes the job; its Complete will be called. Errors: RESOURCE_EXHAUSTED with
-  /// QUEUE_FULL or MEMORY_FULL and a delay, estimated from the work that waits; Complete
-  /// is not called then.
+  /// Takes the job; its Complete will be called. Errors, then Complete is not called:
+  /// RESOURCE_EXHAUSTED with QUEUE_FULL, MEMORY_FULL or NO_TIME and a delay, estimated
+  /// from the work that waits; WORK_TOO_LARGE, without one.
   absl::Status Submit(SearchJob* job);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when
-  /// nothing waits and one of the pool's threads is idle; that thread stays idle
-  /// meanwhile. At most one at a time, because the callers are the few threads that poll
-  /// the sockets. False: nothing was done.
+  /// nothing waits in the quick lane and one of its threads is idle; that thread stays
+  /// idle meanwhile. At most one at a time, because the callers are the few threads that
+  /// poll the sockets. False: nothing was done.
   bool TryRunHere(SearchJob* job);
 
  private:
   struct Work {
     SearchJob* job = nullptr;
     std::size_t begin = 0, end = 0;
+    std::chrono::nanoseconds estimate{0};
   };
 
-  void Loop();
-  Work Take();
+  struct Lane {
+    std::deque<SearchJob*> jobs;  // with queries not yet taken, the earliest deadline in front
+    std::chrono::nanoseconds running{0};  // estimates of what threads have taken
+    int busy = 0;                         // searches that run, here or in its threads
+    std::condition_variable wake;
+  };
+
+  void Loop(Lane& lane);
+  Work Take(Lane& lane);
   /// True when this was the last of the job, which is gone then.
-  bool Run(const Work& work);
-  void Release(bool here, std::uint64_t bytes);
-  std::chrono::nanoseconds RetryDelay() const;
+  static bool Run(const Work& work);
+  void Release(Lane& lane, bool here, const Work& work, std::uint64_t bytes);
+  absl::Status Admit(Lane& lane, const SearchJob& job) const;
+  std::chrono::nanoseconds Late(const Lane& lane, const SearchJob& job) const;
+  std::chrono::nanoseconds RetryDelay(const Lane& lane) const;
 
   const int threads_;
-  const std::size_t capacity_;
-  const std::uint64_t most_bytes_;
+  const PoolBounds bounds_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<SearchJob*> jobs_;  // with queries not yet taken, whose turn is next in front
-  std::size_t waiting_ = 0;      // queries in jobs_
-  std::uint64_t bytes_ = 0;      // of the jobs that Submit took and that are not complete
-  int busy_ = 0;                 // searches that run, here or in the pool
-  bool here_ = false;            // one of them in a caller's thread
+  Lane quick_, bulk_;
+  std::uint64_t bytes_ = 0;  // of the jobs that Submit took and that are not complete
+  bool here_ = false;        // a search runs in a caller's thread
   bool stop_ = false;
-  std::atomic<std::int64_t> mean_ns_{0};  // of a query, over the last few
   std::vector<std::thread> workers_;
 };
 

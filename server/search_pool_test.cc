@@ -19,8 +19,9 @@ using Clock = SearchJob::Clock;
 class NotedJob : public SearchJob {
  public:
   NotedJob(ServedIndex* index, std::size_t queries,
-           Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1)
-      : SearchJob(index, queries, bytes, deadline), answered(queries) {}
+           Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1,
+           const Effort& effort = {})
+      : SearchJob(index, queries, effort, bytes, deadline), answered(queries) {}
 
   std::future<absl::Status> done() { return done_.get_future(); }
   std::future<void> begun() { return begun_.get_future(); }
@@ -50,6 +51,15 @@ class NotedJob : public SearchJob {
   std::promise<absl::Status> done_;
 };
 
+/// Of so many microseconds by the guess that holds while nothing was measured.
+Effort Guessed(std::uint64_t microseconds) { return {WalkKind::kBestFirst, microseconds}; }
+
+constexpr Clock::time_point kNever = Clock::time_point::max();
+
+PoolBounds Bounds(std::size_t queue, std::uint64_t bytes = 1000) {
+  return {queue, bytes, std::chrono::hours(100)};
+}
+
 class SearchPoolTest : public testing::Test {
  protected:
   SearchPoolTest() : index_({"sift", SampleIndex()}) { EXPECT_TRUE(index_.Load({}).ok()); }
@@ -57,36 +67,81 @@ class SearchPoolTest : public testing::Test {
 };
 
 TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {
-  SearchPool pool(3, 10, 1000);
+  SearchPool pool(3, Bounds(10));
   NotedJob job(&index_, 1000);
   ASSERT_TRUE(pool.Submit(&job).ok());
   EXPECT_TRUE(job.done().get().ok());
   for (const auto& times : job.answered) EXPECT_EQ(times, 1);
 }
 
-TEST_F(SearchPoolTest, JobsTakeTurns) {
-  SearchPool pool(1, 10, 1000);
-  NotedJob batch(&index_, 5), single(&index_, 1);
+TEST_F(SearchPoolTest, TheEarliestDeadlineIsFirst) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob held(&index_, 2, Clock::now() + 1h), later(&index_, 2, Clock::now() + 3h),
+      sooner(&index_, 2, Clock::now() + 2h);
   std::vector<NotedJob*> order;
-  batch.order = single.order = &order;
+  held.order = later.order = sooner.order = &order;
+  held.HoldFirst();
+  auto begun = held.begun();
+  ASSERT_TRUE(pool.Submit(&held).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&later).ok());
+  ASSERT_TRUE(pool.Submit(&sooner).ok());
+  held.Go();
+  for (NotedJob* job : {&held, &later, &sooner}) EXPECT_TRUE(job->done().get().ok());
+  EXPECT_THAT(order, testing::ElementsAre(&held, &held, &sooner, &sooner, &later, &later));
+}
+
+TEST_F(SearchPoolTest, AShortJobDoesNotWaitForALongOne) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob batch(&index_, 100, kNever, 1, Guessed(1000)), single(&index_, 1);
   batch.HoldFirst();
   auto begun = batch.begun();
   ASSERT_TRUE(pool.Submit(&batch).ok());
   begun.wait();
   ASSERT_TRUE(pool.Submit(&single).ok());
+  EXPECT_TRUE(single.done().get().ok());  // though the batch holds the one thread of its lane
+  EXPECT_EQ(batch.answered[1], 0);
   batch.Go();
   EXPECT_TRUE(batch.done().get().ok());
-  EXPECT_TRUE(single.done().get().ok());
-  // The batch's second query was in the queue before the single one came; its third comes
-  // after it.
-  EXPECT_THAT(order, testing::ElementsAre(&batch, &batch, &single, &batch, &batch, &batch));
+}
+
+TEST_F(SearchPoolTest, RefusesWhatCannotBeDoneInTime) {
+  SearchPool pool(1, Bounds(10));
+  const auto start = Clock::now();
+  // An idle lane takes it, though by the guess it takes two hours.
+  NotedJob running(&index_, 2, start + 1h, 1, Guessed(3'600'000'000)),
+      long_one(&index_, 1, start + 30min, 1, Guessed(3'600'000'000)),
+      fits(&index_, 1, start + 10h, 1, Guessed(3'600'000'000)),
+      pushes(&index_, 15, start + 9h + 30min, 1, Guessed(1'620'000'000));
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running).ok());
+  begun.wait();
+  const absl::Status refused = pool.Submit(&long_one);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(refused), "NO_TIME");
+  EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
+  ASSERT_TRUE(pool.Submit(&fits).ok());
+  // In time itself, it would make another late that was taken before.
+  EXPECT_EQ(Reason(pool.Submit(&pushes)), "NO_TIME");
+  running.Go();
+  for (NotedJob* job : {&running, &fits}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedJob* job : {&long_one, &pushes}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, RefusesTooMuchWork) {
+  SearchPool pool(1, {10, 1000, 10ms});
+  NotedJob much(&index_, 11, kNever, 1, Guessed(1000)),
+      enough(&index_, 10, kNever, 1, Guessed(1000));
+  EXPECT_EQ(Reason(pool.Submit(&much)), "WORK_TOO_LARGE");
+  ASSERT_TRUE(pool.Submit(&enough).ok());
+  EXPECT_TRUE(enough.done().get().ok());
 }
 
 TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
-  SearchPool pool(1, 2, 10);
-  NotedJob first(&index_, 1, Clock::time_point::max(), 4),
-      second(&index_, 1, Clock::time_point::max(), 4),
-      large(&index_, 1, Clock::time_point::max(), 4), third(&index_, 1), fourth(&index_, 1);
+  SearchPool pool(1, Bounds(2, 10));
+  NotedJob first(&index_, 1, kNever, 4), second(&index_, 1, kNever, 4),
+      large(&index_, 1, kNever, 4), third(&index_, 1), fourth(&index_, 1);
   first.HoldFirst();
   auto begun = first.begun();
   ASSERT_TRUE(pool.Submit(&first).ok());
@@ -105,7 +160,7 @@ TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
 }
 
 TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
-  SearchPool pool(1, 10, 1000);
+  SearchPool pool(1, Bounds(10));
   NotedJob here(&index_, 1);
   ASSERT_TRUE(pool.TryRunHere(&here));
   EXPECT_TRUE(here.done().get().ok());
@@ -127,7 +182,7 @@ TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
 }
 
 TEST_F(SearchPoolTest, DropsWhatIsLateOrCancelled) {
-  SearchPool pool(1, 10, 1000);
+  SearchPool pool(1, Bounds(10));
   NotedJob late(&index_, 3, Clock::now() - 1s), cancelled(&index_, 3);
   cancelled.Cancel();
   ASSERT_TRUE(pool.Submit(&late).ok());
@@ -140,7 +195,7 @@ TEST_F(SearchPoolTest, DropsWhatIsLateOrCancelled) {
 }
 
 TEST_F(SearchPoolTest, OneBadQueryFailsItsJobAlone) {
-  SearchPool pool(1, 10, 1000);
+  SearchPool pool(1, Bounds(10));
   NotedJob bad(&index_, 100), good(&index_, 100);
   bad.fails_at = 7;
   ASSERT_TRUE(pool.Submit(&bad).ok());

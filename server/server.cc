@@ -59,13 +59,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(Resolve(options)));
   HMANN_RETURN_IF_ERROR(server->Listen());
   server->loader_ = std::thread([raw = server.get()] { raw->Load(); });
+  server->watcher_ = std::thread([raw = server.get()] { raw->Watch(); });
   return server;
 }
 
 Server::Server(const ServerOptions& options)
     : options_(options),
       registry_(std::make_unique<Registry>(options.indexes)),
-      pool_(std::make_unique<SearchPool>(options.threads, options.queue, options.most_bytes)),
+      pool_(std::make_unique<SearchPool>(
+          options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
       health_(std::make_unique<HealthService>()) {}
 
 Server::~Server() {
@@ -139,6 +141,28 @@ void Server::Load() {
   loaded_changed_.notify_all();
 }
 
+void Server::Watch() {
+  constexpr std::chrono::milliseconds kOften(20);
+  constexpr int kSeldom = 1500;  // times kOften: 30 s
+  for (int turn = 1; !stop_.load(); ++turn) {
+    std::this_thread::sleep_for(kOften);
+    bool any = false, withdrawn = false;
+    for (const auto& index : registry_->indexes()) {
+      if (index->WithdrawIfChanged()) {
+        withdrawn = true;
+        health_->Set(HealthName(index->name()), false);
+        spdlog::error("index {}: {}", index->name(), std::string(index->failure().message()));
+      }
+      if (index->state() != IndexState::kServing) continue;
+      any = true;
+      if (turn % kSeldom == 0) index->RefreshPlacements();
+    }
+    if (!withdrawn) continue;
+    health_->Set("", false);
+    if (!any) health_->Set(kServiceName, false);
+  }
+}
+
 absl::Status Server::WaitLoaded() {
   {
     std::unique_lock lock(mutex_);
@@ -153,7 +177,10 @@ absl::Status Server::WaitLoaded() {
       absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
 }
 
-void Server::BeginDrain() { health_->BeginDrain(); }
+void Server::BeginDrain() {
+  health_->BeginDrain();
+  if (acceptor_ != nullptr) acceptor_->Stop();
+}
 
 /// gRPC cuts off calls that arrive while it shuts down, and clients see CANCELLED, as if
 /// they had done it; so those are refused by us first.
@@ -171,11 +198,11 @@ void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
 
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
-  if (service_ != nullptr) RefuseUntilQuiet(grace);
+  if (service_ != nullptr) RefuseUntilQuiet(grace / 2);
   health_->EndWatches();
-  if (acceptor_ != nullptr) acceptor_->Stop();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();
+  if (watcher_.joinable()) watcher_.join();
 }
 
 void Server::CancelCalls() {

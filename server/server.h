@@ -32,7 +32,7 @@ class SearchService;
 /// warm. An index that cannot be loaded does not stop the others.
 ///
 /// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does;
-/// "" once all do.
+/// "" once all do. An index whose file changes is withdrawn, and its health with it.
 ///
 /// Thread safety: Start, Shutdown and the destructor from one thread; the rest from any.
 class Server {
@@ -50,8 +50,8 @@ class Server {
   /// serves, with the reasons.
   absl::Status WaitLoaded();
 
-  /// Health says NOT_SERVING, for good; searches are still answered, so that balancers
-  /// can go elsewhere first.
+  /// Health says NOT_SERVING, for good, and the port is closed, so that balancers go
+  /// elsewhere; searches on connections that there are are still answered.
   void BeginDrain();
   /// Refuses new searches (UNAVAILABLE) until none has come for a moment, then takes no
   /// more calls at all, gives those that run `grace` to end, then cancels them. Returns
@@ -64,6 +64,7 @@ class Server {
   explicit Server(const ServerOptions& options);
   absl::Status Listen();
   void Load();
+  void Watch();
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
 
   const ServerOptions options_;
@@ -78,7 +79,7 @@ class Server {
   std::mutex mutex_;
   std::condition_variable loaded_changed_;
   bool loaded_ = false;
-  std::thread loader_;
+  std::thread loader_, watcher_;
 };
 
 }  // namespace hmann

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/convert.h"
@@ -71,7 +74,8 @@ std::uint64_t Bytes(const ParsedQuery& parsed) {
 class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
   PooledCall(ParsedQuery parsed, Clock::time_point deadline)
-      : SearchJob(parsed.index, parsed.vectors.count, Bytes(parsed), deadline),
+      : SearchJob(parsed.index, parsed.vectors.count, EffortOf(parsed.dials, parsed.budget),
+                  Bytes(parsed), deadline),
         parsed_(std::move(parsed)) {}
 
   void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
@@ -107,41 +111,60 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   const ParsedQuery parsed_;
 };
 
+/// `message` as the bytes of a reply.
+absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffer* reply) {
+  bool own = false;
+  const grpc::Status status =
+      grpc::SerializationTraits<google::protobuf::MessageLite>::Serialize(message, reply, &own);
+  return status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message());
+}
+
 class SingleCall : public PooledCall {
  public:
+  using Request = v1::SearchRequest;
+
   static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
                                                   const RequestLimits& limits,
                                                   const v1::SearchRequest& request) {
     return Parse(registry, limits, request.index(), request.query(), 1, "query", request.options());
   }
 
-  SingleCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchResponse* response)
-      : PooledCall(std::move(parsed), deadline), response_(response) {}
+  SingleCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
+             grpc::ByteBuffer* reply)
+      : PooledCall(std::move(parsed), deadline), request_(std::move(request)), reply_(reply) {}
+
+  void Complete(const absl::Status& status) override {
+    PooledCall::Complete(status.ok() ? Write(response_, reply_) : status);
+  }
 
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits,
                                                       parsed_.counters ? &counters : nullptr));
-    response_->mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
-    response_->mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
+    response_.mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
+    response_.mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
     for (const Neighbour& neighbour : answer->nearest) {
-      response_->mutable_ids()->AddAlreadyReserved(neighbour.label);
-      response_->mutable_distances()->AddAlreadyReserved(neighbour.distance);
+      response_.mutable_ids()->AddAlreadyReserved(neighbour.label);
+      response_.mutable_distances()->AddAlreadyReserved(neighbour.distance);
     }
-    ToWire(parsed_.dials, response_->mutable_dials());
-    if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
-    response_->set_cut_short(answer->cut_short);
-    if (parsed_.counters) ToWire(counters, response_->mutable_counters());
+    ToWire(parsed_.dials, response_.mutable_dials());
+    if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_.mutable_predicted());
+    response_.set_cut_short(answer->cut_short);
+    if (parsed_.counters) ToWire(counters, response_.mutable_counters());
     return absl::OkStatus();
   }
 
  private:
-  v1::SearchResponse* const response_;
+  const std::unique_ptr<Request> request_;  // whose bytes the vectors are
+  v1::SearchResponse response_;
+  grpc::ByteBuffer* const reply_;
 };
 
 class BatchCall : public PooledCall {
  public:
+  using Request = v1::SearchBatchRequest;
+
   static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
                                                   const RequestLimits& limits,
                                                   const v1::SearchBatchRequest& request) {
@@ -149,18 +172,21 @@ class BatchCall : public PooledCall {
                  request.options());
   }
 
-  BatchCall(ParsedQuery parsed, Clock::time_point deadline, v1::SearchBatchResponse* response)
-      : PooledCall(std::move(parsed), deadline), response_(response) {}
+  BatchCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
+            grpc::ByteBuffer* reply)
+      : PooledCall(std::move(parsed), deadline), request_(std::move(request)), reply_(reply) {}
 
   void Complete(const absl::Status& status) override {
-    if (status.ok()) {
+    if (!status.ok()) {
+      PooledCall::Complete(status);
+    } else {
       CloseGaps();
-      ToWire(parsed_.dials, response_->mutable_dials());
-      if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_->mutable_predicted());
-      response_->set_cut_short(cut_short_.load());
-      if (parsed_.counters) ToWire(counters_, response_->mutable_counters());
+      ToWire(parsed_.dials, response_.mutable_dials());
+      if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_.mutable_predicted());
+      response_.set_cut_short(cut_short_.load());
+      if (parsed_.counters) ToWire(counters_, response_.mutable_counters());
+      PooledCall::Complete(Write(response_, reply_));
     }
-    PooledCall::Complete(status);
   }
 
  protected:
@@ -205,13 +231,13 @@ class BatchCall : public PooledCall {
   void Keep(std::size_t i, const hmann::Answer& answer) {
     std::call_once(sized_, [this] { MakeRoom(); });
     cut_short_ += answer.cut_short ? 1 : 0;
-    std::uint64_t* ids = response_->mutable_ids()->mutable_data() + i * parsed_.dials.k;
-    float* distances = response_->mutable_distances()->mutable_data() + i * parsed_.dials.k;
+    std::uint64_t* ids = response_.mutable_ids()->mutable_data() + i * parsed_.dials.k;
+    float* distances = response_.mutable_distances()->mutable_data() + i * parsed_.dials.k;
     for (std::size_t j = 0; j < answer.nearest.size(); ++j) {
       ids[j] = answer.nearest[j].label;
       distances[j] = answer.nearest[j].distance;
     }
-    response_->mutable_counts()->mutable_data()[i] =
+    response_.mutable_counts()->mutable_data()[i] =
         static_cast<std::uint32_t>(answer.nearest.size());
   }
 
@@ -227,40 +253,45 @@ class BatchCall : public PooledCall {
   void MakeRoom() {
     const int queries = static_cast<int>(parsed_.vectors.count),
               ids = queries * static_cast<int>(parsed_.dials.k);
-    response_->mutable_ids()->Resize(ids, 0);
-    response_->mutable_distances()->Resize(ids, 0);
-    response_->mutable_counts()->Resize(queries, 0);
+    response_.mutable_ids()->Resize(ids, 0);
+    response_.mutable_distances()->Resize(ids, 0);
+    response_.mutable_counts()->Resize(queries, 0);
   }
 
   /// Moves answers together where one has fewer than k.
   void CloseGaps() {
-    std::uint64_t* ids = response_->mutable_ids()->mutable_data();
-    float* distances = response_->mutable_distances()->mutable_data();
+    std::uint64_t* ids = response_.mutable_ids()->mutable_data();
+    float* distances = response_.mutable_distances()->mutable_data();
     std::size_t end = 0;
-    for (int i = 0; i < response_->counts_size(); ++i) {
+    for (int i = 0; i < response_.counts_size(); ++i) {
       const std::size_t begin = static_cast<std::size_t>(i) * parsed_.dials.k,
-                        count = response_->counts(i);
+                        count = response_.counts(i);
       if (begin != end) {
         std::copy_n(ids + begin, count, ids + end);
         std::copy_n(distances + begin, count, distances + end);
       }
       end += count;
     }
-    response_->mutable_ids()->Truncate(static_cast<int>(end));
-    response_->mutable_distances()->Truncate(static_cast<int>(end));
+    response_.mutable_ids()->Truncate(static_cast<int>(end));
+    response_.mutable_distances()->Truncate(static_cast<int>(end));
   }
 
-  v1::SearchBatchResponse* const response_;
+  const std::unique_ptr<Request> request_;  // whose bytes the vectors are
+  v1::SearchBatchResponse response_;
+  grpc::ByteBuffer* const reply_;
   std::once_flag sized_;
   std::atomic<std::uint32_t> cut_short_{0};
   std::mutex mutex_;
   Counters counters_;
 };
 
-grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+/// gRPC's own answer to bytes that are no message is UNIMPLEMENTED, without a word.
+absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
+  grpc::ByteBuffer read = bytes;  // counted, not copied
+  if (grpc::SerializationTraits<google::protobuf::MessageLite>::Deserialize(&read, message).ok())
+    return absl::OkStatus();
+  return BadField("request", absl::StrCat("expected a ", message->GetTypeName(), ", found ",
+                                          bytes.Length(), " bytes that are none"));
 }
 
 }  // namespace
@@ -274,83 +305,36 @@ SearchJob::Clock::time_point SearchService::Deadline(
                    asked - std::chrono::system_clock::now());
 }
 
-template <typename Call, typename Request, typename Response>
+template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
-                                               const Request& request, Response* response) {
+                                               const grpc::ByteBuffer& bytes,
+                                               grpc::ByteBuffer* reply) {
   if (stopping_.load(std::memory_order_relaxed)) {
     refused_.fetch_add(1);
     return Reply(context, ServerStopping());
   }
-  absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, request);
+  auto request = std::make_unique<typename Call::Request>();
+  if (const absl::Status status = Read(bytes, request.get()); !status.ok())
+    return Reply(context, status);
+  absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, *request);
   if (!parsed.ok()) return Reply(context, parsed.status());
   const bool narrow = parsed->IsNarrow();
-  auto* call = new Call(*std::move(parsed), Deadline(*context), response);
+  auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context), reply);
   if (narrow && pool_.TryRunHere(call)) return call;
   if (const absl::Status status = pool_.Submit(call); !status.ok()) call->Complete(status);
   return call;
 }
 
 grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
-                                                const v1::SearchRequest* request,
-                                                v1::SearchResponse* response) {
-  return Start<SingleCall>(context, *request, response);
+                                                const grpc::ByteBuffer* request,
+                                                grpc::ByteBuffer* reply) {
+  return Start<SingleCall>(context, *request, reply);
 }
 
 grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext* context,
-                                                     const v1::SearchBatchRequest* request,
-                                                     v1::SearchBatchResponse* response) {
-  return Start<BatchCall>(context, *request, response);
-}
-
-grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
-                                                  const v1::DescribeRequest* request,
-                                                  v1::DescribeResponse* response) {
-  const auto describe = [&]() -> absl::Status {
-    HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
-    HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
-    response->set_index(served->name());
-    ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : index->Placements())
-      ToWire(placement, response->add_placements());
-    response->set_simd(std::string(index->kernels().simd));
-    response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
-    v1::Limits* limits = response->mutable_limits();
-    limits->set_max_batch(limits_.max_batch);
-    limits->set_max_k(limits_.max_k);
-    limits->set_max_ef(limits_.max_ef);
-    limits->set_max_query_threads(limits_.max_query_threads);
-    limits->set_max_request_bytes(max_request_bytes_);
-    limits->set_max_reply_bytes(limits_.max_reply_bytes);
-    return absl::OkStatus();
-  };
-  return Reply(context, describe());
-}
-
-grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
-                                              const v1::ListRequest*, v1::ListResponse* response) {
-  for (const auto& served : registry_.indexes()) {
-    v1::IndexSummary* summary = response->add_indexes();
-    summary->set_name(served->name());
-    switch (served->state()) {
-      case IndexState::kLoading:
-        summary->set_state(v1::INDEX_STATE_LOADING);
-        break;
-      case IndexState::kFailed:
-        summary->set_state(v1::INDEX_STATE_FAILED);
-        summary->set_reason(std::string(served->ForClients(served->failure()).message()));
-        break;
-      case IndexState::kServing: {
-        const IndexInfo& info = (*served->Get())->info();
-        summary->set_state(v1::INDEX_STATE_SERVING);
-        summary->set_n(info.n);
-        summary->set_dim(info.dim);
-        summary->set_dtype(ToWire(info.dtype));
-        summary->set_metric(ToWire(info.metric));
-        break;
-      }
-    }
-  }
-  return Reply(context, absl::OkStatus());
+                                                     const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* reply) {
+  return Start<BatchCall>(context, *request, reply);
 }
 
 }  // namespace hmann

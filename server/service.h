@@ -10,10 +10,12 @@
 
 namespace hmann {
 
-/// hmann.v1.Search over a registry: requests are checked in gRPC's thread, answered in
-/// the pool (a single narrow search on an idle server in gRPC's thread), and end with
-/// their client's deadline or cancellation.
-class SearchService : public v1::Search::CallbackService {
+/// hmann.v1.Search over a registry: requests are read and checked in gRPC's thread,
+/// answered in the pool (a single narrow search on an idle server in gRPC's thread), and
+/// end with their client's deadline or cancellation.
+class SearchService
+    : public v1::Search::WithRawCallbackMethod_Search<
+          v1::Search::WithRawCallbackMethod_SearchBatch<v1::Search::CallbackService>> {
  public:
   /// `registry` and `pool` must outlive the service. `limits.max_query_threads` is
   /// resolved; `max_request_bytes` is what Describe says.
@@ -31,12 +33,14 @@ class SearchService : public v1::Search::CallbackService {
   /// Searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
+  using WithRawCallbackMethod_Search::Search;
+  using WithRawCallbackMethod_SearchBatch::SearchBatch;
   grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
-                                   const v1::SearchRequest* request,
-                                   v1::SearchResponse* response) override;
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* SearchBatch(grpc::CallbackServerContext* context,
-                                        const v1::SearchBatchRequest* request,
-                                        v1::SearchBatchResponse* response) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
@@ -45,9 +49,9 @@ class SearchService : public v1::Search::CallbackService {
                                  v1::ListResponse* response) override;
 
  private:
-  template <typename Call, typename Request, typename Response>
-  grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context, const Request& request,
-                                  Response* response);
+  template <typename Call>
+  grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
   const Registry& registry_;

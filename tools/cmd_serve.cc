@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <optional>
@@ -110,16 +111,25 @@ absl::Status WaitForEnd(Server& server, const Signals& signals) {
   return absl::OkStatus();
 }
 
-/// NOT_SERVING for `drain`, then no new calls and `drain` again for those that run. A
-/// further signal cuts both short.
+/// For `drain`: no new connections, health says NOT_SERVING, and what comes on the others
+/// is answered; then half a second for what still runs, then it is cancelled. A further
+/// signal cuts both short. Within a second after `drain` the process ends, whatever
+/// connections do.
 void Drain(Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
   spdlog::info("draining for {}; signal again to stop at once",
                FormatDuration(std::chrono::duration<double>(drain).count()));
   server.BeginDrain();
-  if (signals.Wait(drain)) drain = std::chrono::nanoseconds::zero();
-  std::future<void> done = std::async(std::launch::async, [&] { server.Shutdown(drain); });
+  std::chrono::nanoseconds grace = std::chrono::milliseconds(500);
+  if (signals.Wait(drain)) grace = std::chrono::nanoseconds::zero();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(900);
+  std::future<void> done = std::async(std::launch::async, [&] { server.Shutdown(grace); });
   while (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.Wait(std::chrono::milliseconds(20))) server.CancelCalls();
+    if (std::chrono::steady_clock::now() < end) continue;
+    spdlog::warn("stopped, though connections were not closed by their clients");
+    spdlog::shutdown();
+    std::fflush(nullptr);
+    std::_Exit(0);
   }
   spdlog::info("stopped");
 }
@@ -164,15 +174,34 @@ CommandAction SetupServe(CLI::App& app) {
                  "since they wait for it)")
       ->check(CLI::Range(0, 4096));
   app.add_option("--queue", flags->server.queue,
-                 "requests that may wait for a thread; more are refused")
+                 "requests that may wait for a thread, the short ones and the long ones each; more "
+                 "are refused, "
+                 "as is what could not be answered by its deadline")
       ->capture_default_str();
   app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-k", flags->server.limits.max_k, "neighbours that a query may ask for")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-ef", flags->server.limits.max_ef,
+                 "ef_l1, ef_l0 and nprobe that a query may ask for")
+      ->check(CLI::Range(1u, kMaxEf))
+      ->capture_default_str();
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--max-work", ParseDuration,
+      [flags](std::chrono::nanoseconds work) { flags->server.most_work = work; },
+      "time of a thread that one request may take, by an estimate from those before it (default: "
+      "60s)");
+  app.add_option("--max-streams", flags->server.most_streams,
+                 "calls of one connection at once; more wait in the client")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddParsed<std::chrono::nanoseconds>(
       app, "--drain", ParseDuration,
       [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
-      "on SIGTERM: how long to answer on while health says NOT_SERVING, e.g. 5s");
+      "on SIGTERM: how long to answer on, with the port closed, while health says NOT_SERVING "
+      "(default: 5s)");
   app.add_flag("--insecure", flags->server.insecure,
                "allow an address beyond loopback: no encryption, no password");
   app.parse_complete_callback([flags] {

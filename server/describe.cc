@@ -1,0 +1,61 @@
+// What a server says of its indexes.
+#include "absl/status/status.h"
+#include "index/base/status_macros.h"
+#include "server/convert.h"
+#include "server/errors.h"
+#include "server/service.h"
+
+namespace hmann {
+
+grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
+                                                  const v1::DescribeRequest* request,
+                                                  v1::DescribeResponse* response) {
+  const auto describe = [&]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
+    HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
+    response->set_index(served->name());
+    ToWire(index->info(), response->mutable_info());
+    for (const Placement& placement : served->placements())
+      ToWire(placement, response->add_placements());
+    response->set_simd(std::string(index->kernels().simd));
+    response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
+    v1::Limits* limits = response->mutable_limits();
+    limits->set_max_batch(limits_.max_batch);
+    limits->set_max_k(limits_.max_k);
+    limits->set_max_ef(limits_.max_ef);
+    limits->set_max_query_threads(limits_.max_query_threads);
+    limits->set_max_request_bytes(max_request_bytes_);
+    limits->set_max_reply_bytes(limits_.max_reply_bytes);
+    return absl::OkStatus();
+  };
+  return Reply(context, describe());
+}
+
+grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
+                                              const v1::ListRequest*, v1::ListResponse* response) {
+  for (const auto& served : registry_.indexes()) {
+    v1::IndexSummary* summary = response->add_indexes();
+    summary->set_name(served->name());
+    switch (served->state()) {
+      case IndexState::kLoading:
+        summary->set_state(v1::INDEX_STATE_LOADING);
+        break;
+      case IndexState::kFailed:
+        summary->set_state(v1::INDEX_STATE_FAILED);
+        summary->set_reason(std::string(served->ForClients(served->failure()).message()));
+        break;
+      case IndexState::kServing: {
+        const IndexInfo& info = (*served->Get())->info();
+        summary->set_state(v1::INDEX_STATE_SERVING);
+        summary->set_n(info.n);
+        summary->set_dim(info.dim);
+        summary->set_dtype(ToWire(info.dtype));
+        summary->set_metric(ToWire(info.metric));
+        break;
+      }
+    }
+  }
+  return Reply(context, absl::OkStatus());
+}
+
+}  // namespace hmann
