@@ -89,11 +89,13 @@ class Program {
   reads(index) {
     return spawnSync(this.path, ["info", index, "--json"]).status === 0;
   }
+  has(command, name) {
+    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
+    return this.#help.get(command).split(/[\s,]+/).includes(name);
+  }
   /** The first of the names that this program's command has. */
   option(command, ...names) {
-    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
-    const words = this.#help.get(command).split(/[\s,]+/);
-    return names.find((name) => words.includes(name)) ?? fail(`${this.name} program: ${command} has none of ${names.join(", ")}`);
+    return names.find((name) => this.has(command, name)) ?? fail(`${this.name} program: ${command} has none of ${names.join(", ")}`);
   }
 }
 
@@ -136,7 +138,9 @@ function indexesFor(kind, { old, fresh, base, folder }) {
   if (fresh.reads(built)) return { old: built, new: built };
   say(`${kind}: the new program cannot read that index and builds its own`);
   const own = join(folder, `${kind}.new.hmann`);
-  fresh.run(indexes[kind](fresh, base, own));
+  // Of a program without methods the graph is that of insertion.
+  const method = fresh.has("build", "--method") && !old.has("build", "--method") ? ["--method", "insertion"] : [];
+  fresh.run([...indexes[kind](fresh, base, own), ...method]);
   return { old: built, new: own };
 }
 

@@ -153,7 +153,7 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
               0.05 * alone.counters["io_bytes"].get<double>());
 
   const std::map<std::string, int> expected = {{"sweep", 1},      {"disk", 2},  {"memory", 1},
-                                               {"contestant", 2}, {"count", 4}, {"run", 2 * 12}};
+                                               {"contestant", 2}, {"count", 6}, {"run", 2 * 12}};
   EXPECT_EQ(KindsOfLines(), expected);
   std::ostringstream table;
   PrintDiskTables(figures, table);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
@@ -43,8 +44,8 @@ void OnBus(int signal, siginfo_t* info, void*) {
       continue;
     const auto size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     torn->store(true);
-    if (mmap(reinterpret_cast<void*>(address / size * size), size, PROT_READ,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+    auto* page = static_cast<std::byte*>(info->si_addr) - address % size;
+    if (mmap(page, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
       errno = saved;
       return;
     }

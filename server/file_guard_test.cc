@@ -16,7 +16,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kBytes = 4 * 4096;
+constexpr std::size_t kBytes = 16384;  // four pages
 
 class FileGuardTest : public testing::Test {
  protected:

@@ -4,15 +4,12 @@
 /// otherwise.
 ///
 ///     serve_bench --index sift.hmann --queries queries.u8bin --ef-l0 80
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <thread>
 
@@ -32,8 +29,7 @@
 #include "index/base/status_macros.h"
 #include "index/hmann.h"
 #include "nlohmann/json.hpp"
-#include "server/server.h"
-#include "spdlog/spdlog.h"
+#include "server/testing/server_process.h"
 
 namespace hmann {
 namespace {
@@ -48,41 +44,6 @@ struct Flags {
   int rounds = 5;
   double seconds = 1;
   bool json = false;
-};
-
-/// The server, in a process that ends with this one.
-class ServerProcess {
- public:
-  /// Must run before anything of gRPC does.
-  explicit ServerProcess(const Flags& flags) {
-    int fds[2];
-    HMANN_CHECK(pipe(fds) == 0);
-    pid_ = fork();
-    HMANN_CHECK(pid_ >= 0);
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      spdlog::set_level(spdlog::level::err);
-      ServerOptions options;
-      options.indexes = {{"bench", flags.index}};
-      options.listen = "127.0.0.1:0";
-      options.threads = flags.threads;
-      const auto server = Server::Start(options);
-      const int port = server.ok() ? (*server)->port() : 0;
-      if (!server.ok()) std::fprintf(stderr, "%s\n", server.status().ToString().c_str());
-      HMANN_CHECK(write(fds[1], &port, sizeof(port)) == sizeof(port));
-      for (;;) pause();
-    }
-    close(fds[1]);
-    HMANN_CHECK(read(fds[0], &port_, sizeof(port_)) == sizeof(port_));
-    close(fds[0]);
-  }
-  ~ServerProcess() { kill(pid_, SIGKILL); }
-
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-
- private:
-  pid_t pid_ = 0;
-  int port_ = 0;
 };
 
 struct Queries {
@@ -155,6 +116,7 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries,
   std::atomic<bool> stop{false};
   std::vector<absl::Status> statuses(static_cast<std::size_t>(clients));
   std::vector<std::thread> threads;
+  threads.reserve(statuses.size());
   for (absl::Status& status : statuses) {
     threads.emplace_back([&, own = &status] {
       auto client = client::Client::Connect(address, {.own_connection = true});
@@ -260,13 +222,12 @@ absl::Status Ask(const std::string& setting, SearchOptions* options) {
   return absl::OkStatus();
 }
 
-}  // namespace hmann
-
-int main(int argc, char** argv) {
+/// Ends with the exit code.
+int Measure(int argc, char** argv) {
   CLI::App app(
       "What serving costs: latency of one search over gRPC, and queries per second by clients and "
       "batch size");
-  hmann::Flags flags;
+  Flags flags;
   app.add_option("--index", flags.index, "index file")->required();
   app.add_option("--queries", flags.queries, "vector file")->required();
   app.add_option("--k", flags.search.k);
@@ -282,14 +243,29 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   for (const std::string& setting : settings) {
-    if (const absl::Status asked = hmann::Ask(setting, &flags.search); !asked.ok()) {
+    if (const absl::Status asked = Ask(setting, &flags.search); !asked.ok()) {
       std::fprintf(stderr, "--dial %s: %s\n", setting.c_str(),
                    std::string(asked.message()).c_str());
       return 2;
     }
   }
-  const hmann::ServerProcess server(flags);
-  const absl::Status status = hmann::Run(flags, server);
+  ServerOptions options;
+  options.indexes = {{"bench", flags.index}};
+  options.listen = "127.0.0.1:0";
+  options.threads = flags.threads;
+  const ServerProcess server(options);
+  const absl::Status status = Run(flags, server);
   if (!status.ok()) std::fprintf(stderr, "serve_bench: %s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
+}
+
+}  // namespace hmann
+
+int main(int argc, char** argv) {
+  try {
+    return hmann::Measure(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
 }

@@ -39,8 +39,9 @@ std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::
                                  NodeId node, std::vector<NodeId> candidates, std::uint32_t most,
                                  double alpha) {
   const auto distance = [&](NodeId a, NodeId b) {
-    return MeasureReference(kernels.dtype, kernels.metric, rows.data() + a * kernels.row_bytes,
-                            rows.data() + b * kernels.row_bytes, kernels.dim)
+    return MeasureReference(kernels.dtype, kernels.metric,
+                            rows.data() + std::size_t{a} * kernels.row_bytes,
+                            rows.data() + std::size_t{b} * kernels.row_bytes, kernels.dim)
         .distance;
   };
   std::sort(candidates.begin(), candidates.end(), [&](NodeId a, NodeId b) {
@@ -74,7 +75,9 @@ TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
         std::vector<NodeId> ids;
         for (NodeId id = 1; id < n; ++id) {
           candidates.push_back(
-              {kernels.one(rows.data(), rows.data() + id * kernels.row_bytes, kernels.dim), id});
+              {kernels.one(rows.data(), rows.data() + std::size_t{id} * kernels.row_bytes,
+                           kernels.dim),
+               id});
           ids.push_back(id);
         }
         std::sort(candidates.begin(), candidates.end());
@@ -92,6 +95,7 @@ TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
 TEST(NeighbourSelector, OnALineKeepsTheNextOnEachSide) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   std::vector<std::byte> rows;
+  rows.reserve(21);
   for (int i = 0; i < 21; ++i) rows.push_back(static_cast<std::byte>(i));
   std::vector<Candidate> candidates;
   for (NodeId id = 0; id < 21; ++id) {

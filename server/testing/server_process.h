@@ -1,0 +1,29 @@
+/// For benchmarks only: a server that takes no part in the measuring process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "server/options.h"
+
+namespace hmann {
+
+/// A server of `options` in a process that ends with this one. Must be made before
+/// anything of gRPC runs.
+class ServerProcess {
+ public:
+  /// `core`: the one that it runs on; -1: all.
+  explicit ServerProcess(const ServerOptions& options, int core = -1);
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  std::string address() const;
+
+ private:
+  pid_t pid_ = 0;
+  int port_ = 0;
+};
+
+}  // namespace hmann
