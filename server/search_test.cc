@@ -8,6 +8,10 @@
 #include <limits>
 #include <thread>
 
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "server/testing/fixture.h"
 
 namespace hmann {
@@ -285,6 +289,26 @@ TEST_F(SearchTest, ListHasEveryIndexInOrder) {
   EXPECT_EQ((*listed)[0].state, client::IndexState::kServing);
   EXPECT_EQ((*listed)[1].name, "cosine");
   EXPECT_EQ((*listed)[1].n, 1000u);
+}
+
+TEST_F(SearchTest, BytesThatAreNoMessageAreInvalid) {
+  grpc::GenericStub stub(ChannelTo(served_->server->address()));
+  const grpc::Slice slice("\xff\xff\xff no message");
+  const grpc::ByteBuffer request(&slice, 1);
+  for (const char* method : {"/hmann.v1.Search/Search", "/hmann.v1.Search/SearchBatch"}) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+    call->StartCall();
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    call->Finish(&reply, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("request: expected a hmann.v1.Search"));
+  }
 }
 
 TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
