@@ -101,8 +101,7 @@ absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
 }
 
 absl::Status FileChanged(absl::string_view name) {
-  return IndexFailed(
-      name, absl::FailedPreconditionError("its file changed while the search read from it"));
+  return IndexFailed(name, absl::FailedPreconditionError("its file changed while it was served"));
 }
 
 absl::Status NotTuned(const absl::Status& why) {

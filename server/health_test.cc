@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/temp_folder.h"
@@ -261,6 +262,8 @@ TEST(LifeCycleTest, AnIndexWhoseFileIsWrittenOverFailsAlone) {
     copied.get();
     EXPECT_EQ(served.client->Search("sift", query, {})->ids, right->ids);
     EXPECT_EQ(health.Check("hmann.index.sift"), "SERVING");
+    // The watcher says it a moment later.
+    while (health.Check("hmann.index.live") == "SERVING") std::this_thread::yield();
     EXPECT_EQ(health.Check("hmann.index.live"), "NOT_SERVING");
   }
   std::filesystem::remove(live);

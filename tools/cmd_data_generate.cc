@@ -30,6 +30,7 @@ absl::Status RunResample(const DataFlags& flags) {
   HMANN_RETURN_IF_ERROR(options.Validate(from));
   Progress progress;
   ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
+  progress.Start("near rows", 0, "rows");
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> near,
                          NearRows(from, options.near, {pool, progress}));
   HMANN_RETURN_IF_ERROR(Resample(from, near, options, flags.out, progress));
