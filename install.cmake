@@ -49,6 +49,7 @@ install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/p
 
 if(TARGET hmann)
   install(TARGETS hmann RUNTIME)
+  install(FILES ${CMAKE_SOURCE_DIR}/server/hmann.service DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
   install(CODE "
     set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
     file(MAKE_DIRECTORY \"\${share}/bash-completion/completions\")

@@ -111,6 +111,11 @@ class ExactSearch {
   }
 
   absl::Status Check() const;
+  absl::Status CheckCancelled() const {
+    return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed)
+               ? absl::CancelledError("the work was cancelled")
+               : absl::OkStatus();
+  }
   absl::Status SearchBlocks();
   absl::Status Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows, Block* block);
   absl::Status SearchPair(const Block& base, const Block& queries);
@@ -222,13 +227,15 @@ absl::Status ExactSearch::SearchBlocks() {
 
 /// Searches in slices of queries, so that progress shows.
 absl::Status ExactSearch::SearchPair(const Block& base, const Block& queries) {
-  constexpr std::uint64_t kQueriesAtOnce = 4096;  // Faiss's own block
+  // Faiss's own block; fewer where somebody may want to stop it.
+  const std::uint64_t at_once = options_.cancelled == nullptr ? 4096 : 512;
   const std::size_t wanted =
       std::min<std::uint64_t>(std::uint64_t{options_.k} + options_.slack, base.rows);
   candidate_distances_.resize(queries.rows * wanted);
   candidate_ids_.resize(queries.rows * wanted);
-  for (std::uint64_t begin = 0; begin < queries.rows; begin += kQueriesAtOnce) {
-    const std::uint64_t n = std::min(kQueriesAtOnce, queries.rows - begin);
+  for (std::uint64_t begin = 0; begin < queries.rows; begin += at_once) {
+    HMANN_RETURN_IF_ERROR(CheckCancelled());
+    const std::uint64_t n = std::min(at_once, queries.rows - begin);
     const float* x = queries.data() + begin * dim_;
     float* distances = candidate_distances_.data() + begin * wanted;
     std::int64_t* ids = candidate_ids_.data() + begin * wanted;
@@ -286,6 +293,7 @@ absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
   for (const std::uint64_t query : open) best_[query].Clear();
   progress_.Start("ground truth, ties", base_.n() * open.size(), "distances");
   for (std::uint64_t begin = 0; begin < base_.n(); begin += kFullScanRows) {
+    HMANN_RETURN_IF_ERROR(CheckCancelled());
     const std::uint64_t end = std::min(base_.n(), begin + kFullScanRows);
     pool_.ParallelFor(open.size(), 1, [&](std::size_t from, std::size_t to, int) {
       for (std::size_t i = from; i < to; ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,8 @@ struct ExactOptions {
   int threads = 0;           ///< 0: UsableCores()
   std::uint64_t block_bytes =
       64 << 20;  ///< of base vectors (as f32) in memory at once; as much again of queries
+  const std::atomic<bool>* cancelled =
+      nullptr;  ///< not owned; CANCELLED soon after it becomes true
 };
 
 struct ExactReport {
@@ -37,7 +40,7 @@ struct ExactReport {
 /// base is streamed: memory is the two blocks and the answers, whatever the file's size.
 ///
 /// Errors: INVALID_ARGUMENT (dtypes or dims differ, k 0 or above n, NaN or Inf, a zero
-/// vector under cosine), RESOURCE_EXHAUSTED.
+/// vector under cosine), RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<ExactReport> ExactNeighbours(const VectorFile& base, const VectorFile& queries,
                                             const ExactOptions& options, Progress& progress);
 

@@ -84,6 +84,22 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
   return file;
 }
 
+absl::StatusOr<VectorFile> VectorFile::View(std::string name, const void* data, DType dtype,
+                                            const RowLayout& layout) {
+  if (layout.n == 0)
+    return absl::InvalidArgumentError(absl::StrCat(name, ": 0 vectors found, 1 expected"));
+  if (layout.dim == 0 || layout.dim > kMaxDim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": dimension ", layout.dim, " found, 1 to ", kMaxDim, " expected"));
+  }
+  VectorFile file;
+  file.path_ = std::move(name);
+  file.dtype_ = dtype;
+  file.layout_ = layout;
+  file.data_ = static_cast<const std::byte*>(data);
+  return file;
+}
+
 absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) const {
   end = std::min(end, n());
   if (has_row_dims_)
@@ -110,7 +126,7 @@ absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
 }
 
 void VectorFile::Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const {
-  if (memory_.size() > 0 || begin >= end) return;
+  if (file_.bytes().empty() || begin >= end) return;
   file_.Advise(access, layout_.offset + begin * layout_.stride, (end - begin) * layout_.stride);
 }
 

@@ -15,7 +15,7 @@
 namespace hmann {
 
 /// The vectors of a file, mapped: pages come and go with use, so that a file larger than
-/// memory works.
+/// memory works. Or those that lie in memory.
 ///
 /// Formats, told by suffix: `.fvecs` `.bvecs`, `.fbin` `.u8bin` `.i8bin` (also with
 /// `.crop_nb_N` behind), `.hdf5` of ann-benchmarks (`x.hdf5` and `x.hdf5:train` are the
@@ -31,12 +31,18 @@ class VectorFile {
   /// f16 and bf16; RESOURCE_EXHAUSTED for an unmappable data set that does not fit in
   /// memory.
   static absl::StatusOr<VectorFile> Open(const std::string& path, std::uint64_t rows = 0);
+  /// Vectors in the caller's memory, which must stay while this lives; `name` is what
+  /// errors call them. Errors: INVALID_ARGUMENT for no vectors, dim 0 or above kMaxDim.
+  static absl::StatusOr<VectorFile> View(std::string name, const void* data, DType dtype,
+                                         const RowLayout& layout);
 
   const std::string& path() const { return path_; }
   DType dtype() const { return dtype_; }
   std::uint64_t n() const { return layout_.n; }
   std::uint32_t dim() const { return layout_.dim; }
   std::size_t row_bytes() const { return layout_.dim * SizeOf(dtype_); }
+  /// Bytes from row to row.
+  std::size_t stride() const { return layout_.stride; }
 
   /// dim components, unaligned, valid while this lives. i < n().
   const std::byte* Row(std::uint64_t i) const {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/construct/pipeline.h"
 #include "index/format/reader.h"
@@ -39,16 +40,47 @@ const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm() const { impl_->Warm(); }
+std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
+absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const {
+  return impl_->Scrub(pace);
+}
+
+namespace {
+
+/// Defaults where no dial is named, and what to expect of them where that was measured.
+absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
+                                           const SearchContext& context) {
+  ResolvedSearch resolved;
+  HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
+  const Dials& dials = resolved.dials;
+  const bool open = std::none_of(DialTable().begin(), DialTable().end(), [&](const Dial& dial) {
+    return !dial.with_target && dial.asked(options).has_value();
+  });
+  if (context.calibration == nullptr || !open) return resolved;
+  const double wanted = options.recall.value_or(kDefaultRecall);
+  const auto found = context.calibration->Find(dials.walk, dials.nprobe > 0, dials.k, wanted);
+  if (found.has_value()) resolved.calibrated_recall = found->recall;
+  if (options.recall.has_value() && (!found.has_value() || found->recall < wanted)) {
+    return absl::OutOfRangeError(absl::StrFormat(
+        "recall %g cannot be met by what was calibrated: the best is %.4f: run hmann tune", wanted,
+        found.has_value() ? found->recall : 0));
+  }
+  return resolved;
+}
+
+}  // namespace
 
 absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) const {
-  const SearchContext context = impl_->placed().Context();
-  ResolvedSearch resolved;
-  if (!options.has_target()) {
-    HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
-    return resolved;
-  }
+  SearchContext context = impl_->placed().Context();
+  const absl::StatusOr<TunedTable>& table = impl_->tuned();
+  if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
+  const bool tuned = table.ok() && table->Find(impl_->placement(), options.k) != nullptr;
+  if (!options.has_target() ||
+      (!tuned && context.calibration != nullptr && !options.latency.has_value()))
+    return ResolveOpen(options, context);
   HMANN_RETURN_IF_ERROR(options.Validate(context.n));
-  HMANN_RETURN_IF_ERROR(impl_->tuned().status());
+  HMANN_RETURN_IF_ERROR(table.status());
+  ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.tuned,
                          impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
   // The table is a file, and what is said beside the target counts.

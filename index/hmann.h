@@ -62,6 +62,8 @@ struct Placement {
 struct ResolvedSearch {
   Dials dials;
   std::optional<TunedSetting> tuned;  ///< where a target chose the dials: what to expect of them
+  /// Where the calibration chose them: the mean recall to expect.
+  std::optional<double> calibrated_recall;
 };
 
 class Driver;
@@ -70,9 +72,10 @@ class IndexImpl;
 /// An opened index. Immutable; any number of Searchers may use it at once. Thread-safe.
 class Index {
  public:
-  /// Checks the header and section table (contents: see Verify), then places upper
-  /// layers, then L0. Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier),
-  /// DATA_LOSS (truncated or corrupt), RESOURCE_EXHAUSTED. `progress`, when given, shows
+  /// Checks the header and section table, then places upper layers, then L0. What is
+  /// copied to memory is compared with its checksum; what is read in place is not (see
+  /// Scrub and Verify). Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier),
+  /// DATA_LOSS (truncated or damaged), RESOURCE_EXHAUSTED. `progress`, when given, shows
   /// the loading.
   static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path,
                                                            const OpenOptions& options = {},
@@ -90,15 +93,24 @@ class Index {
   absl::Status SetCachePolicy(CachePolicy policy) const;
   /// The dials that run here for what a user says, to be found once for all queries that
   /// share it; takes microseconds. For a target they are those that `hmann tune` found at
-  /// this placement and k, from the table that Open has read. Errors: those of
-  /// SearchOptions::Resolve; for a target those of ReadTunedTable (NOT_FOUND: not tuned;
-  /// FAILED_PRECONDITION: stale) and of TunedTable::Choose (OUT_OF_RANGE).
+  /// this placement and k, from the table that Open has read; for a recall at a placement
+  /// or k that is not tuned, what the calibration says. Errors: those of
+  /// SearchOptions::Resolve; for a target those of ReadTunedTable (NOT_FOUND: neither
+  /// tuned nor calibrated; FAILED_PRECONDITION: stale) and of TunedTable::Choose
+  /// (OUT_OF_RANGE).
   absl::StatusOr<ResolvedSearch> Resolve(const SearchOptions& options) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
   /// Touches all of L0 that can be addressed, so that the first queries pay no page
   /// fault.
   void Warm() const;
+  /// Bytes of sections that are read in place (mapped, nvme), so that Open has not
+  /// compared them with their checksums.
+  std::uint64_t bytes_in_place() const;
+  /// Compares them; searches may run meanwhile. `pace` is called before each MiB with its
+  /// bytes, and may wait; false ends the work (CANCELLED). Errors: DATA_LOSS naming the
+  /// section; UNAVAILABLE when the device does not give the bytes.
+  absl::Status Scrub(const std::function<bool(std::uint64_t bytes)>& pace) const;
 
  private:
   friend const IndexImpl& ImplOf(const Index& index);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
+#include "index/scrub.h"
 #include "index/search/cache_fill.h"
 #include "index/search/choose_helpers.h"
 
@@ -12,11 +13,23 @@ namespace hmann {
 absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier,
                                                       Progress& progress) {
   const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(),
-                               section.offset};
+                               section.offset, Name(section)};
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Place(source, progress));
   sections_.push_back(std::make_unique<PlacedSection>(
-      PlacedSection{Name(section), tier.traits().name, std::move(region)}));
+      PlacedSection{section, tier.traits().name, std::move(region)}));
   return &sections_.back()->region;
+}
+
+absl::Status IndexImpl::CheckNow(std::initializer_list<SectionKind> kinds) const {
+  for (const Section& section : file_.sections()) {
+    if (std::find(kinds.begin(), kinds.end(), section.kind) == kinds.end()) continue;
+    ChunkedChecksum checksum;
+    checksum.Append(file_.Bytes(section).data(), section.bytes);
+    HMANN_RETURN_IF_ERROR(
+        CompareChecksum({file_.file().path(), section.offset, Name(section), section.bytes},
+                        section.checksum, checksum.Digest()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
@@ -47,6 +60,8 @@ absl::Status IndexImpl::PlaceUpperLayers(const Tier& fast, Progress& progress) {
 absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   const IndexInfo& info = file_.info();
   if (info.codes.bits == 0) return absl::OkStatus();
+  HMANN_RETURN_IF_ERROR(
+      CheckNow({SectionKind::kCodeMean, SectionKind::kCells, SectionKind::kSecondCentroids}));
   const std::span<const float> mean = file_.code_mean();
   HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(placed_.kernels, info.codes.bits, info.seed,
                                                         {mean.begin(), mean.end()}));
@@ -133,7 +148,7 @@ std::vector<Placement> IndexImpl::Placements() const {
     if (!section->region.warning().empty())
       absl::StrAppend(&where, "; ", section->region.warning());
     placements.push_back(
-        {section->structure, section->tier, std::move(where), section->region.size()});
+        {Name(section->section), section->tier, std::move(where), section->region.size()});
   }
   if (!cells_.empty())
     placements.push_back({"cells", "dram",
@@ -176,6 +191,26 @@ void IndexImpl::Warm() const {
       (void)*touched;
     }
   }
+}
+
+std::uint64_t IndexImpl::BytesInPlace() const {
+  std::uint64_t bytes = 0;
+  for (const auto& section : sections_)
+    bytes += section->region.checked() ? 0 : section->region.size();
+  return bytes;
+}
+
+absl::Status IndexImpl::Scrub(const std::function<bool(std::uint64_t)>& pace) const {
+  for (const auto& placed : sections_) {
+    if (placed->region.checked() || placed->region.size() == 0) continue;
+    const Section& section = placed->section;
+    const std::string where =
+        absl::StrCat(Name(section), " as tier ", TierWithoutPath(placed->tier), " has it");
+    HMANN_RETURN_IF_ERROR(ScrubRegion(placed->region,
+                                      {file_.file().path(), section.offset, where, section.bytes},
+                                      section.checksum, pace));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> IndexImpl::Warnings() const {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +36,9 @@ class IndexImpl {
   std::vector<Placement> Placements() const;
   std::vector<std::string> Warnings() const;
   void Warm() const;
+  /// See Index.
+  std::uint64_t BytesInPlace() const;
+  absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
   /// Reads the tuned table beside the file, if there is one; what is wrong with it is
   /// said by tuned().
@@ -43,13 +48,16 @@ class IndexImpl {
 
  private:
   struct PlacedSection {
-    std::string structure, tier;
+    Section section;
+    std::string tier;
     Region region;
   };
 
   /// Where the section's bytes are now; they stay there while this lives.
   absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier,
                                              Progress& progress);
+  /// Of sections that are not placed but read now.
+  absl::Status CheckNow(std::initializer_list<SectionKind> kinds) const;
   absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
   absl::Status PlaceCodes(const Tier& fast, Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);

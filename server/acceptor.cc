@@ -102,7 +102,9 @@ absl::Status Acceptor::Bind(const addrinfo& address) {
   return absl::OkStatus();
 }
 
-void Acceptor::Start(Take take) {
+void Acceptor::Start(ConnectionGuard* guard, std::int64_t server, Take take) {
+  guard_ = guard;
+  server_ = server;
   take_ = std::move(take);
   thread_ = std::thread([this] { Run(); });
 }
@@ -113,18 +115,33 @@ void Acceptor::Stop() {
     thread_.join();
   }
   for (const int listener : listeners_) close(listener);
+  if (guard_ != nullptr && !listeners_.empty()) {
+    for (const int connection : guard_->held()) close(connection);
+  }
   listeners_.clear();
   if (stop_ >= 0) close(std::exchange(stop_, -1));
 }
 
 void Acceptor::Run() {
+  // Little work, and a flood must not keep it from being done. Without the right to it
+  // the thread is as others are.
+  constexpr int kNice = -10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
   std::vector<pollfd> waiting;
   waiting.reserve(listeners_.size() + 1);
   for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
   waiting.push_back({stop_, POLLIN, 0});
+  std::chrono::steady_clock::time_point next_look;
   for (;;) {
-    if (poll(waiting.data(), waiting.size(), -1) < 0) continue;  // a signal
-    if (waiting.back().revents != 0) return;
+    const int tick = guard_->idle() ? -1 : static_cast<int>(guard_->Tick().count());
+    const int ready = poll(waiting.data(), waiting.size(), tick);
+    if (ready > 0 && waiting.back().revents != 0) return;
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_look) {
+      guard_->Look(server_);
+      for (const int connection : guard_->Released()) take_(listeners_.front(), connection);
+      next_look = now + guard_->Tick();
+    }
+    if (ready <= 0) continue;  // nobody came, or a signal
     for (const pollfd& listener : waiting) {
       if (listener.revents != 0) AcceptAll(listener.fd);
     }
@@ -134,14 +151,16 @@ void Acceptor::Run() {
 void Acceptor::AcceptAll(int listener) {
   for (;;) {
     const int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (connection >= 0 && !TooMany(connection)) {
-      take_(listener, connection);
-    } else if (connection >= 0) {
+    if (connection >= 0 && TooMany(connection)) {
       close(connection);
-      Refused();
+      Refused(Refusal::kDescriptors);
+    } else if (connection >= 0) {
+      const ConnectionGuard::Verdict verdict = guard_->Take(connection);
+      if (verdict == ConnectionGuard::Verdict::kTake) take_(listener, connection);
+      if (verdict == ConnectionGuard::Verdict::kClose) close(connection);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // It waits in the backlog until there is room.
-      Refused();
+      Refused(Refusal::kDescriptors);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -150,7 +169,8 @@ void Acceptor::AcceptAll(int listener) {
   }
 }
 
-void Acceptor::Refused() {
+void Acceptor::Refused(Refusal why) {
+  guard_->Refused(why);
   ++refused_;
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   if (now < next_line_ns_) return;

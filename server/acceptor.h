@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/connection_guard.h"
 
 struct addrinfo;
 
@@ -37,8 +38,9 @@ class Acceptor {
 
   int port() const { return port_; }
 
-  /// Begins to accept, on a thread of its own. Once.
-  void Start(Take take);
+  /// Begins to accept, on a thread of its own. Once. `server`: its number in channelz.
+  /// `guard` says what is not taken, looks after the others, and must outlive this.
+  void Start(ConnectionGuard* guard, std::int64_t server, Take take);
   /// Closes the port. Connections that were taken stay. May be called again.
   void Stop();
 
@@ -47,11 +49,13 @@ class Acceptor {
   absl::Status Bind(const addrinfo& address);
   void Run();
   void AcceptAll(int listener);
-  void Refused();
+  void Refused(Refusal why);
 
   std::vector<int> listeners_;
   int port_ = 0;
   int stop_ = -1;  ///< eventfd
+  ConnectionGuard* guard_ = nullptr;
+  std::int64_t server_ = 0;
   Take take_;
   std::thread thread_;
   std::uint64_t refused_ = 0, told_ = 0;  ///< connections; of the thread alone

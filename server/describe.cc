@@ -11,6 +11,7 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
                                                   const v1::DescribeRequest* request,
                                                   v1::DescribeResponse* response) {
   const auto describe = [&]() -> absl::Status {
+    HMANN_RETURN_IF_ERROR(Authorized(*context, Role::kRead));
     HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
     HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
     response->set_index(served->name());
@@ -33,6 +34,8 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
 
 grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
                                               const v1::ListRequest*, v1::ListResponse* response) {
+  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
+    return Reply(context, status);
   for (const auto& served : registry_.indexes()) {
     v1::IndexSummary* summary = response->add_indexes();
     summary->set_name(served->name());

@@ -63,6 +63,21 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
   return status;
 }
 
+absl::Status NotAuthenticated(bool has_token) {
+  absl::Status status = absl::UnauthenticatedError(
+      has_token ? "the token is not known to this server"
+                : "expected a token (metadata `authorization: Bearer TOKEN`), found none");
+  AttachReason(has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING", {}, &status);
+  return status;
+}
+
+absl::Status NotPermitted(absl::string_view needed) {
+  absl::Status status = absl::PermissionDeniedError(
+      absl::StrCat("expected a token of role ", needed, ", found one of a lower role"));
+  AttachReason("ROLE_TOO_LOW", {{"needed", std::string(needed)}}, &status);
+  return status;
+}
+
 absl::Status UnknownIndex(absl::string_view asked) {
   // Whatever its length, it has to fit into a header.
   const std::string name =

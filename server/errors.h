@@ -19,6 +19,10 @@ std::string WithoutFolder(absl::string_view message, const std::string& path);
 
 /// INVALID_ARGUMENT, BadRequest: `field` is the path in the request, e.g. "options.k".
 absl::Status BadField(absl::string_view field, absl::string_view description);
+/// UNAUTHENTICATED, ErrorInfo TOKEN_MISSING or TOKEN_UNKNOWN.
+absl::Status NotAuthenticated(bool has_token);
+/// PERMISSION_DENIED, ErrorInfo ROLE_TOO_LOW.
+absl::Status NotPermitted(absl::string_view needed);
 /// NOT_FOUND, ResourceInfo of type "index"; of a long name the beginning.
 absl::Status UnknownIndex(absl::string_view name);
 /// UNAVAILABLE, ErrorInfo INDEX_LOADING, RetryInfo.

@@ -1,7 +1,9 @@
 #include "server/options.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -54,6 +56,43 @@ absl::StatusOr<bool> IsLoopback(const std::string& listen) {
                      [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });
 }
 
+absl::Status ConnectionLimits::Validate() const {
+  for (const auto& [name, count] : {std::pair("--max-connections", connections),
+                                    {"--max-connections-per-peer", connections_per_peer},
+                                    {"--max-streams", streams},
+                                    {"--max-cancels", cancels_per_second}}) {
+    if (count == 0)
+      return absl::InvalidArgumentError(absl::StrCat(name, ": expected at least 1, found 0"));
+  }
+  constexpr std::chrono::milliseconds kLeast(1), kMost(std::numeric_limits<int>::max());
+  for (const auto& [name, time] : {std::pair("--handshake-timeout", handshake_timeout),
+                                   {"--request-timeout", request_timeout},
+                                   {"--idle-timeout", idle_timeout},
+                                   {"--connection-age", age},
+                                   {"--keepalive", keepalive},
+                                   {"--min-ping", min_ping}}) {
+    if (time < kLeast || time > kMost) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": expected 1ms to ", kMost.count() / 1000, "s, found ",
+                       std::chrono::duration_cast<std::chrono::milliseconds>(time).count(), "ms"));
+    }
+  }
+  constexpr std::uint64_t kLeastTransport = 16 << 20;
+  if (transport_bytes < kLeastTransport) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max-transport: expected at least 16MiB, found ", transport_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TlsFiles::Validate() const {
+  if (!any() || (!certificate.empty() && !key.empty())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      certificate.empty() ? "--tls-cert: expected a file with a certificate"
+                          : "--tls-key: expected a file with the key of the certificate",
+      ", found none, though TLS is asked for"));
+}
+
 absl::Status ServerOptions::Validate() const {
   if (indexes.empty())
     return absl::InvalidArgumentError("--index: expected at least one NAME=PATH");
@@ -65,12 +104,14 @@ absl::Status ServerOptions::Validate() const {
           absl::StrCat("--index: the name '", spec.name, "' is given twice"));
   }
   HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
-  if (!loopback && !insecure) {
+  HMANN_RETURN_IF_ERROR(tls.Validate());
+  if (!loopback && !tls.any() && !insecure) {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen ", listen,
-                     " is reached from other machines, unencrypted and without a password: give "
-                     "--insecure if that is meant"));
+                     " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
+                     "or --insecure if that is meant"));
   }
+  HMANN_RETURN_IF_ERROR(connections.Validate());
   if (threads < 0 || threads > 4096)
     return absl::InvalidArgumentError(
         absl::StrCat("--threads: expected 0 to 4096, found ", threads));

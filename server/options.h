@@ -29,6 +29,34 @@ struct RequestLimits {
   std::uint64_t max_reply_bytes = 64 << 20;  ///< 12 bytes an id
 };
 
+/// What connections may do.
+struct ConnectionLimits {
+  std::uint32_t connections = 10000;
+  std::uint32_t connections_per_peer = 1000;  ///< of one address; of IPv6, of one /64
+  std::uint32_t streams = 256;                ///< calls of a connection at once; more wait
+  std::uint32_t cancels_per_second = 1000;    ///< calls of a connection that end unanswered
+  std::uint64_t transport_bytes = 1 << 30;    ///< gRPC's own, for buffers and calls
+  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds(10);
+  std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);  ///< for its rest
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
+  std::chrono::nanoseconds age = std::chrono::hours(1);
+  std::chrono::nanoseconds keepalive = std::chrono::minutes(1);
+  std::chrono::nanoseconds min_ping = std::chrono::seconds(10);
+
+  /// Errors: INVALID_ARGUMENT naming the option.
+  absl::Status Validate() const;
+};
+
+/// PEM files that are read again while the server runs. None: plaintext.
+struct TlsFiles {
+  std::string certificate, key;
+  std::string client_ca;  ///< clients need a certificate of it; empty: they need none
+
+  bool any() const { return !certificate.empty() || !key.empty() || !client_ca.empty(); }
+  /// Errors: INVALID_ARGUMENT naming the option.
+  absl::Status Validate() const;
+};
+
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
   std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one
@@ -36,13 +64,16 @@ struct ServerOptions {
   int threads = 0;                         ///< searches side by side; 0: UsableCores()
   std::uint32_t queue = 256;               ///< requests that may wait for a thread of a lane
   std::chrono::nanoseconds most_work = std::chrono::minutes(1);  ///< of a request, one thread
-  std::uint32_t most_streams = 256;    ///< calls of one connection at once; more wait
   std::uint64_t most_bytes = 1 << 30;  ///< of the requests under way and their replies
   std::chrono::nanoseconds default_deadline =
-      std::chrono::seconds(10);  ///< of a call that has none
-  bool insecure = false;         ///< listen beyond loopback without TLS
+      std::chrono::seconds(10);                     ///< of a call that has none
+  std::uint64_t scrub_bytes_per_second = 32 << 20;  ///< of what is read in place; 0: never
+  bool insecure = false;                            ///< listen beyond loopback without TLS
+  TlsFiles tls;
+  std::string tokens;  ///< file of those that may call (tokens.h); empty: everybody may
   bool reflection = true;
   RequestLimits limits;
+  ConnectionLimits connections;
 
   /// Errors: INVALID_ARGUMENT naming the option.
   absl::Status Validate() const;

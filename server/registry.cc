@@ -32,9 +32,14 @@ void ServedIndex::Fail(absl::Status why) {
 
 bool ServedIndex::WithdrawIfChanged() {
   if (state() != IndexState::kServing || !guard_->Changed()) return false;
-  std::unique_lock lock(mutex_);
-  Fail(absl::FailedPreconditionError(absl::StrCat(
+  return Withdraw(absl::FailedPreconditionError(absl::StrCat(
       spec_.path, ": changed while it was served; write a new file and rename it instead")));
+}
+
+bool ServedIndex::Withdraw(absl::Status why) {
+  std::unique_lock lock(mutex_);
+  if (state() != IndexState::kServing) return false;
+  Fail(std::move(why));
   // A writer that holds a broken lease goes on by itself after 45 s.
   constexpr std::chrono::seconds kMost(40);
   returned_.wait_for(lock, kMost, [this] { return lent_ == 0; });

@@ -19,11 +19,15 @@ namespace hmann {
 
 enum class IndexState { kLoading, kServing, kFailed };
 
+/// How far the check of what is read in place has come.
+struct ScrubProgress {
+  std::atomic<std::uint64_t> bytes{0}, passes{0};
+};
+
 /// An index under its name, from LOADING to SERVING or FAILED, also from SERVING to
-/// FAILED when its file changes, and the searchers over it.
+/// FAILED when its file changes or is found damaged, and the searchers over it.
 ///
-/// Thread safety: Load once, from one thread; WithdrawIfChanged from one; all else from
-/// any.
+/// Thread safety: Load once, from one thread; all else from any.
 class ServedIndex {
  public:
   explicit ServedIndex(IndexSpec spec) : spec_(std::move(spec)) {}
@@ -33,9 +37,11 @@ class ServedIndex {
 
   /// Opens and warms the index, then changes the state.
   absl::Status Load(const OpenOptions& options);
-  /// Of a serving index whose file changes: no search begins any more, those that run
-  /// end, then the writer goes on. False: nothing changes.
+  /// Withdraws a serving index whose file changes. False: it does not.
   bool WithdrawIfChanged();
+  /// Of a serving index: no search begins any more, those that run end, then whoever
+  /// wants to write to the file may. False: it does not serve.
+  bool Withdraw(absl::Status why);
   /// Looks again where the index lies.
   void RefreshPlacements();
   /// Where it lay when last looked at: that takes tens of milliseconds.
@@ -55,6 +61,7 @@ class ServedIndex {
 
   /// What its queries take.
   WorkMeter& meter() { return meter_; }
+  ScrubProgress& scrub() { return scrub_; }
 
   /// A searcher for one query at a time; null when the index does not serve. Searchers
   /// are kept, so that their scratch is: as many as were ever in use at once.
@@ -70,6 +77,7 @@ class ServedIndex {
   std::unique_ptr<FileGuard> guard_;    // as index_
   absl::Status failure_;                // written before the state is FAILED
   WorkMeter meter_;
+  ScrubProgress scrub_;
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   int lent_ = 0;  // searchers

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +9,6 @@
 #include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "index/base/clock.h"
@@ -16,11 +16,16 @@
 #include "index/base/status_macros.h"
 #include "index/tiers/tier.h"
 #include "server/acceptor.h"
+#include "server/connection_guard.h"
 #include "server/convert.h"
+#include "server/grpc_bounds.h"
 #include "server/health.h"
 #include "server/registry.h"
+#include "server/scrubber.h"
 #include "server/search_pool.h"
 #include "server/service.h"
+#include "server/tls.h"
+#include "server/tokens.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann {
@@ -60,6 +65,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   HMANN_RETURN_IF_ERROR(server->Listen());
   server->loader_ = std::thread([raw = server.get()] { raw->Load(); });
   server->watcher_ = std::thread([raw = server.get()] { raw->Watch(); });
+  server->scrubber_ = std::make_unique<Scrubber>(
+      *server->registry_, options.scrub_bytes_per_second,
+      [raw = server.get()](const ServedIndex& index) { raw->Withdrawn(index); });
   return server;
 }
 
@@ -80,6 +88,10 @@ absl::Status Server::Listen() {
       MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
   service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
                                              max_request_bytes, options_.default_deadline);
+  if (!options_.tokens.empty()) {
+    HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
+    service_->RequireTokens(tokens_.get());
+  }
   health_->Register("");
   health_->Register(kServiceName);
   for (const IndexSpec& spec : options_.indexes) health_->Register(HealthName(spec.name));
@@ -87,19 +99,21 @@ absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(false);
   if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             static_cast<int>(options_.most_streams));
+  Bound(options_.connections, &builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                         MakeServerCredentials(options_.tls));
   HMANN_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(options_.listen));
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   builder.RegisterService(service_.get());
   builder.RegisterService(health_.get());
-  server_ = builder.BuildAndStart();
+  std::int64_t number = 0;
+  std::tie(server_, number) = StartNumbered(builder);
   if (server_ == nullptr)
     return absl::InternalError(absl::StrCat("listen ", options_.listen, ": gRPC did not start"));
-  acceptor_->Start([this](int listener, int connection) {
+  guard_ = std::make_unique<ConnectionGuard>(options_.connections);
+  acceptor_->Start(guard_.get(), number, [this](int listener, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listener;
     parameters.fd = connection;
@@ -115,51 +129,64 @@ std::string Server::address() const {
 }
 
 void Server::Load() {
-  bool all = true;
   for (const auto& index : registry_->indexes()) {
     if (stop_.load()) {
       index->Fail(absl::CancelledError("the server shuts down"));
-      all = false;
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
     if (const absl::Status status = index->Load(options_.open); !status.ok()) {
-      all = false;
       spdlog::error("index {}: {}", index->name(), status.ToString());
       continue;
     }
     const double seconds = SecondsSince(start);
-    const IndexInfo& info = (*index->Get())->info();
-    spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
-                 info.n, info.dim, seconds);
-    health_->Set(HealthName(index->name()), true);
-    health_->Set(kServiceName, true);
+    if (const absl::StatusOr<const Index*> loaded = index->Get(); loaded.ok()) {
+      spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
+                   (*loaded)->info().n, (*loaded)->info().dim, seconds);
+    }
+    TellHealth();
   }
-  if (all) health_->Set("", true);
   const std::lock_guard lock(mutex_);
   loaded_ = true;
   loaded_changed_.notify_all();
 }
 
+void Server::TellHealth() {
+  const std::lock_guard lock(health_mutex_);
+  bool any = false, all = true;
+  for (const auto& index : registry_->indexes()) {
+    const bool serving = index->state() == IndexState::kServing;
+    health_->Set(HealthName(index->name()), serving);
+    any = any || serving;
+    all = all && serving;
+  }
+  health_->Set(kServiceName, any);
+  health_->Set("", all);
+}
+
+void Server::Withdrawn(const ServedIndex& index) {
+  TellHealth();
+  spdlog::error("index {}: {}", index.name(), std::string(index.failure().message()));
+}
+
+void Server::ReloadTokens() {
+  if (tokens_ == nullptr) return;
+  const absl::StatusOr<bool> changed = tokens_->Reload();
+  if (changed.ok() && *changed) spdlog::info("tokens were read again: others hold now");
+  if (!changed.ok() && tokens_->IsNews(changed.status()))
+    spdlog::error("tokens: those of before hold on: {}", std::string(changed.status().message()));
+}
+
 void Server::Watch() {
   constexpr std::chrono::milliseconds kOften(20);
-  constexpr int kSeldom = 1500;  // times kOften: 30 s
+  constexpr int kSecond = 50, kSeldom = 1500;  // times kOften
   for (int turn = 1; !stop_.load(); ++turn) {
     std::this_thread::sleep_for(kOften);
-    bool any = false, withdrawn = false;
+    if (turn % kSecond == 0) ReloadTokens();
     for (const auto& index : registry_->indexes()) {
-      if (index->WithdrawIfChanged()) {
-        withdrawn = true;
-        health_->Set(HealthName(index->name()), false);
-        spdlog::error("index {}: {}", index->name(), std::string(index->failure().message()));
-      }
-      if (index->state() != IndexState::kServing) continue;
-      any = true;
-      if (turn % kSeldom == 0) index->RefreshPlacements();
+      if (index->WithdrawIfChanged()) Withdrawn(*index);
+      if (turn % kSeldom == 0 && index->state() == IndexState::kServing) index->RefreshPlacements();
     }
-    if (!withdrawn) continue;
-    health_->Set("", false);
-    if (!any) health_->Set(kServiceName, false);
   }
 }
 
@@ -203,6 +230,7 @@ void Server::Shutdown(std::chrono::nanoseconds grace) {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();
+  if (scrubber_ != nullptr) scrubber_->Stop();
 }
 
 void Server::CancelCalls() {

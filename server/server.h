@@ -22,17 +22,22 @@ class ExternalConnectionAcceptor;
 namespace hmann {
 
 class Acceptor;
+class ConnectionGuard;
 class HealthService;
 class Registry;
+class Scrubber;
 class SearchPool;
 class SearchService;
+class ServedIndex;
+class TokenFile;
 
 /// A running server. The port is bound first, with every health entry NOT_SERVING;
 /// indexes are then opened and warmed one after the other and serve as soon as they are
 /// warm. An index that cannot be loaded does not stop the others.
 ///
 /// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does;
-/// "" once all do. An index whose file changes is withdrawn, and its health with it.
+/// "" once all do. An index whose file changes or is found damaged is withdrawn, and its
+/// health with it.
 ///
 /// Thread safety: Start, Shutdown and the destructor from one thread; the rest from any.
 class Server {
@@ -65,21 +70,28 @@ class Server {
   absl::Status Listen();
   void Load();
   void Watch();
+  void ReloadTokens();
+  void TellHealth();
+  void Withdrawn(const ServedIndex& index);
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
 
   const ServerOptions options_;
   const std::unique_ptr<Registry> registry_;
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<HealthService> health_;
+  std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable loaded_changed_;
   bool loaded_ = false;
+  std::mutex health_mutex_;
   std::thread loader_, watcher_;
+  std::unique_ptr<Scrubber> scrubber_;
 };
 
 }  // namespace hmann

@@ -305,6 +305,14 @@ SearchJob::Clock::time_point SearchService::Deadline(
                    asked - std::chrono::system_clock::now());
 }
 
+absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
+                                       Role needed) const {
+  if (tokens_ == nullptr) return absl::OkStatus();
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) return Authorize(tokens_, "", needed);
+  return Authorize(tokens_, {found->second.data(), found->second.size()}, needed);
+}
+
 template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer& bytes,
@@ -313,6 +321,8 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
     refused_.fetch_add(1);
     return Reply(context, ServerStopping());
   }
+  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
+    return Reply(context, status);
   auto request = std::make_unique<typename Call::Request>();
   if (const absl::Status status = Read(bytes, request.get()); !status.ok())
     return Reply(context, status);

@@ -7,6 +7,7 @@
 #include "server/options.h"
 #include "server/registry.h"
 #include "server/search_pool.h"
+#include "server/tokens.h"
 
 namespace hmann {
 
@@ -26,6 +27,9 @@ class SearchService
         limits_(limits),
         max_request_bytes_(max_request_bytes),
         default_deadline_(default_deadline) {}
+
+  /// From then on calls need a token. Before the server starts; not owned.
+  void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
 
   /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go
   /// on. Any thread.
@@ -52,6 +56,7 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
+  absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
   const Registry& registry_;
@@ -59,6 +64,7 @@ class SearchService
   const RequestLimits limits_;
   const std::uint64_t max_request_bytes_;
   const std::chrono::nanoseconds default_deadline_;
+  const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};
 };

@@ -108,7 +108,7 @@ TEST(Eval, WhereItIsMissingTheRestWorks) {
                       HasSubstr("--component eval")));
   }
   EXPECT_THAT(RunProgram({program, "--help"}).out, HasSubstr("eval"));
-  EXPECT_EQ(Complete(program, "hmann bui", 1), "build\n");
+  EXPECT_EQ(Complete(program, "hmann bui", 1), "build build-job\n");
   EXPECT_EQ(Complete(program, "hmann ev", 1), "eval\n");
   const Outcome man = RunProgram({program, "man", "--out", folder / "man1"});
   EXPECT_EQ(man.exit_code, 0) << man.err;

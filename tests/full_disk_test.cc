@@ -13,12 +13,16 @@
 namespace hmann {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct SmallDisk {
-  explicit SmallDisk(const std::string& path) : path(path) {
-    mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0;
+  explicit SmallDisk(const std::string& path, const char* size = "size=2m") : path(path) {
+    mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, size) == 0;
+  }
+  bool Resize(const char* size) const {
+    return ::mount("tmpfs", path.c_str(), "tmpfs", MS_REMOUNT, size) == 0;
   }
   ~SmallDisk() {
     if (mounted) ::umount2(path.c_str(), MNT_DETACH);
@@ -45,6 +49,35 @@ TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
   EXPECT_THAT(large.err, HasSubstr("No space left"));
   EXPECT_THAT(folder.Files(), ElementsAre("a.hmann"));
   EXPECT_TRUE(ReadFile(index) == before);
+}
+
+TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
+  const TestFolder folder("small_disk"), disk_folder("small_work");
+  const SmallDisk disk(disk_folder.path().string(), "size=3m");
+  if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
+  const auto build = [&](const std::string& out, std::vector<std::string> more) {
+    more.insert(more.begin(), {HmannProgram(), "build", "--base", "datasets/sample/base.u8bin",
+                               "--out", folder / out});
+    return RunProgram(more);
+  };
+  const std::vector<std::string> bounded = {"--build-memory", "160MiB", "--work",
+                                            disk_folder / "work"};
+  Outcome ran = build("a.hmann", bounded);
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free")));
+  // Enough for what is sure, and too little for what comes.
+  ASSERT_TRUE(disk.Resize("size=4000k"));
+  ran = build("a.hmann", bounded);
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("No space left"), HasSubstr("/work/")));
+  EXPECT_THAT(folder.Files(), ElementsAre());
+  ASSERT_TRUE(disk.Resize("size=16m"));
+  ran = build("a.hmann", bounded);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ran = build("b.hmann", {});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_TRUE(ReadFile(folder / "a.hmann") == ReadFile(folder / "b.hmann"));
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <filesystem>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -15,7 +13,7 @@
 #include "client/cpp/client.h"
 #include "nlohmann/json.hpp"
 #include "tests/idle_connections.h"
-#include "tests/program.h"
+#include "tests/server_program.h"
 
 namespace hmann {
 namespace {
@@ -25,7 +23,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using namespace std::chrono_literals;
 
-const char kQueries[] = "datasets/sample/query.u8bin";
 const char kTruth[] = "datasets/sample/query.gt100";
 
 class ServeTest : public testing::Test {
@@ -43,51 +40,6 @@ class ServeTest : public testing::Test {
   static TestFolder* folder_;
 };
 TestFolder* ServeTest::folder_ = nullptr;
-
-/// A running `hmann serve` on a port that it picked.
-class ServerProgram {
- public:
-  ServerProgram(const std::string& index, const std::vector<std::string>& more)
-      : folder_("serve_program") {
-    std::vector<std::string> command = {
-        HmannProgram(), "serve",       "--index", absl::StrCat("sample=", index),
-        "--listen",     "127.0.0.1:0", "--json"};
-    command.insert(command.end(), more.begin(), more.end());
-    RunOptions options;
-    options.stdout_to = folder_ / "stdout";
-    program_ = std::make_unique<Program>(command, options);
-    std::string line;
-    while (line.empty() || line.back() != '\n') {
-      std::this_thread::sleep_for(1ms);
-      if (std::filesystem::exists(options.stdout_to)) line = ReadFile(options.stdout_to);
-    }
-    const json printed = json::parse(line);
-    address_ = printed["listening"].get<std::string>();
-    EXPECT_EQ(address_, absl::StrCat("127.0.0.1:", printed["port"].get<int>()));
-  }
-
-  const std::string& address() const { return address_; }
-  Program& program() { return *program_; }
-
- private:
-  const TestFolder folder_;
-  std::unique_ptr<Program> program_;
-  std::string address_;
-};
-
-client::Client Connected(const std::string& address) {
-  auto client = client::Client::Connect(address, {.own_connection = true, .retry = false});
-  EXPECT_TRUE(client.ok()) << client.status();
-  EXPECT_TRUE(client->WaitReady("sample", {.deadline = 60s}).ok());
-  return *std::move(client);
-}
-
-std::vector<std::byte> FirstQuery() {
-  const std::string file = ReadFile(kQueries);
-  std::vector<std::byte> query;
-  for (const char c : file.substr(8, 128)) query.push_back(static_cast<std::byte>(c));
-  return query;
-}
 
 TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   ServerProgram server(Index(), {});

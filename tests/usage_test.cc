@@ -106,7 +106,7 @@ TEST(Usage, CompletionIsBashThatCompletes) {
                        absl::StrCat("source ", folder / "hmann.bash", "; COMP_WORDS=(", words,
                                     "); COMP_CWORD=", at, "; _hmann; echo ${COMPREPLY[@]}")});
   };
-  EXPECT_EQ(complete("hmann bui", 1).out, "build\n");
+  EXPECT_EQ(complete("hmann bui", 1).out, "build build-job\n");
   EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");
   EXPECT_THAT(complete("hmann completion ''", 2).out, Not(HasSubstr("build")));
   EXPECT_EQ(Hmann({"completion", "zsh"}).exit_code, 0);

@@ -1,10 +1,13 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/work_status.h"
 #include "index/hmann.h"
+#include "tools/calibration_report.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/info_json.h"
@@ -18,8 +21,45 @@ namespace {
 struct Flags {
   BuildOptions build;
   PlanOptions plan;
-  bool json = false;
+  CalibrateOptions calibrate;
+  bool json = false, status = false;
 };
+
+/// How far the build in a work folder has come.
+absl::Status PrintWorkStatus(const std::string& work, bool json) {
+  if (work.empty()) return absl::InvalidArgumentError("--status: of which folder? (--work)");
+  HMANN_ASSIGN_OR_RETURN(const WorkStatus status, ReadWorkStatus(work));
+  if (json) {
+    nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+    for (const WorkStatus::Stage& stage : status.stages) {
+      stages.push_back({{"stage", stage.name},
+                        {"jobs", stage.jobs},
+                        {"made", stage.made},
+                        {"done", stage.done}});
+    }
+    return PrintJson({{"at_work", status.at_work},
+                      {"bytes", status.bytes},
+                      {"seconds_a_job", status.seconds_a_job},
+                      {"seconds_left_of_stage", status.seconds_left},
+                      {"stages", stages}});
+  }
+  std::cout << work << ": " << (status.at_work ? "a build is at work" : "no build is at work")
+            << ", " << FormatSize(status.bytes) << '\n';
+  for (std::size_t i = 0; i < status.stages.size(); ++i) {
+    const WorkStatus::Stage& stage = status.stages[i];
+    std::cout << absl::StrFormat(
+        "  %-12s %s", stage.name,
+        stage.done ? "done" : absl::StrCat(stage.made, " of ", stage.jobs));
+    if (i == status.current && status.seconds_a_job > 0)
+      std::cout << absl::StrFormat(", %s a job, %s left of this stage",
+                                   FormatDuration(status.seconds_a_job),
+                                   FormatDuration(status.seconds_left));
+    std::cout << '\n';
+  }
+  if (status.current == status.stages.size())
+    std::cout << "  L0 and L1 are joined; cells and the index follow\n";
+  return absl::OkStatus();
+}
 
 /// With --fast-memory the planner chooses what no flag says.
 absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
@@ -30,31 +70,6 @@ absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   if (app.count("--replicas") > 0) flags.plan.replicas = build.replicas;
   HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   return absl::OkStatus();
-}
-
-nlohmann::ordered_json ToJson(const BuildReport& report) {
-  nlohmann::ordered_json seconds, cpu_seconds;
-  for (const PhaseTime& phase : report.phases) {
-    seconds[phase.name] = phase.seconds;
-    cpu_seconds[phase.name] = phase.cpu_seconds;
-  }
-  nlohmann::ordered_json json = {
-      {"seconds", seconds},
-      {"cpu_seconds", cpu_seconds},
-      {"peak_rss_bytes", report.peak_rss_bytes},
-      {"threads", report.threads},
-      {"reachable_share", report.reachable_share},
-      {"repaired_nodes", report.repaired_nodes},
-      {"promoted_by", report.promoted_by_norm ? "norm" : "degree"},
-      {"duplicates", report.duplicates},
-      {"self_recall_at_1", report.self_recall_at_1},
-      {"self_recall_sample", report.self_recall_sample},
-      {"degree_mean", report.degree_mean},
-      {"degree_p99", report.degree_p99},
-      {"degree_max", report.degree_max},
-  };
-  json.update(ToJson(report.info));
-  return json;
 }
 
 void PrintForTheEye(const BuildReport& report, const std::string& out) {
@@ -97,11 +112,38 @@ void AddCodeOptions(CLI::App& app, BuildOptions* build) {
       ->capture_default_str();
 }
 
+/// Of a build within bounded memory. `base`, `out`: not wanted to look at one.
+void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Option* out) {
+  BuildOptions* build = &flags->build;
+  AddParsed<std::uint64_t>(
+      app, "--build-memory", ParseSize, [build](std::uint64_t bytes) { build->memory = bytes; },
+      "memory the build may take, as 2GiB: the rest goes through --work; the index is the same");
+  app.add_option("--work", build->work,
+                 "folder of a bounded build; the same command goes on where one was interrupted");
+  app.add_flag("--keep-work", build->keep_work, "leave the folder when the index is written");
+  app.add_option("--workers", build->workers,
+                 "processes that share the jobs and --build-memory (build-job); the index is the "
+                 "same")
+      ->check(CLI::Range(0, 1024));
+  // Seen before what is required is looked for.
+  app.add_flag_function(
+         "--status",
+         [flags, base, out](std::int64_t) {
+           flags->status = true;
+           base->required(false);
+           out->required(false);
+         },
+         "how far the build in --work has come; nothing is built")
+      ->trigger_on_parse();
+}
+
 void AddOptions(CLI::App& app, Flags* flags) {
   BuildOptions* build = &flags->build;
-  app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")
-      ->required();
-  app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
+  CLI::Option* base =
+      app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")
+          ->required();
+  CLI::Option* out =
+      app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
   app.add_option("--rows", build->rows, "first rows only (0: all)");
   AddParsed<Metric>(
       app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
@@ -135,6 +177,8 @@ void AddOptions(CLI::App& app, Flags* flags) {
   });
   AddPlanOptions(app, &flags->plan)->excludes(promote);
   AddCodeOptions(app, build);
+  AddBoundedOptions(app, flags, base, out);
+  AddCalibrateFlags(app, &flags->calibrate);
   app.add_option("--threads", build->threads,
                  "0: all usable cores; the index is the same for any number")
       ->check(CLI::Range(0, 1024));
@@ -156,12 +200,23 @@ CommandAction SetupBuild(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   AddOptions(app, flags.get());
   return [flags, &app]() -> absl::Status {
+    if (flags->status) return PrintWorkStatus(flags->build.work, flags->json);
     HMANN_RETURN_IF_ERROR(ChooseForFastMemory(app, *flags));
     flags->build.cancelled = CancelOnInterrupt();
+    std::error_code error;
+    flags->build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
     Progress progress;
-    HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(flags->build, progress));
-    if (flags->json) return PrintJson(ToJson(report));
-    PrintForTheEye(report, flags->build.out);
+    flags->calibrate.cancelled = flags->build.cancelled;
+    flags->calibrate.threads = flags->build.threads;
+    HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
+                           BuildAndCalibrate(flags->build, flags->calibrate, progress));
+    if (flags->json) {
+      nlohmann::ordered_json json = ToJson(built.report);
+      json["calibration"] = ToJson(built.calibration);
+      return PrintJson(json);
+    }
+    PrintForTheEye(built.report, flags->build.out);
+    PrintCalibration(built.calibration);
     return absl::OkStatus();
   };
 }

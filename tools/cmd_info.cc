@@ -10,7 +10,9 @@
 #include "index/base/units.h"
 #include "index/distance/simd_level.h"
 #include "index/hmann.h"
+#include "tools/calibration_report.h"
 #include "tools/commands.h"
+#include "tools/connect_flags.h"
 #include "tools/info_json.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
@@ -23,6 +25,7 @@ struct Flags {
   bool cpu = false;
   bool live = false;
   std::string server;
+  client::ConnectOptions connect;
   OpenOptions open;
   bool json = false;
 };
@@ -107,7 +110,8 @@ absl::Status DescribeLive(const Flags& flags) {
   std::vector<client::Placement> placements;
   std::optional<LiveBytes> bytes;
   if (!flags.server.empty()) {
-    HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(flags.server));
+    HMANN_ASSIGN_OR_RETURN(client::Client client,
+                           client::Client::Connect(flags.server, flags.connect));
     HMANN_ASSIGN_OR_RETURN(client::IndexDescription index,
                            client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
     placements = std::move(index.placements);
@@ -156,6 +160,7 @@ CommandAction SetupInfo(CLI::App& app) {
       ->excludes(index);
   CLI::Option* live = app.add_flag("--live", flags->live,
                                    "open INDEX and ask the kernel where each structure lies");
+  AddConnectFlags(app, &flags->connect);
   app.add_option("--server", flags->server,
                  "with --live: HOST:PORT of a server that serves an index named INDEX")
       ->needs(live);
@@ -168,8 +173,14 @@ CommandAction SetupInfo(CLI::App& app) {
     if (flags->cpu) return DescribeCpu(flags->json);
     if (flags->live) return DescribeLive(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
-    if (flags->json) return PrintJson(ToJson(info));
+    const absl::StatusOr<Calibration> calibration = ReadCalibration(flags->index, info);
+    if (flags->json) {
+      nlohmann::ordered_json json = ToJson(info);
+      json["calibration"] = ToJson(calibration);
+      return PrintJson(json);
+    }
     PrintForTheEye(info, flags->index);
+    PrintCalibration(calibration);
     return absl::OkStatus();
   };
 }

@@ -12,54 +12,27 @@
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/plan_choice.h"
+#include "tools/plan_json.h"
 #include "tools/print.h"
 
 namespace hmann {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Flags {
   PlanInput input;
   bool explain = false, json = false;
 };
 
-Json ToJson(const PlanReport& report) {
-  const auto& [request, plan, build, warnings] = report;
-  Json structures = Json::array();
-  for (const PlacedBytes& line : plan.bytes)
-    structures.push_back(
-        {{"structure", line.structure}, {"tier", line.tier}, {"bytes", line.bytes}});
-  const PlanStructure& structure = plan.structure;
-  return {{"n", request.shape.n},
-          {"dim", request.shape.dim},
-          {"dtype", std::string(Name(request.shape.dtype))},
-          {"fast_memory_bytes", request.fast_bytes},
-          {"middle_memory_bytes", request.middle_bytes},
-          {"promoted", structure.n1},
-          {"promote", static_cast<double>(structure.n1) / static_cast<double>(request.shape.n)},
-          {"codes", structure.bits == 0 ? "none" : std::string(Name(structure.codes))},
-          {"bits", structure.bits},
-          {"replicas", structure.replicas},
-          {"fast", plan.fast_tier},
-          {"slow", plan.l0_tier},
-          {"cache_bytes", plan.cache_bytes},
-          {"cached_share", plan.cached_share},
-          {"migration_bytes", plan.migration_bytes},
-          {"structures", structures},
-          {"fast_bytes", plan.used.fast},
-          {"middle_bytes", plan.used.middle},
-          {"file_bytes", plan.file_bytes},
-          {"predicted_us", plan.predicted_us},
-          {"slow_reads", plan.counts.slow_reads},
-          {"rounds", plan.counts.rounds},
-          {"cache_hit_share", plan.cache_hits},
-          {"states", plan.work.states},
-          {"replans", plan.replans},
-          {"build",
-           {{"memory_bytes", build.memory_bytes},
-            {"file_bytes", build.file_bytes},
-            {"seconds", build.seconds}}}};
+void PrintBounded(const BoundedPlan& plan, std::uint64_t memory) {
+  if (plan.shards == 0) {
+    std::cerr << absl::StrFormat("  within bounded memory: %s at least\n",
+                                 FormatSize(plan.least_bytes));
+    return;
+  }
+  std::cerr << absl::StrFormat(
+      "  within %s (--build-memory, --work): in %d shards, with a folder of %s at the most\n"
+      "  (a guess: how vectors fall into shards was seen on one set)\n",
+      FormatSize(memory), plan.shards, FormatSize(plan.work_bytes));
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
@@ -92,6 +65,7 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
     std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n",
                                  FormatDuration(build.seconds), request.threads,
                                  FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
+    if (build.bounded.has_value()) PrintBounded(*build.bounded, request.fast_bytes);
     const std::string command =
         input.index.empty()
             ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base,
@@ -132,29 +106,13 @@ void PrintExplanation(const PlanShape& shape, const std::vector<PlanCase>& lines
   }
 }
 
-Json ToJson(const std::vector<PlanCase>& lines) {
-  Json list = Json::array();
-  const auto us = [](const std::optional<PlacementPlan>& plan) {
-    return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr);
-  };
-  for (const PlanCase& line : lines) {
-    list.push_back({{"case", line.name},
-                    {"fast_memory_bytes", line.fast_bytes},
-                    {"middle_memory_bytes", line.middle_bytes},
-                    {"predicted_us", us(line.plan)},
-                    {"upper_layers_first_us", us(line.layers)},
-                    {"first_touch_us", us(line.touch)}});
-  }
-  return list;
-}
-
 absl::Status Plan(const Flags& flags) {
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan(flags.input, progress));
   Warn(report.warnings);
   const std::vector<PlanCase> lines = flags.explain ? ExplainPlan(report) : std::vector<PlanCase>();
   if (flags.json) {
-    Json json = ToJson(report);
+    nlohmann::ordered_json json = ToJson(report);
     if (flags.explain) json["explain"] = ToJson(lines);
     return PrintJson(json);
   }

@@ -1,13 +1,13 @@
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/hmann.h"
+#include "tools/calibration_report.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/info_json.h"
 #include "tools/interrupt.h"
 #include "tools/plan_choice.h"
@@ -16,12 +16,11 @@
 namespace hmann {
 namespace {
 
-/// What is not given stays as the index has it.
 struct Flags {
   BuildOptions build;
-  std::optional<std::uint32_t> bits, replicas;
-  std::string codes;
+  Promotion promotion;
   PlanOptions plan;
+  CalibrateOptions calibrate;
   bool json = false;
 };
 
@@ -29,31 +28,28 @@ struct Flags {
 absl::Status Promote(Flags& flags, bool planned) {
   BuildOptions& build = flags.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
-  if (build.out.empty()) build.out = build.from_index;
-  if (!build.promote.has_value() && !planned) build.promote = before.promote;
-  build.bits = flags.bits.value_or(before.codes.bits > 0 || flags.codes.empty() ? before.codes.bits
-                                                                                : build.bits);
-  build.codes = before.codes.place;
-  if (flags.codes == "none") build.bits = 0;
-  if (!flags.codes.empty())
-    build.codes = flags.codes == "link" ? CodePlace::kLink : CodePlace::kNode;
-  build.replicas = flags.replicas.value_or(
-      build.codes == CodePlace::kLink ? 1 : std::max(before.codes.replicas, 1u));
+  flags.promotion.Complete(before, planned, &build, &flags.plan);
   if (planned) {
-    flags.plan.replicas = flags.replicas;
-    if (flags.bits.has_value() || !flags.codes.empty() || build.codes == CodePlace::kLink)
-      flags.plan.codes = build.codes;
     HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   }
   build.cancelled = CancelOnInterrupt();
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(build, progress));
-  if (flags.json) return PrintJson(ToJson(report.info));
+  flags.calibrate.cancelled = build.cancelled;
+  flags.calibrate.threads = build.threads;
+  HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
+                         BuildAndCalibrate(build, flags.calibrate, progress));
+  const BuildReport& report = built.report;
+  if (flags.json) {
+    nlohmann::ordered_json json = ToJson(report.info);
+    json["calibration"] = ToJson(built.calibration);
+    return PrintJson(json);
+  }
   std::cerr << absl::StrFormat(
       "%s: %.2f %% promoted (before: %.2f %%), %d bits a dimension (before: %d), %s\n", build.out,
       100 * report.info.promote, 100 * before.promote, report.info.codes.bits, before.codes.bits,
       FormatSize(report.info.file_bytes));
   PrintPhases(report.phases);
+  PrintCalibration(built.calibration);
   return absl::OkStatus();
 }
 
@@ -69,15 +65,21 @@ CommandAction SetupPromote(CLI::App& app) {
       app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")
           ->check(CLI::Range(0.0, 1.0));
   CLI::Option* fast_memory = AddPlanOptions(app, &flags->plan)->excludes(promote);
-  app.add_option("--codes", flags->codes, "codes: node, link, none, as of `build`")
+  app.add_option("--codes", flags->promotion.codes, "codes: node, link, none, as of `build`")
       ->check(CLI::IsMember({"node", "link", "none"}));
-  app.add_option("--bits", flags->bits, "bits per dimension of a code; 0: none")
+  app.add_option("--bits", flags->promotion.bits, "bits per dimension of a code; 0: none")
       ->check(CLI::IsMember({0, 1, 2, 4}));
-  app.add_option("--replicas", flags->replicas, "cells that a node is listed in")
+  app.add_option("--replicas", flags->promotion.replicas, "cells that a node is listed in")
       ->check(CLI::Range(1, 2));
+  AddParsed<std::uint64_t>(
+      app, "--build-memory", ParseSize, [build](std::uint64_t bytes) { build->memory = bytes; },
+      "memory this may take, as 2GiB: the rest goes through --work; the index is the same");
+  app.add_option("--work", build->work,
+                 "folder for what does not fit; the same command goes on where it was interrupted");
   app.add_option("--threads", build->threads,
                  "0: all usable cores; the index is the same for any number")
       ->check(CLI::Range(0, 1024));
+  AddCalibrateFlags(app, &flags->calibrate);
   app.add_flag("--json", flags->json,
                "what `info --json` says of the new index, as one JSON object on stdout");
   return [flags, fast_memory] { return Promote(*flags, fast_memory->count() > 0); };

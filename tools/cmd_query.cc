@@ -15,6 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/commands.h"
+#include "tools/connect_flags.h"
 #include "tools/flags.h"
 #include "tools/query_report.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 struct Flags {
   std::string server, index;
+  client::ConnectOptions connect{.own_connection = true};
   std::uint32_t batch = 1;
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
   QueryFlags query;
@@ -111,7 +113,7 @@ absl::Status Query(const Flags& flags) {
   std::vector<Connection> connections;
   for (int thread = 0; thread < run.threads; ++thread) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
-                           client::Client::Connect(flags.server, {.own_connection = true}));
+                           client::Client::Connect(flags.server, flags.connect));
     connections.emplace_back(std::move(client));
     HMANN_RETURN_IF_ERROR(
         connections.back().server.WaitReady(flags.index, {.deadline = flags.deadline}));
@@ -148,6 +150,7 @@ CommandAction SetupQuery(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--server", flags->server, "HOST:PORT of a running `hmann serve`")->required();
   app.add_option("--index", flags->index, "name of the index on the server")->required();
+  AddConnectFlags(app, &flags->connect);
   AddQueryFlags(app, &flags->query);
   app.add_option("--concurrency", flags->query.threads,
                  "clients, each with one request under way (as --threads)")

@@ -40,6 +40,8 @@ absl::Status ChooseDials(const Index& index, const SearchOptions& options, Query
   run->asked = options;
   run->dials = search.dials;
   if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
+  if (search.calibrated_recall.has_value())
+    run->predicted = {*search.calibrated_recall, std::nullopt};
   return absl::OkStatus();
 }
 

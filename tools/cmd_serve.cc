@@ -30,6 +30,7 @@
 #include "tools/flags.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
+#include "tools/serve_flags.h"
 
 namespace hmann {
 namespace {
@@ -193,17 +194,18 @@ CommandAction SetupServe(CLI::App& app) {
       [flags](std::chrono::nanoseconds work) { flags->server.most_work = work; },
       "time of a thread that one request may take, by an estimate from those before it (default: "
       "60s)");
-  app.add_option("--max-streams", flags->server.most_streams,
-                 "calls of one connection at once; more wait in the client")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  AddConnectionFlags(app, &flags->server.connections);
   AddParsed<std::chrono::nanoseconds>(
       app, "--drain", ParseDuration,
       [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
       "on SIGTERM: how long to answer on, with the port closed, while health says NOT_SERVING "
       "(default: 5s)");
-  app.add_flag("--insecure", flags->server.insecure,
-               "allow an address beyond loopback: no encryption, no password");
+  AddParsed<std::uint64_t>(
+      app, "--scrub", ParseSize,
+      [flags](std::uint64_t bytes) { flags->server.scrub_bytes_per_second = bytes; },
+      "bytes a second of what is read in place (mapped, nvme) that are compared with their "
+      "checksums in the background; 0: never (default: 32MiB)");
+  AddSecurityFlags(app, &flags->server);
   app.parse_complete_callback([flags] {
     for (const std::string& text : flags->indexes)
       flags->server.indexes.push_back(*IndexSpec::Parse(text));  // CheckIndex has seen it

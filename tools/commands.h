@@ -23,6 +23,7 @@ struct Command {
 
 CommandAction SetupData(CLI::App& app);
 CommandAction SetupBuild(CLI::App& app);
+CommandAction SetupBuildJob(CLI::App& app);
 CommandAction SetupPromote(CLI::App& app);
 CommandAction SetupProfile(CLI::App& app);
 CommandAction SetupPlan(CLI::App& app);

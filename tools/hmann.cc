@@ -8,6 +8,11 @@ constexpr Command kCommands[] = {
      "hmann data info datasets/sample/base.u8bin", SetupData},
     {"build", "Build an index from a vector file",
      "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild},
+    {"build-job", "Some jobs of a stage of a build with --work, wherever it goes on",
+     "hmann build --base datasets/sample/base.u8bin --out sample.hmann --build-memory 160MiB "
+     "--work "
+     "build/work --keep-work && hmann build-job --work build/work --stage l0-final --jobs 0-0",
+     SetupBuildJob},
     {"promote", "Upper layers and codes anew on a finished L0, for other fast memory",
      "hmann promote sample.hmann --promote 0.1 --out promoted.hmann", SetupPromote},
     {"profile", "What this machine can do: memory, device, kernels; for `plan` and `tune`",

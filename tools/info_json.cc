@@ -38,4 +38,33 @@ nlohmann::ordered_json ToJson(const IndexInfo& info) {
           {"user_labels", info.user_labels}};
 }
 
+nlohmann::ordered_json ToJson(const BuildReport& report) {
+  nlohmann::ordered_json seconds, cpu_seconds, anonymous;
+  for (const PhaseTime& phase : report.phases) {
+    seconds[phase.name] = phase.seconds;
+    cpu_seconds[phase.name] = phase.cpu_seconds;
+    if (phase.anonymous_bytes > 0) anonymous[phase.name] = phase.anonymous_bytes;
+  }
+  nlohmann::ordered_json json = {
+      {"seconds", seconds},
+      {"cpu_seconds", cpu_seconds},
+      {"peak_rss_bytes", report.peak_rss_bytes},
+      {"peak_anonymous_bytes", report.peak_anonymous_bytes},
+      {"anonymous_bytes", anonymous},
+      {"work_bytes", report.work_bytes},
+      {"threads", report.threads},
+      {"reachable_share", report.reachable_share},
+      {"repaired_nodes", report.repaired_nodes},
+      {"promoted_by", report.promoted_by_norm ? "norm" : "degree"},
+      {"duplicates", report.duplicates},
+      {"self_recall_at_1", report.self_recall_at_1},
+      {"self_recall_sample", report.self_recall_sample},
+      {"degree_mean", report.degree_mean},
+      {"degree_p99", report.degree_p99},
+      {"degree_max", report.degree_max},
+  };
+  json.update(ToJson(report.info));
+  return json;
+}
+
 }  // namespace hmann

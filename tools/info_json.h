@@ -1,5 +1,6 @@
 #pragma once
 
+#include "index/construct/options.h"
 #include "index/format/info.h"
 #include "nlohmann/json.hpp"
 
@@ -9,5 +10,8 @@ namespace hmann {
 /// structure; a structure without a formula has `formula` null. The hash is a string of
 /// 16 hex digits: a JSON number would lose bits.
 nlohmann::ordered_json ToJson(const IndexInfo& info);
+
+/// What `build --json` prints.
+nlohmann::ordered_json ToJson(const BuildReport& report);
 
 }  // namespace hmann

@@ -1,5 +1,6 @@
 #include "tools/plan_choice.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,23 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
   if (structure.codes == CodePlace::kLink)
     return absl::StrCat(promote, " --codes link --bits ", structure.bits);
   return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
+}
+
+void Promotion::Complete(const IndexInfo& before, bool planned, BuildOptions* build,
+                         PlanOptions* plan) const {
+  if (build->out.empty()) build->out = build->from_index;
+  if (!build->promote.has_value() && !planned) build->promote = before.promote;
+  build->bits =
+      bits.value_or(before.codes.bits > 0 || codes.empty() ? before.codes.bits : build->bits);
+  build->codes = before.codes.place;
+  if (codes == "none") build->bits = 0;
+  if (!codes.empty()) build->codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
+  build->replicas =
+      replicas.value_or(build->codes == CodePlace::kLink ? 1 : std::max(before.codes.replicas, 1u));
+  if (!planned) return;
+  plan->replicas = replicas;
+  if (bits.has_value() || !codes.empty() || build->codes == CodePlace::kLink)
+    plan->codes = build->codes;
 }
 
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {

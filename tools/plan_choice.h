@@ -1,6 +1,8 @@
 /// What `plan`, `build` and `promote` have in common.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,17 @@ absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path);
 /// " --promote 0.16 --bits 2 --replicas 1": the flags of `build` and `promote` that give
 /// it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
+
+/// What a promotion changes; what is not given stays as the index has it.
+struct Promotion {
+  std::optional<std::uint32_t> bits, replicas;
+  std::string codes;  ///< "node", "link", "none"
+
+  /// Into `build`, whose `from_index` is described by `before`; where the planner chooses
+  /// (`planned`), what it must leave as it is goes into `plan`.
+  void Complete(const IndexInfo& before, bool planned, BuildOptions* build,
+                PlanOptions* plan) const;
+};
 
 /// Declares --fast-memory, which it returns, --slow and --profile on `app`; `plan` must
 /// outlive it.

@@ -27,7 +27,8 @@ std::string OptionOf(const Dial& dial) {
 void AddDials(CLI::App& app, SearchOptions* search) {
   app.add_option(
          "--recall", search->recall,
-         "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found")
+         "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found, "
+         "or else the defaults at the effort that was calibrated")
       ->check(CLI::Range(0.0, 1.0));
   AddParsed<std::chrono::nanoseconds>(
       app, "--latency", ParseDuration,

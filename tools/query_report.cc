@@ -73,7 +73,8 @@ void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
         std::chrono::duration<double, std::micro>(*run.asked.latency).count();
   }
   (*figures)["predicted_recall"] = run.predicted->recall;
-  (*figures)["predicted_us"] = Rounded(run.predicted->mean_us);
+  if (run.predicted->mean_us.has_value())
+    (*figures)["predicted_us"] = Rounded(*run.predicted->mean_us);
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 
 /// What the tuned table predicts for a target.
 struct Predicted {
-  double recall = 0;   ///< mean over the learning queries
-  double mean_us = 0;  ///< one query at a time, in the engine
+  double recall = 0;              ///< mean over the learning queries
+  std::optional<double> mean_us;  ///< one query at a time, in the engine; absent: not measured
 };
 
 /// The answers to a file of queries, and what they took.

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "hmann/v1/search.grpc.pb.h"
+#include "index/base/status_macros.h"
 #include "proto/wire.h"
 
 namespace hmann::client {
@@ -50,7 +51,8 @@ void Cancellation::Cancel() {
 
 class Client::Impl {
  public:
-  explicit Impl(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Search::NewStub(channel)) {}
+  Impl(std::shared_ptr<grpc::Channel> channel, std::string authorization)
+      : stub_(v1::Search::NewStub(channel)), authorization_(std::move(authorization)) {}
 
   /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and
   /// cancellation.
@@ -64,6 +66,7 @@ class Client::Impl {
         std::chrono::system_clock::now() +
         std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
     context.set_wait_for_ready(wait_for_ready);
+    if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
     const Attachment attachment(call.cancellation, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response));
   }
@@ -90,6 +93,7 @@ class Client::Impl {
   };
 
   const std::unique_ptr<v1::Search::Stub> stub_;
+  const std::string authorization_;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -103,6 +107,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
     return absl::InvalidArgumentError(
         absl::StrCat("server: expected HOST:PORT, found '", address, "'"));
   }
+  HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
       -1);  // the request bounds its reply, and the server has a limit of its own
@@ -113,8 +118,9 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   } else {
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   }
-  return Client(std::make_unique<Impl>(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+  return Client(
+      std::make_unique<Impl>(grpc::CreateCustomChannel(address, credentials.channel, arguments),
+                             std::move(credentials.authorization)));
 }
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,

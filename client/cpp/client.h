@@ -155,6 +155,10 @@ struct ConnectOptions {
   bool own_connection = false;  ///< clients of one address share a connection otherwise
   bool retry =
       true;  ///< try again, briefly, when the server is UNAVAILABLE; searches change nothing
+  bool tls = false;          ///< encrypt, and believe the authorities of this system
+  std::string ca_file = {};  ///< encrypt, and believe these authorities (PEM)
+  std::string certificate_file = {}, key_file = {};  ///< this client's own (PEM)
+  std::string token_file = {};  ///< holds the token that is sent with each call
 };
 
 /// Errors of every call: the server's code unchanged, its details in brackets behind its
@@ -165,7 +169,8 @@ struct ConnectOptions {
 class Client {
  public:
   /// Does not wait for the server; see WaitReady. Errors: INVALID_ARGUMENT when `address`
-  /// is not HOST:PORT.
+  /// is not HOST:PORT, or for a token that would leave this machine unencrypted; of
+  /// open(2).
   static absl::StatusOr<Client> Connect(const std::string& address,
                                         const ConnectOptions& options = {});
   ~Client();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -49,8 +50,10 @@ TEST(Random, IsAFunctionOfSeedAndCounterAlone) {
 }
 
 TEST(ThreadPool, CoversEveryIndexOnce) {
-  for (int threads : {1, 2, 5}) {
-    ThreadPool pool(threads);
+  for (int i = 0; i < 6; ++i) {
+    const int threads = std::array{1, 2, 5}[i % 3];
+    ThreadPool pool(threads, i < 3 ? ThreadPool::Kind::kOpenMp : ThreadPool::Kind::kOwn);
+    EXPECT_EQ(pool.threads(), threads);
     for (std::size_t n : {0, 1, 7, 1000, 100000}) {
       std::vector<std::atomic<int>> hits(n);
       pool.ParallelFor(n, 13, [&](std::size_t begin, std::size_t end, int thread) {

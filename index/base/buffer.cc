@@ -33,4 +33,24 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
   return buffer;
 }
 
+absl::StatusOr<Buffer> Buffer::Reserve(std::size_t bytes) {
+  Buffer buffer;
+  if (bytes == 0) return buffer;
+  void* mapping =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot reserve ", bytes, " bytes (", FormatSize(bytes), ")"));
+  }
+  buffer.mapping_ = mapping;
+  buffer.mapped_bytes_ = bytes;
+  buffer.data_ = static_cast<std::byte*>(mapping);
+  buffer.size_ = bytes;
+  return buffer;
+}
+
+void Buffer::AdviseRandom(bool random) const {
+  if (size_ > 0) ::madvise(mapping_, mapped_bytes_, random ? MADV_RANDOM : MADV_NORMAL);
+}
+
 }  // namespace hmann

@@ -30,6 +30,12 @@ class Buffer {
 
   /// Errors: RESOURCE_EXHAUSTED with the number of bytes when the kernel refuses.
   static absl::StatusOr<Buffer> Allocate(std::size_t bytes);
+  /// Room of whole pages, for files to be mapped into; it takes no memory. Errors: as
+  /// Allocate.
+  static absl::StatusOr<Buffer> Reserve(std::size_t bytes);
+
+  /// Files mapped into it are read here and there from now on, or forwards again.
+  void AdviseRandom(bool random) const;
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }

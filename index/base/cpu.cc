@@ -4,7 +4,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -108,5 +110,35 @@ std::uint64_t PeakRssBytes() {
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
+
+std::uint64_t AnonymousBytes(int pid) {
+  std::uint64_t bytes = 0;
+  std::ifstream status("/proc/" + (pid == 0 ? std::string("self") : std::to_string(pid)) +
+                       "/status");
+  for (std::string line; std::getline(status, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "RssAnon: %llu", &kib) == 1 ||
+        std::sscanf(line.c_str(), "RssShmem: %llu", &kib) == 1)
+      bytes += kib * 1024;
+  }
+  return bytes;
+}
+
+MemorySampler::MemorySampler()
+    : thread_([this] {
+        while (!stop_) {
+          const std::uint64_t now = AnonymousBytes();
+          for (std::uint64_t most = peak_; now > most && !peak_.compare_exchange_weak(most, now);) {
+          }
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+      }) {}
+
+MemorySampler::~MemorySampler() {
+  stop_ = true;
+  thread_.join();
+}
+
+std::uint64_t MemorySampler::TakePeak() { return std::max(peak_.exchange(0), AnonymousBytes()); }
 
 }  // namespace hmann

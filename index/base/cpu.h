@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 namespace hmann {
 
@@ -15,5 +17,26 @@ std::uint64_t UsableMemoryBytes();
 
 /// Highest resident size of this process so far.
 std::uint64_t PeakRssBytes();
+
+/// Resident bytes of a process that no file backs, which the kernel cannot let go:
+/// anonymous and shared memory. 0: of this one; one that has ended takes none.
+std::uint64_t AnonymousBytes(int pid = 0);
+
+/// Looks at AnonymousBytes every few milliseconds, from a thread of its own.
+class MemorySampler {
+ public:
+  MemorySampler();
+  ~MemorySampler();
+  MemorySampler(const MemorySampler&) = delete;
+  MemorySampler& operator=(const MemorySampler&) = delete;
+
+  /// The most since the last call, or since it was made.
+  std::uint64_t TakePeak();
+
+ private:
+  std::atomic<std::uint64_t> peak_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
 
 }  // namespace hmann

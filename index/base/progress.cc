@@ -30,10 +30,13 @@ Progress::Progress(Show show) : show_(show), terminal_(::isatty(STDERR_FILENO) !
 }
 
 void Progress::Start(std::string phase, std::uint64_t total, std::string unit) {
-  phase_ = std::move(phase);
-  unit_ = std::move(unit);
-  total_ = total;
-  done_ = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = std::move(phase);
+    unit_ = std::move(unit);
+    total_ = total;
+    done_ = 0;
+  }
   start_ = std::chrono::steady_clock::now();
   next_print_ns_ = terminal_ ? 100'000'000 : 30'000'000'000;
 }
@@ -54,8 +57,13 @@ double Progress::Finish() {
   return seconds;
 }
 
+Progress::State Progress::Now() const {
+  const std::lock_guard lock(mutex_);
+  return {phase_, unit_, done_.load(std::memory_order_relaxed), total_};
+}
+
 void Progress::Print(bool last) {
-  std::lock_guard lock(print_mutex_);
+  const std::lock_guard lock(mutex_);
   const double seconds = SecondsSince(start_);
   const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
   const double rate = seconds > 0 ? done / seconds : 0;

@@ -12,7 +12,7 @@ namespace hmann {
 /// terminal, else a line every 30 seconds. Silent when the environment says so
 /// (HMANN_PROGRESS=never) or when constructed with kNever.
 ///
-/// Thread safety: Advance from any thread; Start and Finish from one.
+/// Thread safety: Advance and Now from any thread; Start and Finish from one.
 class Progress {
  public:
   enum class Show { kAuto, kAlways, kNever };
@@ -24,6 +24,13 @@ class Progress {
   /// Ends the phase; returns its seconds.
   double Finish();
 
+  /// How far the phase is that runs, or ran last.
+  struct State {
+    std::string phase, unit;
+    std::uint64_t done = 0, total = 0;
+  };
+  State Now() const;
+
  private:
   void Print(bool last);
 
@@ -34,7 +41,7 @@ class Progress {
   std::atomic<std::uint64_t> done_{0};
   std::chrono::steady_clock::time_point start_;
   std::atomic<std::int64_t> next_print_ns_{0};
-  std::mutex print_mutex_;
+  mutable std::mutex mutex_;  ///< of the phase, and of printing
 };
 
 }  // namespace hmann

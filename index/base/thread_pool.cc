@@ -1,10 +1,20 @@
 #include "index/base/thread_pool.h"
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 
 namespace hmann {
 namespace {
+
+#if defined(_OPENMP)
+constexpr bool kHasOpenMp = true;
+#else
+constexpr bool kHasOpenMp = false;
+#endif
 
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
@@ -32,7 +42,9 @@ bool SpinUntil(Done done) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads, Kind kind)
+    : threads_(std::max(threads, 1)), kind_(kHasOpenMp ? kind : Kind::kOwn) {
+  if (kind_ == Kind::kOpenMp) return;
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
 
@@ -71,11 +83,20 @@ void ThreadPool::Work(int thread) {
 
 void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
                              const std::function<void(std::size_t, std::size_t, int)>& body) {
-  if (workers_.empty() || n <= chunk) {
+  if (threads_ == 1 || n <= chunk) {
     for (std::size_t begin = 0; begin < n; begin += chunk)
       body(begin, std::min(n, begin + chunk), 0);
     return;
   }
+#if defined(_OPENMP)
+  if (kind_ == Kind::kOpenMp) {
+    const std::size_t chunks = (n + chunk - 1) / chunk;
+#pragma omp parallel for num_threads(threads_) schedule(dynamic)
+    for (std::size_t i = 0; i < chunks; ++i)
+      body(i * chunk, std::min(n, (i + 1) * chunk), omp_get_thread_num());
+    return;
+  }
+#endif
   body_ = &body;
   n_ = n;
   chunk_ = chunk;

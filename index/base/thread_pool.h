@@ -11,21 +11,27 @@
 
 namespace hmann {
 
-/// A fixed set of threads for data-parallel loops. Idle workers spin for a few
-/// microseconds before they sleep, so that the parallel parts of one query do not pay a
-/// wake-up each. One loop runs at a time; loops do not nest.
+/// A fixed number of threads for data-parallel loops. One loop runs at a time; loops do
+/// not nest.
 ///
 /// Thread safety: ParallelFor may be called from any thread, one call at a time.
 class ThreadPool {
  public:
+  /// Whose threads run the loops. OpenMP's are those of a build. The pool's own are for
+  /// the parts of one query: idle ones spin for a few microseconds before they sleep, so
+  /// that a part does not pay a wake-up, and no environment variable changes how they
+  /// wait. Where the program is compiled without OpenMP, as sanitizers need it, all are
+  /// the pool's own.
+  enum class Kind { kOpenMp, kOwn };
+
   /// `threads` counts the caller, who takes part in every loop: ThreadPool(1) starts no
   /// thread.
-  explicit ThreadPool(int threads);
+  explicit ThreadPool(int threads, Kind kind = Kind::kOpenMp);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
 
   /// Calls body(begin, end, thread) over disjoint chunks of at most `chunk` indices that
   /// cover [0, n), thread in [0, threads()); which thread takes which chunk is not
@@ -36,6 +42,9 @@ class ThreadPool {
  private:
   void Work(int thread);
   void TakeChunks(int thread);
+
+  const int threads_;
+  const Kind kind_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -81,17 +81,24 @@ absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition 
   return graph;
 }
 
+absl::StatusOr<Backbone> MakeBackbone(const BottomSource& source, InsertionGraph& graph,
+                                      const Job& job) {
+  Backbone made;
+  const NodeId count = BackboneOf(source.made, kBackboneOfL0);
+  made.nodes = HighestDegrees(graph, source.made, count, job.pool);
+  HMANN_ASSIGN_OR_RETURN(made.rows, GatherForwards(source.rows, made.nodes, job.pool));
+  HMANN_ASSIGN_OR_RETURN(made.graph, MakeLayers(source, count, count, made.rows.rows.data()));
+  const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
+  HMANN_RETURN_IF_ERROR(InsertNodes(made.graph, count, insert, job));
+  return made;
+}
+
 absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
                           const Job& job) {
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
   phases.Begin("backbone", count, "vectors");
-  const std::vector<NodeId> nodes = HighestDegrees(graph, source.made, count, job.pool);
-  HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(source.rows, nodes, job.pool));
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph backbone,
-                         MakeLayers(source, count, count, rows.rows.data()));
-  const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
-  HMANN_RETURN_IF_ERROR(InsertNodes(backbone, count, insert, job));
-  MergeLinks(backbone, count, nodes, source.alpha, graph, job.pool);
+  HMANN_ASSIGN_OR_RETURN(Backbone backbone, MakeBackbone(source, graph, job));
+  MergeLinks(backbone.graph, count, backbone.nodes, source.alpha, graph, job.pool);
   phases.End("backbone");
   return absl::OkStatus();
 }

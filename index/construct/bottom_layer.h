@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
@@ -47,8 +48,19 @@ constexpr NodeId BackboneOf(NodeId nodes, NodeId one_in) {
 absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
                                           const std::string& layer, Phases& phases, const Job& job);
 
-/// Inserts those of the highest degrees among the nodes made so far into a graph of their
-/// own, and gives them its links, too. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+/// Those of the highest degrees among the nodes of a layer, inserted into a graph of
+/// their own, whose node i is nodes[i].
+struct Backbone {
+  std::vector<NodeId> nodes;
+  StoredVectors rows;
+  InsertionGraph graph;
+};
+/// Of the nodes made so far. `source.kernels` must outlive it. Errors:
+/// RESOURCE_EXHAUSTED, CANCELLED.
+absl::StatusOr<Backbone> MakeBackbone(const BottomSource& source, InsertionGraph& graph,
+                                      const Job& job);
+
+/// Gives the nodes of the backbone its links, too. Errors: as MakeBackbone.
 absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
                           const Job& job);
 

@@ -58,7 +58,8 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t cells =
       upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + second_links;
   const std::uint64_t writing =
-      upper + n * kId + others * (second + (by_node ? code : 0)) + n1 * 2 * kId +
+      upper + n * kId + others * second + n1 * 2 * kId +
+      (by_node ? std::min<std::uint64_t>(others, 1 << 16) * code : 0) +
       (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
   return labels +
          std::max(

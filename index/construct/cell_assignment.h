@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
+#include "index/construct/stages.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 
@@ -20,6 +21,11 @@ struct CellSources {
   /// search comes down from the top.
   std::function<void(std::size_t i, std::vector<NodeId>& promoted)> neighbours;
   std::uint32_t width = 8;  ///< of the search
+  /// They are looked at in another order than that of places, where it is not that of
+  /// memory: step j < steps is of place(j), or of none (kNoPlace).
+  static constexpr std::size_t kNoPlace = ~std::size_t{0};
+  std::size_t steps = 0;
+  std::function<std::size_t(std::size_t j)> place;  ///< none: step j is place j, to `count`
 };
 
 /// The centroids of the unpromoted nodes, and the order of ids that follows.
@@ -37,9 +43,11 @@ struct CellAssignment {
 /// nearest node one layer up, and so on to the top; the members of a cell are ordered by
 /// their second-nearest centroid. The outcome does not depend on threads. `upper`: layers
 /// 1, 2, ... by id, at least one, whose kernels are L2 or cosine. Errors: CANCELLED;
-/// INVALID_ARGUMENT when replicas is not 1 or 2 or exceeds N_1.
+/// INVALID_ARGUMENT when replicas is not 1 or 2 or exceeds N_1. `stages`: the searches go
+/// through a work folder, and tell their phase.
 absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
                                            const std::vector<LayerView>& upper,
-                                           std::uint32_t replicas, const Job& job);
+                                           std::uint32_t replicas, const Job& job,
+                                           Stages* stages = nullptr);
 
 }  // namespace hmann

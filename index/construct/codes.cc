@@ -41,36 +41,45 @@ std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
   return mean;
 }
 
-absl::StatusOr<Codes> MakeCodes(const Kernels& kernels, const CodeInfo& info, std::uint64_t seed,
-                                const CodeSource& source, const Job& job) {
-  Codes codes{info, MeanOf(kernels, source.n, source.row), {}};
-  HMANN_ASSIGN_OR_RETURN(const Encoder encoder,
-                         Encoder::Make(kernels, info.bits, seed, codes.mean));
+absl::StatusOr<NodeCodes> NodeCodes::Make(const Kernels& kernels, const CodeInfo& info,
+                                          std::uint64_t seed, std::vector<float> mean,
+                                          Source source, ThreadPool& pool) {
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, std::move(mean)));
   if (encoder.code_bytes() != info.code_bytes)
     return absl::InternalError("a code has another size than the file format says");
-  HMANN_ASSIGN_OR_RETURN(
-      codes.bytes,
-      Buffer::Allocate(static_cast<std::size_t>(source.n - source.n1) * info.code_bytes));
-  std::vector<Encoder::Scratch> scratch(static_cast<std::size_t>(job.pool.threads()));
-  job.pool.ParallelFor(
-      source.cells.size(), 64, [&](std::size_t begin, std::size_t end, int thread) {
-        if (job.Cancelled()) return;
-        const auto first_of = [&](std::size_t cell) {
-          return cell < source.cells.size() ? source.cells[cell].first : source.n;
-        };
-        Encoder::Scratch& own = scratch[static_cast<std::size_t>(thread)];
-        for (std::size_t cell = begin; cell < end; ++cell) {
-          encoder.SetCentroid(source.row(source.cells[cell].centroid), own);
-          for (NodeId id = first_of(cell); id < first_of(cell + 1); ++id) {
-            std::byte* place =
-                codes.bytes.data() + static_cast<std::size_t>(id - source.n1) * info.code_bytes;
-            encoder.Encode(source.row(id), place, own);
-          }
-        }
-        job.progress.Advance(first_of(end) - first_of(begin));
-      });
-  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
-  return codes;
+  source.window = std::min(source.window, source.n - source.n1);
+  HMANN_ASSIGN_OR_RETURN(Buffer window,
+                         Buffer::Allocate(std::size_t{source.window} * info.code_bytes));
+  return NodeCodes(std::move(encoder), std::move(source), pool, std::move(window));
+}
+
+const std::byte* NodeCodes::Of(NodeId id) {
+  if (id < first_ || id >= last_) {
+    first_ = id;
+    last_ = id + std::min(source_.window, source_.n - id);
+    if (source_.load) source_.load(first_);
+    const auto cell_of = [&](NodeId node) {
+      const auto after = std::upper_bound(
+          source_.cells.begin(), source_.cells.end(), node,
+          [](NodeId sought, const CellEntry& cell) { return sought < cell.first; });
+      return static_cast<std::size_t>(after - source_.cells.begin()) - 1;
+    };
+    const std::size_t first = cell_of(first_), last = cell_of(last_ - 1) + 1;
+    pool_->ParallelFor(last - first, 64, [&](std::size_t begin, std::size_t end, int thread) {
+      for (std::size_t cell = begin; cell < end; ++cell)
+        EncodeCell(first + cell, scratch_[static_cast<std::size_t>(thread)]);
+    });
+  }
+  return window_.data() + std::size_t{id - first_} * encoder_.code_bytes();
+}
+
+void NodeCodes::EncodeCell(std::size_t cell, Encoder::Scratch& scratch) {
+  const NodeId end = cell + 1 < source_.cells.size() ? source_.cells[cell + 1].first : source_.n;
+  encoder_.SetCentroid(source_.row(source_.cells[cell].centroid), scratch);
+  for (NodeId id = std::max(first_, source_.cells[cell].first); id < std::min(last_, end); ++id) {
+    encoder_.Encode(source_.row(id),
+                    window_.data() + std::size_t{id - first_} * encoder_.code_bytes(), scratch);
+  }
 }
 
 absl::StatusOr<LinkCodes> LinkCodes::Make(const Kernels& kernels, const CodeInfo& info,

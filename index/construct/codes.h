@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,30 +16,51 @@
 
 namespace hmann {
 
-/// The codes of all unpromoted nodes, and what a reader needs to use them.
-struct Codes {
-  CodeInfo info;
-  std::vector<float> mean;
-  Buffer bytes;  ///< info.code_bytes each, node n1 first
-};
-
 /// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine:
 /// normalised).
 std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
                           const std::function<const std::byte*(NodeId id)>& row);
 
-/// What codes of nodes are made of. `row` is called from several threads at once.
-struct CodeSource {
-  NodeId n = 0, n1 = 0;
-  std::span<const CellEntry> cells;
-  std::function<const std::byte*(NodeId id)> row;  ///< stored vector of any node
-};
+/// The codes of unpromoted nodes, each centred on its centroid, a window of nodes at a
+/// time in parallel, as they are written. The bytes depend on neither threads nor
+/// windows.
+class NodeCodes {
+ public:
+  struct Source {
+    NodeId n = 0, n1 = 0;
+    std::span<const CellEntry> cells;
+    /// Stored vector of a promoted node, or of one in the window; called from several
+    /// threads at once.
+    std::function<const std::byte*(NodeId id)> row;
+    std::function<void(NodeId first)> load;  ///< before a window from `first` on is encoded
+    NodeId window = 1 << 16;
+  };
 
-/// Encodes the nodes n1 .. n - 1 about their centroids, cell by cell in parallel. The
-/// bytes do not depend on threads. Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED,
-/// CANCELLED.
-absl::StatusOr<Codes> MakeCodes(const Kernels& kernels, const CodeInfo& info, std::uint64_t seed,
-                                const CodeSource& source, const Job& job);
+  /// `mean`: MeanOf. Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must
+  /// outlive it.
+  static absl::StatusOr<NodeCodes> Make(const Kernels& kernels, const CodeInfo& info,
+                                        std::uint64_t seed, std::vector<float> mean, Source source,
+                                        ThreadPool& pool);
+
+  /// The code of `id`; valid until the next call. Fast where ids ascend.
+  const std::byte* Of(NodeId id);
+
+ private:
+  NodeCodes(Encoder encoder, Source source, ThreadPool& pool, Buffer window)
+      : encoder_(std::move(encoder)),
+        source_(std::move(source)),
+        pool_(&pool),
+        window_(std::move(window)),
+        scratch_(static_cast<std::size_t>(pool.threads())) {}
+  void EncodeCell(std::size_t cell, Encoder::Scratch& scratch);
+
+  Encoder encoder_;
+  Source source_;
+  ThreadPool* pool_;
+  Buffer window_;
+  NodeId first_ = 0, last_ = 0;
+  std::vector<Encoder::Scratch> scratch_;  ///< one per thread
+};
 
 /// The codes of links, each centred on the vector that it leaves from, a window of nodes
 /// at a time in parallel: those of a whole index are as large as its L0. The bytes depend

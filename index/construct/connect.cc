@@ -96,4 +96,36 @@ ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uin
   return report;
 }
 
+bool AllReachable(InsertionGraph& graph, NodeId n, NodeId entry) {
+  constexpr NodeId kBlock = 1 << 16;
+  const std::uint32_t most = graph.max_degree(0);
+  std::vector<bool> reached(n), expanded(n);
+  std::vector<NodeId> waiting;  // of the block
+  reached[entry] = true;
+  std::uint64_t count = 1;
+  for (bool found = true; found && count < n;) {
+    found = false;
+    for (NodeId first = 0; first < n; first += std::min(kBlock, n - first)) {
+      const NodeId last = first + std::min(kBlock, n - first);
+      for (NodeId node = first; node < last; ++node) {
+        if (reached[node] && !expanded[node]) waiting.push_back(node);
+      }
+      while (!waiting.empty()) {
+        const NodeId node = waiting.back();
+        waiting.pop_back();
+        if (expanded[node]) continue;
+        expanded[node] = true;
+        const NodeId* links = graph.Links(0, node);
+        for (std::uint32_t i = 0; i < most && links[i] != kNoNode; ++i) {
+          if (reached[links[i]]) continue;
+          reached[links[i]] = found = true;
+          ++count;
+          if (links[i] >= first && links[i] < last) waiting.push_back(links[i]);
+        }
+      }
+    }
+  }
+  return count == n;
+}
+
 }  // namespace hmann

@@ -18,4 +18,8 @@ struct ConnectReport {
 /// path tree from the entry needs. Deterministic.
 ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef);
 
+/// Whether every one of the first n nodes can be reached, found in sweeps over the nodes
+/// in their order: for links that lie in a file. Deterministic.
+bool AllReachable(InsertionGraph& graph, NodeId n, NodeId entry);
+
 }  // namespace hmann

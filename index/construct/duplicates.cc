@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "index/base/checksum.h"
 
@@ -9,17 +10,21 @@ namespace hmann {
 
 DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
                                std::size_t row_stride, ThreadPool& pool) {
-  struct Hashed {
-    std::uint64_t hash;
-    std::uint32_t row;
-  };
   const auto row = [&](std::uint32_t i) { return rows + i * row_stride; };
-  std::vector<Hashed> hashed(n);
+  std::vector<HashedRow> hashed(n);
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i)
       hashed[i] = {Checksum(rows + i * row_stride, row_bytes), static_cast<std::uint32_t>(i)};
   });
-  std::sort(hashed.begin(), hashed.end(), [](const Hashed& a, const Hashed& b) {
+  return GroupEqual(std::move(hashed), [&](std::uint32_t a, std::uint32_t b) {
+    return std::memcmp(row(a), row(b), row_bytes) == 0;
+  });
+}
+
+DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
+                           const std::function<bool(std::uint32_t, std::uint32_t)>& equal) {
+  const auto n = static_cast<std::uint32_t>(hashed.size());
+  std::sort(hashed.begin(), hashed.end(), [](const HashedRow& a, const HashedRow& b) {
     return a.hash != b.hash ? a.hash < b.hash : a.row < b.row;
   });
   DuplicateGroups found;
@@ -30,12 +35,12 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
     std::size_t end = begin;
     same_hash.clear();
     for (; end < n && hashed[end].hash == hashed[begin].hash; ++end) {
-      auto equal = std::find_if(same_hash.begin(), same_hash.end(), [&](const auto& group) {
-        return std::memcmp(row(group.front()), row(hashed[end].row), row_bytes) == 0;
+      auto group = std::find_if(same_hash.begin(), same_hash.end(), [&](const auto& other) {
+        return equal(other.front(), hashed[end].row);
       });
-      if (equal == same_hash.end())
-        equal = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
-      equal->push_back(hashed[end].row);
+      if (group == same_hash.end())
+        group = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
+      group->push_back(hashed[end].row);
     }
     for (auto& group : same_hash) {
       found.unique.push_back(group.front());
@@ -50,20 +55,22 @@ DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size
   return found;
 }
 
+void LinkCopy(std::span<const NodeId> group, std::size_t i, std::span<NodeId> links) {
+  const auto most = static_cast<std::uint32_t>(links.size());
+  std::uint32_t count = CountLinks(links.data(), most);
+  const std::size_t first_child = 2 * i + 1;
+  const std::size_t children =
+      std::min<std::size_t>(2, group.size() - std::min(group.size(), first_child));
+  if (i > 0) links[count++] = group[(i - 1) / 2];
+  count = std::min<std::uint32_t>(count, most - static_cast<std::uint32_t>(children));
+  for (std::size_t child = 0; child < children; ++child)
+    links[count++] = group[first_child + child];
+}
+
 void LinkDuplicates(const std::vector<std::vector<NodeId>>& groups, InsertionGraph& graph) {
-  const std::uint32_t most = graph.max_degree(0);
   for (const std::vector<NodeId>& group : groups) {
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      NodeId* links = graph.Links(0, group[i]);
-      std::uint32_t count = CountLinks(links, most);
-      const std::size_t first_child = 2 * i + 1;
-      const std::size_t children =
-          std::min<std::size_t>(2, group.size() - std::min(group.size(), first_child));
-      if (i > 0) links[count++] = group[(i - 1) / 2];
-      count = std::min<std::uint32_t>(count, most - static_cast<std::uint32_t>(children));
-      for (std::size_t child = 0; child < children; ++child)
-        links[count++] = group[first_child + child];
-    }
+    for (std::size_t i = 0; i < group.size(); ++i)
+      LinkCopy(group, i, {graph.Links(0, group[i]), graph.max_degree(0)});
   }
 }
 

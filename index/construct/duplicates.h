@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "index/base/thread_pool.h"
@@ -23,6 +25,20 @@ struct DuplicateGroups {
 /// rows: n stored vectors of row_bytes at row_stride.
 DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
                                std::size_t row_stride, ThreadPool& pool);
+
+struct HashedRow {
+  std::uint64_t hash;
+  std::uint32_t row;
+};
+
+/// The same of rows that lie elsewhere, of each its hash. `equal(a, b)` compares two rows
+/// of one hash.
+DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
+                           const std::function<bool(std::uint32_t, std::uint32_t)>& equal);
+
+/// Links copy `i` of a group, or its first, with its parent and children: what
+/// LinkDuplicates does to one list of links, which kNoNode fills.
+void LinkCopy(std::span<const NodeId> group, std::size_t i, std::span<NodeId> links);
 
 /// Links the copies of each group (nodes of graph's bottom layer) below its first. A
 /// first whose list is full gives up its last links for its children.

@@ -2,21 +2,95 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/checksum.h"
 #include "index/base/status_macros.h"
+#include "index/construct/duplicates.h"
 #include "index/format/link_list.h"
 
 namespace hmann {
 namespace {
 
-/// Row of each id.
-absl::StatusOr<std::vector<std::uint32_t>> RowsOf(const IndexFile& file) {
+constexpr std::size_t kNodesPerStep = 4096;
+
+const std::byte* RowOf(const IndexFile& file, NodeId id) {
+  const RecordLayout& records = file.records();
+  return id < records.n1 ? file.fast_rows().data() + id * file.fast_row_stride()
+                         : file.l0().data() + records.Offset(id) + records.row_offset;
+}
+
+/// Vectors and links of ids [first, last) to `rows` (of `stride`) and `links`, either of
+/// which may be none.
+absl::Status CopyNodes(const IndexFile& file, NodeRange ids, std::byte* rows, std::size_t stride,
+                       NodeId* links, const Job& job) {
+  const RecordLayout& records = file.records();
+  const NodeId n = file.layers().n();
+  std::atomic<NodeId> wrong{kNoNode};
+  job.pool.ParallelFor(ids.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    if (job.Cancelled()) return;
+    std::vector<NodeId> sorted;
+    std::uint64_t count = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto id = static_cast<NodeId>(ids.first + i);
+      if (rows != nullptr) std::copy_n(RowOf(file, id), records.row_bytes, rows + i * stride);
+      if (links == nullptr) continue;
+      const std::byte* record = file.l0().data() + records.Offset(id);
+      const std::span<const NodeId> list(
+          reinterpret_cast<const NodeId*>(record + records.LinksOffset(id)), records.max_links);
+      if (!CheckLinkList(list, id, n, sorted, count).ok()) {
+        wrong = id;
+        return;
+      }
+      std::copy_n(list.data(), CountLinks(list.data(), records.max_links),
+                  links + i * records.max_links);
+    }
+    job.progress.Advance(end - begin);
+  });
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
+  if (wrong == kNoNode) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(file.file().path(), ": the links of node ", wrong.load(),
+                                          " in L0 break their rules: see hmann verify"));
+}
+
+/// Ids with equal vectors.
+absl::StatusOr<DuplicateGroups> FindGroups(const IndexFile& file, Stages& stages) {
+  const NodeId n = file.layers().n();
+  const std::uint32_t bytes = file.records().row_bytes;
+  if (stages.Done("hash") && !stages.HasAll("hash", n)) stages.Undo("hash");
+  HMANN_RETURN_IF_ERROR(
+      stages.ForRanges("load", "hash", n, [&](NodeRange range, ArtefactWriter& writer) {
+        std::vector<std::uint64_t> hashes(range.size());
+        stages.job().pool.ParallelFor(
+            range.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+              for (std::size_t i = begin; i < end; ++i)
+                hashes[i] = Checksum(RowOf(file, static_cast<NodeId>(range.first + i)), bytes);
+            });
+        return writer.Append(std::span<const std::uint64_t>(hashes));
+      }));
+  HMANN_ASSIGN_OR_RETURN(const Buffer hashes, stages.Map("hash", n));
+  std::vector<HashedRow> hashed(n);
+  for (NodeId id = 0; id < n; ++id)
+    hashed[id] = {reinterpret_cast<const std::uint64_t*>(hashes.data())[id], id};
+  return GroupEqual(std::move(hashed), [&](std::uint32_t a, std::uint32_t b) {
+    return std::equal(RowOf(file, a), RowOf(file, a) + bytes, RowOf(file, b));
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::uint32_t>> RowsOfIds(const IndexFile& file) {
   const NodeId n = file.layers().n();
   std::vector<std::uint32_t> row_of(n);
+  if (file.info().user_labels) {
+    std::iota(row_of.begin(), row_of.end(), 0u);
+    return row_of;
+  }
   std::vector<bool> seen(n);
   for (NodeId id = 0; id < n; ++id) {
-    const std::uint64_t row = file.info().user_labels ? id : file.Label(id);
+    const std::uint64_t row = file.Label(id);
     if (row >= n || seen[row]) {
       return absl::DataLossError(absl::StrCat(file.file().path(), ": label of node ", id,
                                               ": expected a row number of its own below ", n,
@@ -28,55 +102,62 @@ absl::StatusOr<std::vector<std::uint32_t>> RowsOf(const IndexFile& file) {
   return row_of;
 }
 
-}  // namespace
+std::vector<std::uint64_t> UserLabelsOf(const IndexFile& file) {
+  std::vector<std::uint64_t> labels;
+  if (!file.info().user_labels) return labels;
+  labels.reserve(file.layers().n());
+  for (NodeId id = 0; id < file.layers().n(); ++id) labels.push_back(file.Label(id));
+  return labels;
+}
 
 absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels,
                                           const Job& job) {
-  constexpr std::size_t kNodesPerStep = 4096;
-  const RecordLayout& records = file.records();
   const NodeId n = file.layers().n();
-  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> row_of, RowsOf(file));
   ImportedIndex imported;
   HMANN_ASSIGN_OR_RETURN(imported.graph,
                          MakeUnlinked(n, {file.info().m, file.info().ef_construction}));
   imported.rows.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(imported.rows.rows,
                          Buffer::Allocate(std::size_t{n} * imported.rows.stride));
-  if (file.info().user_labels) {
-    imported.user_labels.reserve(n);
-    for (NodeId id = 0; id < n; ++id) imported.user_labels.push_back(file.Label(id));
-  }
-  std::atomic<NodeId> wrong{kNoNode};
-  job.pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
-    if (job.Cancelled()) return;
-    std::vector<NodeId> sorted;
-    std::uint64_t count = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto id = static_cast<NodeId>(i);
-      const std::byte* record = file.l0().data() + records.Offset(id);
-      const std::span<const NodeId> links(
-          reinterpret_cast<const NodeId*>(record + records.LinksOffset(id)), records.max_links);
-      if (!CheckLinkList(links, id, n, sorted, count).ok()) {
-        wrong = id;
-        return;
-      }
-      NodeId* list = imported.graph.Links(row_of[id]);
-      for (std::size_t l = 0; l < links.size() && links[l] != kNoNode; ++l)
-        list[l] = row_of[links[l]];
-      const std::byte* row = id < records.n1 ? file.fast_rows().data() + id * file.fast_row_stride()
-                                             : record + records.row_offset;
-      std::copy_n(row, records.row_bytes,
-                  imported.rows.rows.data() + row_of[id] * imported.rows.stride);
-    }
-    job.progress.Advance(end - begin);
-  });
-  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
-  if (wrong != kNoNode) {
-    return absl::DataLossError(absl::StrCat(file.file().path(), ": the links of node ",
-                                            wrong.load(),
-                                            " in L0 break their rules: see hmann verify"));
-  }
+  HMANN_RETURN_IF_ERROR(CopyNodes(file, {0, n}, imported.rows.rows.data(), imported.rows.stride,
+                                  imported.graph.Links(0), job));
   return imported;
+}
+
+absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels& kernels,
+                                           Stages stages) {
+  const NodeId n = file.layers().n();
+  Progress quiet(Progress::Show::kNever);
+  const Job inner{stages.job().pool, quiet, stages.job().cancelled};
+  Bottom made;
+  HMANN_ASSIGN_OR_RETURN(DuplicateGroups groups, FindGroups(file, stages));
+  made.copies = groups.copies;
+  made.equal = std::move(groups.groups);
+  HMANN_ASSIGN_OR_RETURN(made.row_of, RowsOfIds(file));
+  made.rows.stride = RowStride(kernels);
+  for (const char* stage : {"rows", "final"}) {
+    if (!stages.HasAll(stage, n)) stages.Undo(stage);
+  }
+  HMANN_RETURN_IF_ERROR(
+      stages.ForRanges("rows", "rows", n, [&](NodeRange range, ArtefactWriter& writer) {
+        absl::StatusOr<Buffer> rows = Buffer::Allocate(range.size() * made.rows.stride);
+        if (!rows.ok()) return rows.status();
+        HMANN_RETURN_IF_ERROR(
+            CopyNodes(file, range, rows->data(), made.rows.stride, nullptr, inner));
+        return writer.Append(rows->data(), rows->size());
+      }));
+  const std::uint32_t most = file.records().max_links;
+  HMANN_RETURN_IF_ERROR(
+      stages.ForRanges("links", "final", n, [&](NodeRange range, ArtefactWriter& writer) {
+        std::vector<NodeId> links(std::size_t{range.size()} * most, kNoNode);
+        HMANN_RETURN_IF_ERROR(CopyNodes(file, range, nullptr, 0, links.data(), inner));
+        return writer.Append(std::span<const NodeId>(links));
+      }));
+  HMANN_ASSIGN_OR_RETURN(made.rows.rows, stages.Map("rows", n));
+  HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
+  made.graph = std::make_unique<InsertionGraph>(InsertionGraph::Over(
+      std::move(links), n, most, made.rows.rows.data(), made.rows.stride, kernels));
+  return made;
 }
 
 }  // namespace hmann

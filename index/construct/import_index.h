@@ -6,22 +6,32 @@
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
 #include "index/construct/import_graph.h"
+#include "index/construct/make_bottom.h"
+#include "index/construct/stages.h"
 #include "index/construct/vectors.h"
 #include "index/format/reader.h"
 
 namespace hmann {
 
-/// L0 and the vectors of a finished index, in the order of rows (of ids, where the labels
-/// are the user's own).
+/// L0 and the vectors of a finished index, in the order of its ids.
 struct ImportedIndex {
   ImportedGraph graph;
   StoredVectors rows;
-  std::vector<std::uint64_t> user_labels;  ///< by row; empty where labels are row numbers
 };
 
-/// Errors: DATA_LOSS naming node and link for lists that break their rules or labels that
-/// are no permutation, RESOURCE_EXHAUSTED, CANCELLED.
+/// Errors: DATA_LOSS naming node and link for lists that break their rules,
+/// RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels,
                                           const Job& job);
+
+/// The same through files of a work folder, with copies known, and rows() as row_of.
+absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels& kernels,
+                                           Stages stages);
+
+/// Row of each id: its label, or the id itself where labels are the user's own. Errors:
+/// DATA_LOSS for labels that are no permutation.
+absl::StatusOr<std::vector<std::uint32_t>> RowsOfIds(const IndexFile& file);
+/// By id; empty where labels are row numbers.
+std::vector<std::uint64_t> UserLabelsOf(const IndexFile& file);
 
 }  // namespace hmann

@@ -9,6 +9,21 @@
 #include "index/graph/select.h"
 
 namespace hmann {
+namespace {
+
+absl::StatusOr<VectorFile> OpenVectors(const BuildOptions& options) {
+  const auto& [data, dtype, dim, n, stride] = options.vectors;
+  if (data == nullptr) return VectorFile::Open(options.base, options.rows);
+  if (options.rows > n) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows: ", options.rows, " asked for, ", n, " vectors found"));
+  }
+  const std::uint64_t rows = options.rows > 0 ? options.rows : n;
+  return VectorFile::View("base", data, dtype,
+                          {.offset = 0, .stride = stride, .n = rows, .dim = dim});
+}
+
+}  // namespace
 
 absl::StatusOr<BuildInputs> BuildInputs::Open(const BuildOptions& options) {
   BuildInputs inputs(options);
@@ -17,11 +32,11 @@ absl::StatusOr<BuildInputs> BuildInputs::Open(const BuildOptions& options) {
 }
 
 absl::Status BuildInputs::OpenBase() {
-  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options_->base, options_->rows));
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, OpenVectors(*options_));
   file_ = std::make_unique<VectorFile>(std::move(file));
   if (file_->n() > kMaxNodes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        options_->base, ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+        file_->path(), ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
   }
   n_ = static_cast<NodeId>(file_->n());
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
@@ -76,16 +91,31 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .inner_product = kernels_.metric == Metric::kInnerProduct};
 }
 
+absl::Status BuildInputs::LoadLabels() {
+  if (!has_user_labels()) return absl::OkStatus();
+  if (index_ != nullptr) {
+    user_labels_ = UserLabelsOf(*index_);
+    return absl::OkStatus();
+  }
+  if (const auto& values = options_->label_values; !values.empty()) {
+    if (values.size() != n_)
+      return absl::InvalidArgumentError(
+          absl::StrCat("labels: ", values.size(), " found, ", n_, " expected"));
+    user_labels_.assign(values.begin(), values.end());
+    return absl::OkStatus();
+  }
+  HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StoredVectors> BuildInputs::Load(const Job& job) {
+  HMANN_RETURN_IF_ERROR(LoadLabels());
   if (index_ == nullptr) {
-    if (has_user_labels()) {
-      HMANN_ASSIGN_OR_RETURN(user_labels_, ReadLabels(options_->labels, n_));
-    }
     if (has_graph()) HMANN_RETURN_IF_ERROR(LoadGraph());
     return LoadVectors(*file_, kernels_, job);
   }
   HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, job));
-  user_labels_ = std::move(imported.user_labels);
+  HMANN_ASSIGN_OR_RETURN(row_of_, RowsOfIds(*index_));
   graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
   return std::move(imported.rows);
 }

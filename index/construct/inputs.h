@@ -37,7 +37,8 @@ class BuildInputs {
     return options_->method.value_or(DefaultMethod(kernels_.dtype, kernels_.metric));
   }
   bool has_user_labels() const {
-    return index_ != nullptr ? index_->info().user_labels : !options_->labels.empty();
+    return index_ != nullptr ? index_->info().user_labels
+                             : !(options_->labels.empty() && options_->label_values.empty());
   }
   /// Whether L0 comes with the inputs.
   bool has_graph() const {
@@ -46,10 +47,19 @@ class BuildInputs {
   /// What the memory of a build with so many promoted nodes follows from.
   BuildShape Shape(NodeId n1) const;
 
-  /// All vectors in stored form, by row. Errors: those of the labels, of LoadVectors and
-  /// of the imports.
+  /// All vectors in stored form, by row (of a finished index: by id). Errors: those of
+  /// the labels, of LoadVectors and of the imports.
   absl::StatusOr<StoredVectors> Load(const Job& job);
-  /// After Load: by row; empty where labels are row numbers.
+  /// The labels alone, where vectors are read from file() bit by bit. Errors: those of
+  /// ReadLabels.
+  absl::Status LoadLabels();
+  /// One of them: vectors, or a finished index that is promoted.
+  const VectorFile* file() const { return file_.get(); }
+  const IndexFile* index() const { return index_.get(); }
+  /// After Load: the row of each vector, where a finished index is promoted, whose ids
+  /// they are in the order of. Given away once.
+  std::vector<std::uint32_t> TakeRowOf() { return std::move(row_of_); }
+  /// After Load or LoadLabels: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
   /// After Load: the finished graph of L0, nullptr where there is none. Given away once.
   std::unique_ptr<ImportedGraph> TakeGraph() { return std::move(graph_); }
@@ -69,6 +79,7 @@ class BuildInputs {
   float alpha_ = 1;
   std::uint64_t seed_;
   std::vector<std::uint64_t> user_labels_;
+  std::vector<std::uint32_t> row_of_;
   std::unique_ptr<ImportedGraph> graph_;
 };
 

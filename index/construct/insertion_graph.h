@@ -37,6 +37,10 @@ class InsertionGraph {
     return reinterpret_cast<NodeId*>(links_[layer].data()) +
            static_cast<std::size_t>(node) * max_degree_[layer];
   }
+  /// Buffer::AdviseRandom of all lists.
+  void AdviseRandom(bool random) const {
+    for (const Buffer& links : links_) links.AdviseRandom(random);
+  }
   /// Frees the layers above the bottom ("drop the layers 1..l of phase 1").
   void DropUpperLayers();
 

@@ -13,70 +13,61 @@
 namespace hmann {
 namespace {
 
-// Measured on one million SIFT vectors (doc/paper.md, 12.h): elsewhere a guess.
-constexpr std::uint32_t kAsked = 12;     ///< neighbours whose lists are read, the nearest
-constexpr std::uint32_t kAnswered = 12;  ///< of each list, the nearest
 constexpr std::size_t kNodesPerStep = 256;
-
-/// Chooses the links of nodes; one per thread.
-class NearestLinker {
- public:
-  NearestLinker(const NearestLists& nearest, float alpha, InsertionGraph& graph)
-      : nearest_(&nearest), alpha_(alpha), graph_(&graph), view_(graph.View(0)) {
-    batch_.Reserve(std::size_t{kAsked} * kAnswered);
-  }
-
-  void Link(NodeId node) {
-    nearest_->Read(node, &candidates_);
-    // A list with room has all there are.
-    if (candidates_.size() == nearest_->length()) AskNeighbours(node);
-    selector_.Select(candidates_, view_.max_degree, alpha_, view_, &selected_);
-    std::copy(selected_.begin(), selected_.end(), graph_->Links(0, node));
-  }
-
- private:
-  /// Neighbours' neighbours that are nearer than the farthest candidate take its place.
-  void AskNeighbours(NodeId node) {
-    met_.Clear();
-    met_.Insert(node);
-    for (const Candidate& candidate : candidates_) met_.Insert(candidate.id);
-    batch_.size = 0;
-    for (std::uint32_t i = 0; i < std::min(kAsked, nearest_->length()); ++i) {
-      for (const NodeId id : nearest_->First(candidates_[i].id, kAnswered, &answers_)) {
-        if (!met_.Insert(id)) continue;
-        PrefetchLines(view_.Row(id), PrefetchBytes(*view_.kernels));
-        batch_.Add(id, view_.Row(id));
-      }
-    }
-    batch_.Score(*view_.kernels, view_.Row(node));
-    batch_.Keep(candidates_.back().key);
-    for (std::uint32_t i = 0; i < batch_.size; ++i)
-      candidates_.push_back({batch_.keys[i], batch_.ids[i]});
-    std::sort(candidates_.begin(), candidates_.end());
-    candidates_.resize(nearest_->length());
-  }
-
-  const NearestLists* nearest_;
-  float alpha_;
-  InsertionGraph* graph_;
-  LayerView view_;
-  std::vector<Candidate> candidates_;
-  std::vector<NodeId> answers_, selected_;
-  VisitedSet met_;
-  RowBatch batch_;
-  NeighbourSelector selector_;
-};
 
 }  // namespace
 
+NodeLinker::NodeLinker(std::uint32_t length, float alpha) : length_(length), alpha_(alpha) {
+  batch_.Reserve(std::size_t{kAsked} * kAnswered);
+}
+
+std::span<const NodeId> NodeLinker::Choose(NodeId node, std::vector<Candidate>& candidates,
+                                           const LayerView& view, const Answers& answers) {
+  // A list with room has all there are.
+  if (candidates.size() == length_) AskNeighbours(node, candidates, view, answers);
+  selector_.Select(candidates, view.max_degree, alpha_, view, &selected_);
+  return selected_;
+}
+
+void NodeLinker::AskNeighbours(NodeId node, std::vector<Candidate>& candidates,
+                               const LayerView& view, const Answers& answers) {
+  met_.Clear();
+  met_.Insert(node);
+  for (const Candidate& candidate : candidates) met_.Insert(candidate.id);
+  batch_.size = 0;
+  for (std::uint32_t i = 0; i < std::min(kAsked, length_); ++i) {
+    for (const NodeId id : answers(candidates[i].id)) {
+      if (!met_.Insert(id)) continue;
+      PrefetchLines(view.Row(id), PrefetchBytes(*view.kernels));
+      batch_.Add(id, view.Row(id));
+    }
+  }
+  batch_.Score(*view.kernels, view.Row(node));
+  batch_.Keep(candidates.back().key);
+  for (std::uint32_t i = 0; i < batch_.size; ++i)
+    candidates.push_back({batch_.keys[i], batch_.ids[i]});
+  std::sort(candidates.begin(), candidates.end());
+  candidates.resize(length_);
+}
+
 absl::Status LinkNearest(const NearestLists& nearest, NodeId count, float alpha,
                          InsertionGraph& graph, const Job& job) {
-  std::vector<NearestLinker> linkers(static_cast<std::size_t>(job.pool.threads()),
-                                     NearestLinker(nearest, alpha, graph));
+  std::vector<NodeLinker> linkers(static_cast<std::size_t>(job.pool.threads()),
+                                  NodeLinker(nearest.length(), alpha));
+  const LayerView view = graph.View(0);
   job.pool.ParallelFor(count, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
     if (job.Cancelled()) return;
-    for (std::size_t node = begin; node < end; ++node)
-      linkers[static_cast<std::size_t>(thread)].Link(static_cast<NodeId>(node));
+    std::vector<Candidate> candidates;
+    std::vector<NodeId> first;
+    const NodeLinker::Answers answers = [&](NodeId node) {
+      return nearest.First(node, NodeLinker::kAnswered, &first);
+    };
+    for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
+      nearest.Read(node, &candidates);
+      const std::span<const NodeId> links =
+          linkers[static_cast<std::size_t>(thread)].Choose(node, candidates, view, answers);
+      std::copy(links.begin(), links.end(), graph.Links(0, node));
+    }
     job.progress.Advance(end - begin);
   });
   return job.CheckCancelled();

@@ -27,10 +27,16 @@ BuildMethod DefaultMethod(DType dtype, Metric metric) {
 }
 
 absl::Status BuildOptions::Validate() const {
-  if (from_index.empty() && base.empty())
+  const bool in_memory = vectors.data != nullptr;
+  if (from_index.empty() && base.empty() && !in_memory)
     return absl::InvalidArgumentError("base: no vector file given");
+  if (in_memory && !base.empty())
+    return absl::InvalidArgumentError("base: a vector file and vectors in memory: give one");
+  if (!labels.empty() && !label_values.empty())
+    return absl::InvalidArgumentError("labels: a file and labels in memory: give one");
   if (!from_index.empty() &&
-      !(base.empty() && labels.empty() && from_hnswlib.empty() && from_faiss.empty())) {
+      !(base.empty() && !in_memory && labels.empty() && label_values.empty() &&
+        from_hnswlib.empty() && from_faiss.empty())) {
     return absl::InvalidArgumentError(
         "from_index has vectors, labels and links of its own: give no other input");
   }
@@ -59,6 +65,19 @@ absl::Status BuildOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "replicas: expected 1, since codes of links have no centroids; found ", replicas));
   }
+  if (memory > 0 && work.empty())
+    return absl::InvalidArgumentError("build-memory: needs a folder to work in (--work)");
+  if (workers < 0 || workers > 1024 || (workers > 0 && (memory == 0 || worker_program.empty())))
+    return absl::InvalidArgumentError(
+        "workers: up to 1024, for a build within bounded memory (--build-memory)");
+  if (memory == 0 && !work.empty())
+    return absl::InvalidArgumentError(
+        "work: is for a build within bounded memory (--build-memory)");
+  if (memory > 0 && !(from_hnswlib.empty() && from_faiss.empty()))
+    return absl::InvalidArgumentError(
+        "build-memory: graphs of other libraries are read into memory: leave it out");
+  if (memory > 0 && in_memory)
+    return absl::InvalidArgumentError("build-memory: bounds builds from a vector file");
   if (threads < 0 || threads > 1024)
     return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,15 @@ absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name);
 /// insertion, which measures better there.
 BuildMethod DefaultMethod(DType dtype, Metric metric);
 
+/// Vectors in the caller's memory, which must stay as they are until Build returns.
+struct VectorsInMemory {
+  const void* data = nullptr;  ///< dim components a row, unaligned; nullptr: there are none
+  DType dtype = DType::kF32;
+  std::uint32_t dim = 0;
+  std::uint64_t n = 0;
+  std::uint64_t stride = 0;  ///< bytes from row to row
+};
+
 struct BuildOptions {
   std::string base;  ///< vector file, any format of datasets/
   std::string out;   ///< index file to write
@@ -43,12 +53,23 @@ struct BuildOptions {
   std::uint32_t replicas = 1;  ///< of codes of nodes: cells that a node is listed in, 1 or 2
   int threads = 0;             ///< 0: UsableCores()
   std::uint64_t seed = 1;
+  /// Memory that the build may take, bytes; 0: as much as there is. Needs `work`, and
+  /// partition; from vectors or a finished index. The index is the same.
+  std::uint64_t memory = 0;
+  std::string work;        ///< folder for what does not fit; an interrupted build goes on in it
+  bool keep_work = false;  ///< leave the folder when the index is written
+  /// Processes that help a bounded build, all within `memory`; 0: none but this. They are
+  /// `worker_program` build-job, which must be the hmann of this version.
+  int workers = 0;
+  std::string worker_program;
   std::string labels;        ///< optional file of n u64, or .ivecs/.ibin with dim 1
   std::string from_hnswlib;  ///< finished graph to promote instead of inserting
   std::string from_faiss;
   /// Instead of base: a finished index of our own, whose L0 gets upper layers (with its
   /// own m, ef_construction, alpha and seed) and codes anew; may be `out`.
   std::string from_index;
+  VectorsInMemory vectors;                      ///< instead of base
+  std::span<const std::uint64_t> label_values;  ///< instead of labels: n of them, not owned
   const std::atomic<bool>* cancelled =
       nullptr;  ///< not owned; Build returns CANCELLED soon after it becomes true
 
@@ -59,15 +80,19 @@ struct BuildOptions {
   absl::Status CheckOut() const;
 };
 
-/// What a phase took: by the clock, and of CPU on all threads of the process.
+/// What a phase took: by the clock, of CPU on all threads of the process, and of memory
+/// that no file backs, at the most.
 struct PhaseTime {
   std::string name;
   double seconds = 0, cpu_seconds = 0;
+  std::uint64_t anonymous_bytes = 0;
 };
 
 struct BuildReport {
   std::vector<PhaseTime> phases;  ///< in order, "total" last
   std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t peak_anonymous_bytes = 0;  ///< of memory that no file backs, sampled
+  std::uint64_t work_bytes = 0;            ///< of the work folder, at the most
   int threads = 0;
   double reachable_share =
       0;  ///< nodes of L0 reachable from the entry point; 1 unless something is wrong

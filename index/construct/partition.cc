@@ -6,177 +6,10 @@
 
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
-#include "index/graph/select.h"
+#include "index/construct/leaders.h"
 
 namespace hmann {
 namespace {
-
-constexpr std::size_t kRowsAtOnce = 256;  ///< that a block kernel compares with leaders
-constexpr std::uint32_t kProbes = 8;      ///< neighbourhoods of leaders that a vector looks into
-
-/// Leaders of so many memberships: for groups of three quarters of a leaf, so that most
-/// of those that are larger than others still fit.
-std::uint32_t LeadersFor(std::size_t members, const PartitionOptions& options) {
-  if (members <= options.leaf) return 1;
-  const std::size_t wanted = 4 * members / (std::size_t{3} * options.leaf) + 1;
-  return static_cast<std::uint32_t>(std::min<std::size_t>(wanted, options.leaders));
-}
-
-/// Leaders of the first split: as many as make it and the second, whose leaders are fewer
-/// the more groups there are, cheapest together. Beyond options.leaders they are looked
-/// for by neighbourhoods, and are as many as give the groups that a million vectors have.
-std::uint32_t FirstLeaders(std::size_t n, const PartitionOptions& options) {
-  if (n <= options.leaf) return 1;
-  const double followers = static_cast<double>(n) * options.fan;
-  const double below = 4.0 * options.fan_below * followers / (3.0 * options.leaf);
-  const auto cheapest = static_cast<std::uint32_t>(std::sqrt(options.fan * below));
-  if (cheapest > options.leaders)
-    return std::max(options.leaders, static_cast<std::uint32_t>(followers / options.group));
-  return std::min(LeadersFor(n * options.fan, options), std::max(cheapest, options.fan + 1));
-}
-
-/// Neighbourhoods of so many leaders: looking at all of them and into kProbes takes
-/// fewest distances. None: every leader is looked at.
-std::uint32_t NeighbourhoodsOf(std::size_t leaders, const PartitionOptions& options) {
-  if (leaders <= options.leaders) return 0;
-  return static_cast<std::uint32_t>(std::sqrt(kProbes * static_cast<double>(leaders)));
-}
-
-/// `count` distinct numbers below n, ascending (Floyd's sampling).
-std::vector<std::uint32_t> Sample(std::uint64_t seed, std::size_t n, std::uint32_t count) {
-  std::vector<std::uint32_t> chosen;
-  for (std::size_t j = n - count; j < n; ++j) {
-    const auto number = static_cast<std::uint32_t>(RandomBelow(seed, j, j + 1));
-    const auto at = std::lower_bound(chosen.begin(), chosen.end(), number);
-    if (at != chosen.end() && *at == number)
-      chosen.push_back(static_cast<std::uint32_t>(j));  // the highest so far
-    else
-      chosen.insert(at, number);
-  }
-  return chosen;
-}
-
-/// The `fan` smallest of some keys, in order; of equal ones the first.
-void ChooseNearest(std::span<const DistanceKey> keys, std::uint32_t fan, std::uint32_t* nearest) {
-  std::uint32_t found = 0;
-  for (std::uint32_t l = 0; l < keys.size(); ++l) {
-    if (found == fan && keys[l] >= keys[nearest[fan - 1]]) continue;
-    std::uint32_t at = found < fan ? found++ : fan - 1;
-    for (; at > 0 && keys[nearest[at - 1]] > keys[l]; --at) nearest[at] = nearest[at - 1];
-    nearest[at] = l;
-  }
-}
-
-/// Who follows whom, the other way round: the followers of each leader, ascending, one
-/// leader's after the other's, and where they end. nearest: [follower][fan].
-void Gather(std::span<const std::uint32_t> nearest, std::uint32_t fan, std::uint32_t leaders,
-            std::vector<NodeId>* followers, std::vector<std::size_t>* ends) {
-  std::vector<std::size_t> at(leaders + 1);
-  for (const std::uint32_t leader : nearest) ++at[leader + 1];
-  std::partial_sum(at.begin(), at.end(), at.begin());
-  ends->assign(at.begin() + 1, at.end());
-  followers->resize(nearest.size());
-  for (std::size_t i = 0; i < nearest.size(); ++i)
-    (*followers)[at[nearest[i]]++] = static_cast<NodeId>(i / fan);
-}
-
-/// Finds the nearest of some leaders; keeps its scratch. Of very many, those in the
-/// nearest neighbourhoods of leaders, which are the nearest but for a few.
-class NearestLeaders {
- public:
-  NearestLeaders(const Kernels& kernels, std::vector<const std::byte*> leaders,
-                 const PartitionOptions& options, std::uint32_t fan)
-      : kernels_(&kernels), leaders_(std::move(leaders)), fan_(fan) {
-    const std::uint32_t count = NeighbourhoodsOf(leaders_.size(), options);
-    std::vector<const std::byte*> middles;
-    for (std::size_t i = 0; i < count; ++i)
-      middles.push_back(leaders_[i * leaders_.size() / count]);
-    if (count == 0) return;
-    NearestLeaders find(kernels, middles, options, 1);
-    std::vector<std::uint32_t> nearest(leaders_.size());
-    for (std::size_t begin = 0; begin < leaders_.size(); begin += kRowsAtOnce)
-      find.Find({leaders_.data() + begin, std::min(kRowsAtOnce, leaders_.size() - begin)},
-                nearest.data() + begin);
-    Gather(nearest, 1, count, &around_, &around_ends_);
-    middles_ = std::move(middles);
-  }
-
-  /// Rows that are best asked for at once.
-  std::size_t rows_at_once() const { return middles_.empty() ? kRowsAtOnce : 8 * kRowsAtOnce; }
-
-  /// nearest: fan leaders for each of at most rows_at_once() rows, nearest first; of
-  /// equally near ones the first.
-  void Find(std::span<const std::byte* const> rows, std::uint32_t* nearest) {
-    if (!middles_.empty()) return FindByNeighbourhoods(rows, nearest);
-    FindAmong(leaders_, rows, fan_, nearest);
-  }
-
- private:
-  void FindAmong(const std::vector<const std::byte*>& all, std::span<const std::byte* const> rows,
-                 std::uint32_t fan, std::uint32_t* nearest) {
-    keys_.resize(rows.size() * all.size());
-    kernels_->block(rows.data(), rows.size(), all.data(), all.size(), kernels_->dim, keys_.data(),
-                    all.size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      ChooseNearest({keys_.data() + i * all.size(), all.size()}, fan, nearest + i * fan);
-  }
-
-  /// Neighbourhood by neighbourhood: its leaders with all rows that look into it.
-  void FindByNeighbourhoods(std::span<const std::byte* const> rows, std::uint32_t* nearest) {
-    probed_.resize(rows.size() * kProbes);
-    FindAmong(middles_, rows, kProbes, probed_.data());
-    std::vector<NodeId> lookers;
-    std::vector<std::size_t> ends;
-    Gather(probed_, kProbes, static_cast<std::uint32_t>(middles_.size()), &lookers, &ends);
-    best_.assign(rows.size() * fan_, {~DistanceKey{0}, kNoNode});
-    for (std::size_t m = 0, looker = 0, leader = 0; m < ends.size(); ++m) {
-      const std::span of_rows(lookers.data() + looker, ends[m] - looker);
-      const std::span of_leaders(around_.data() + leader, around_ends_[m] - leader);
-      Compare(rows, of_rows, of_leaders);
-      looker = ends[m];
-      leader = around_ends_[m];
-    }
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (best_[(i + 1) * fan_ - 1].id == kNoNode)  // neighbourhoods of very few
-        FindAmong(leaders_, rows.subspan(i, 1), fan_, nearest + i * fan_);
-      else
-        for (std::size_t j = i * fan_; j < (i + 1) * fan_; ++j) nearest[j] = best_[j].id;
-    }
-  }
-
-  void Compare(std::span<const std::byte* const> rows, std::span<const NodeId> of_rows,
-               std::span<const NodeId> of_leaders) {
-    lookers_.clear();
-    for (const NodeId i : of_rows) lookers_.push_back(rows[i]);
-    looked_at_.clear();
-    for (const NodeId l : of_leaders) looked_at_.push_back(leaders_[l]);
-    keys_.resize(of_rows.size() * of_leaders.size());
-    kernels_->block(lookers_.data(), lookers_.size(), looked_at_.data(), looked_at_.size(),
-                    kernels_->dim, keys_.data(), looked_at_.size());
-    const DistanceKey* key = keys_.data();
-    for (const NodeId i : of_rows) {
-      Candidate* best = best_.data() + std::size_t{i} * fan_;
-      for (const NodeId l : of_leaders) {
-        const Candidate found{*key++, l};
-        if (!(found < best[fan_ - 1])) continue;
-        std::uint32_t at = fan_ - 1;
-        for (; at > 0 && found < best[at - 1]; --at) best[at] = best[at - 1];
-        best[at] = found;
-      }
-    }
-  }
-
-  const Kernels* kernels_;
-  std::vector<const std::byte*> leaders_;
-  std::uint32_t fan_;
-  std::vector<const std::byte*> middles_;  ///< of the neighbourhoods; empty: none
-  std::vector<NodeId> around_;             ///< leaders, one neighbourhood's after the other's,
-  std::vector<std::size_t> around_ends_;   ///< and where they end
-  std::vector<DistanceKey> keys_;
-  std::vector<std::uint32_t> probed_;
-  std::vector<Candidate> best_;  ///< [row][fan]
-  std::vector<const std::byte*> lookers_, looked_at_;
-};
 
 /// The leaves of a group.
 class Splitter {
@@ -199,8 +32,8 @@ class Splitter {
     std::vector<std::uint32_t> nearest(members.size() * fan);
     std::vector<const std::byte*> rows;
     for (const NodeId member : members) rows.push_back(vectors_.Row(member));
-    for (std::size_t begin = 0; begin < rows.size(); begin += kRowsAtOnce)
-      find.Find({rows.data() + begin, std::min(kRowsAtOnce, rows.size() - begin)},
+    for (std::size_t begin = 0; begin < rows.size(); begin += find.rows_at_once())
+      find.Find({rows.data() + begin, std::min(find.rows_at_once(), rows.size() - begin)},
                 nearest.data() + begin * fan);
     std::vector<NodeId> places;
     std::vector<std::size_t> ends;
@@ -260,14 +93,14 @@ double DistancesInPartition(std::uint64_t n) {
 absl::StatusOr<Partition> Partition::Make(const StoredVectors& vectors, const Kernels& kernels,
                                           std::span<const std::uint32_t> rows,
                                           const PartitionOptions& options, const Job& job) {
-  const std::uint32_t groups = FirstLeaders(rows.size(), options);
-  const std::uint32_t fan = std::min(options.fan, groups);
-  std::vector<const std::byte*> leaders;
-  for (const std::uint32_t i : Sample(options.seed, rows.size(), groups))
-    leaders.push_back(vectors.Row(rows[i]));
+  HMANN_ASSIGN_OR_RETURN(const FirstSplit split,
+                         FirstSplit::Make(
+                             kernels, vectors.stride, rows.size(),
+                             [&](std::size_t i) { return vectors.Row(rows[i]); }, options));
+  const std::uint32_t groups = split.groups(), fan = split.fan();
   std::vector<std::uint32_t> nearest(rows.size() * fan);
   std::vector<NearestLeaders> find(static_cast<std::size_t>(job.pool.threads()),
-                                   NearestLeaders(kernels, std::move(leaders), options, fan));
+                                   split.Finder(kernels, options));
   job.pool.ParallelFor(
       rows.size(), find[0].rows_at_once(), [&](std::size_t begin, std::size_t end, int thread) {
         if (job.Cancelled()) return;

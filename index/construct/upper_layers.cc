@@ -1,6 +1,7 @@
 #include "index/construct/upper_layers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "index/construct/insert.h"
 #include "index/construct/partition.h"
 #include "index/construct/reverse_links.h"
+#include "index/construct/streamed_upper.h"
 
 namespace hmann {
 namespace {
@@ -27,6 +29,41 @@ void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& e
   }
 }
 
+/// All lists of a graph.
+std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
+  std::vector<std::span<NodeId>> lists;
+  for (std::uint32_t layer = 0; layer < graph.layers(); ++layer) {
+    lists.emplace_back(graph.Links(layer, 0),
+                       std::size_t{graph.nodes(layer)} * graph.max_degree(layer));
+  }
+  return lists;
+}
+
+/// What is inserted takes long enough to be kept: so this part is not made again.
+constexpr char kInserted[] = "l1-inserted";
+
+absl::Status WriteInserted(const WorkFolder* work, InsertionGraph& graph) {
+  if (work == nullptr) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, work->Create(kInserted));
+  for (const std::span<NodeId> lists : ListsOf(graph))
+    HMANN_RETURN_IF_ERROR(writer.Append(std::span<const NodeId>(lists)));
+  return writer.Commit();
+}
+
+bool ReadInserted(const WorkFolder* work, InsertionGraph& graph) {
+  if (work == nullptr || !work->Has(kInserted)) return false;
+  const absl::StatusOr<Buffer> file = work->Map({kInserted});
+  std::size_t bytes = 0;
+  for (const std::span<NodeId> lists : ListsOf(graph)) bytes += lists.size_bytes();
+  if (!file.ok() || file->size() != bytes) return false;
+  const std::byte* from = file->data();
+  for (const std::span<NodeId> lists : ListsOf(graph)) {
+    std::memcpy(lists.data(), from, lists.size_bytes());
+    from += lists.size_bytes();
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
@@ -35,7 +72,7 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
-  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherVectors(source.rows, promoted, job.pool));
+  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherForwards(source.rows, promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
   HMANN_ASSIGN_OR_RETURN(upper.graph_,
@@ -61,15 +98,20 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
   const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha,
                              &copies};
   const NodeId inserted = Inserted();
-  phases.Begin(purpose.phase, inserted, "nodes");
-  HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
-  phases.End(purpose.phase);
+  if (!ReadInserted(source_.work, graph)) {
+    phases.Begin(purpose.phase, inserted, "nodes");
+    HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
+    phases.End(purpose.phase);
+    HMANN_RETURN_IF_ERROR(WriteInserted(source_.work, graph));
+  }
   if (inserted < layers.n1()) {
     std::vector<NodeId> unique;
     for (NodeId id = 0; id < layers.n1(); ++id) {
       if (!copies[id]) unique.push_back(id);
     }
-    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, std::move(unique), graph, phases, job));
+    HMANN_RETURN_IF_ERROR(source_.work == nullptr
+                              ? JoinLowest(purpose, std::move(unique), graph, phases, job)
+                              : JoinLowestStreamed(purpose, unique, graph, phases, job));
   }
   LinkDuplicates(copies_, graph);
   return graph;
@@ -88,6 +130,7 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId>
                          Partition::Make(rows_, purpose.kernels, nodes,
                                          PartitionFor(nodes.size(), source_.seed), job));
   std::vector<NodeId> id_of;  // [place]
+  id_of.reserve(nodes.size());
   for (const std::uint32_t i : partition.order()) id_of.push_back(nodes[i]);
   HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(rows_, id_of, job.pool));
   phases.End(purpose.layer + "order");
@@ -103,12 +146,42 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId>
   return absl::OkStatus();
 }
 
+absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
+                                             const std::vector<NodeId>& nodes,
+                                             InsertionGraph& graph, Phases& phases,
+                                             const Job& job) const {
+  const Stages stages("l1", purpose.layer, *source_.work, phases, job, source_.workers);
+  HMANN_RETURN_IF_ERROR(UpperNodes::Write(
+      nodes, std::span(rows_.rows.data(), source_.layers.n1() * rows_.stride), stages));
+  HMANN_ASSIGN_OR_RETURN(StreamedUpper joined,
+                         MakeStreamedUpper({.kernels = purpose.kernels,
+                                            .stride = rows_.stride,
+                                            .unique = nodes,
+                                            .copy =
+                                                [&](std::uint32_t id, std::byte* place) {
+                                                  std::memcpy(place, rows_.Row(id), rows_.stride);
+                                                },
+                                            .m = source_.m,
+                                            .alpha = purpose.alpha,
+                                            .seed = source_.seed,
+                                            .room = source_.room},
+                                           stages));
+  const auto count = static_cast<NodeId>(joined.id_of.size());
+  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m,
+                                             joined.rows.data(), rows_.stride, purpose.kernels);
+  phases.Begin(purpose.layer + "merge", count, "nodes");
+  MergeLinks(made, count, joined.id_of, purpose.alpha, graph, job.pool);
+  phases.End(purpose.layer + "merge");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
                                                       std::uint32_t replicas, Phases& phases,
                                                       const Job& job) const {
   const NodeId n = source_.layers.n(), n1 = source_.layers.n1();
-  std::vector<NodeId> id_of_node(n, kNoNode);
-  for (NodeId id = 0; id < n1; ++id) id_of_node[source_.node_of_id[id]] = id;
+  // Ids of the promoted; of the others, until they are in order, n1 and their place.
+  std::vector<NodeId> id_of_node(n);
+  for (NodeId id = 0; id < n; ++id) id_of_node[source_.node_of_id[id]] = id;
   const NodeId* others = source_.node_of_id.data() + n1;
   CellSources sources;
   sources.count = n - n1;
@@ -116,8 +189,13 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
     const NodeId* links = bottom.Links(0, others[i]);
     for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
-      if (id_of_node[links[l]] != kNoNode) promoted.push_back(id_of_node[links[l]]);
+      if (id_of_node[links[l]] < n1) promoted.push_back(id_of_node[links[l]]);
     }
+  };
+  // Vectors and links lie by node.
+  sources.steps = n;
+  sources.place = [&](std::size_t node) {
+    return id_of_node[node] < n1 ? CellSources::kNoPlace : std::size_t{id_of_node[node]} - n1;
   };
   // Links made for inner products do not lead to the nearest: a graph over the promoted
   // nodes for this alone. Of one alpha: which the build was told, such an index does not
@@ -138,6 +216,10 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   std::vector<LayerView> upper;
   for (std::uint32_t layer = 0; layer < graph->layers(); ++layer)
     upper.push_back(graph->View(layer));
+  if (source_.work != nullptr) {
+    Stages stages("l1", "", *source_.work, phases, job);
+    return AssignCells(sources, upper, replicas, job, &stages);
+  }
   phases.Begin("cells", sources.count, "nodes");
   HMANN_ASSIGN_OR_RETURN(CellAssignment made, AssignCells(sources, upper, replicas, job));
   phases.End("cells");

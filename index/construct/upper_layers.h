@@ -11,6 +11,8 @@
 #include "index/construct/options.h"
 #include "index/construct/phases.h"
 #include "index/construct/vectors.h"
+#include "index/construct/work_folder.h"
+#include "index/construct/workers.h"
 #include "index/distance/distance.h"
 #include "index/graph/layers.h"
 
@@ -29,6 +31,11 @@ struct UpperSource {
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;
+  /// Where L1 is joined within bounded memory, and what a job may take of it; none: in
+  /// memory, as the rest.
+  const WorkFolder* work = nullptr;
+  const Workers* workers = nullptr;
+  std::uint64_t room = 0;
 };
 
 /// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
@@ -44,6 +51,7 @@ class UpperLayers {
 
   /// Its layer 0 is L1.
   InsertionGraph& graph() { return graph_; }
+  const std::byte* Row(NodeId id) const { return rows_.Row(id); }
   /// Links that were needed to make all nodes reachable.
   std::uint64_t added_links() const { return added_links_; }
 
@@ -70,6 +78,9 @@ class UpperLayers {
   /// The lowest layer of `graph`, whose nodes are those that are no copies.
   absl::Status JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes, InsertionGraph& graph,
                           Phases& phases, const Job& job) const;
+  /// The same through files.
+  absl::Status JoinLowestStreamed(const Purpose& purpose, const std::vector<NodeId>& nodes,
+                                  InsertionGraph& graph, Phases& phases, const Job& job) const;
 
   UpperSource source_;
   StoredVectors rows_;                       ///< by id

@@ -1,5 +1,6 @@
 #include "index/construct/vectors.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -11,18 +12,23 @@ namespace hmann {
 
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
                                           const Job& job) {
+  return LoadVectors(file, kernels, 0, file.n(), job);
+}
+
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          std::uint64_t first, std::uint64_t last, const Job& job) {
   StoredVectors vectors;
   vectors.stride = RowStride(kernels);
-  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(file.n() * vectors.stride));
+  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate((last - first) * vectors.stride));
   // The error of the first bad row, whatever the threads do.
   std::mutex mutex;
   absl::Status error;
-  std::atomic<std::uint64_t> error_row{file.n()};
-  job.pool.ParallelFor(file.n(), 4096, [&](std::size_t begin, std::size_t end, int) {
+  std::atomic<std::uint64_t> error_row{last - first};
+  job.pool.ParallelFor(last - first, 4096, [&](std::size_t begin, std::size_t end, int) {
     if (begin > error_row || job.Cancelled()) return;
     for (std::size_t i = begin; i < end; ++i) {
       const absl::Status status =
-          EncodeRow(kernels, file.Row(i), vectors.rows.data() + i * vectors.stride);
+          EncodeRow(kernels, file.Row(first + i), vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
       std::lock_guard lock(mutex);
       if (i < error_row) {
@@ -34,8 +40,9 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
     job.progress.Advance(end - begin);
   });
   if (!error.ok())
-    return absl::Status(error.code(), absl::StrCat(file.path(), ": vector ", error_row.load(), ": ",
-                                                   error.message()));
+    return absl::Status(
+        error.code(),
+        absl::StrCat(file.path(), ": vector ", first + error_row.load(), ": ", error.message()));
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   return vectors;
 }
@@ -49,6 +56,24 @@ absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
   pool.ParallelFor(order.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i)
       std::memcpy(vectors.rows.data() + i * vectors.stride, from.Row(order[i]), from.stride);
+  });
+  return vectors;
+}
+
+absl::StatusOr<StoredVectors> GatherForwards(const StoredVectors& from,
+                                             const std::vector<std::uint32_t>& order,
+                                             ThreadPool& pool) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> moves;  // from, to
+  moves.reserve(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) moves.emplace_back(order[i], i);
+  std::sort(moves.begin(), moves.end());
+  StoredVectors vectors;
+  vectors.stride = from.stride;
+  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(order.size() * from.stride));
+  pool.ParallelFor(moves.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::memcpy(vectors.rows.data() + moves[i].second * vectors.stride, from.Row(moves[i].first),
+                  from.stride);
   });
   return vectors;
 }

@@ -37,10 +37,17 @@ inline std::size_t RowStride(const Kernels& kernels) {
 /// row (NaN, Inf, zero vector under cosine), RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
                                           const Job& job);
+/// Rows [first, last) alone.
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          std::uint64_t first, std::uint64_t last, const Job& job);
 
 /// A copy with row i = from's row order[i]. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
                                             const std::vector<std::uint32_t>& order,
                                             ThreadPool& pool);
+/// The same, but read forwards: for vectors that may lie in a file.
+absl::StatusOr<StoredVectors> GatherForwards(const StoredVectors& from,
+                                             const std::vector<std::uint32_t>& order,
+                                             ThreadPool& pool);
 
 }  // namespace hmann

@@ -26,6 +26,9 @@ struct SearchLimits {
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
   std::chrono::nanoseconds budget{
       0};  ///< of each query, from its start (SearchOptions::budget); 0: as long as it takes
+  /// An internal id that is searched as if it were not in the index (all walks but
+  /// multi-start): that of a vector which is its own query, to learn from. None: 2^32 - 1.
+  std::uint32_t excluded = 0xffffffff;
 };
 
 }  // namespace hmann

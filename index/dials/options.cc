@@ -14,6 +14,8 @@ namespace {
 
 /// Width in L0 of a walk that `epsilon` ends: what the hardest queries may take.
 constexpr std::uint32_t kMostOfEpsilon = 200;
+/// Beyond, nearly everything is within it.
+constexpr float kMostEpsilon = 4;
 
 absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
   for (const Dial& dial : DialTable()) {
@@ -108,37 +110,58 @@ class Resolution {
   /// to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of about 0.97 for k =
   /// 1, 10 and 100. `width_without`: the width in L0 where `epsilon` does not end the
   /// walk.
-  void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
+  void ResolveEnd(bool has_other_end, std::uint32_t width_without, float effort) {
     const bool is_open = !options_.ef_l0.has_value();
     if (options_.epsilon.has_value()) {
       if (*options_.epsilon >= 0) dials_.epsilon = options_.epsilon;
     } else if (is_open && !has_other_end && context_.has_ratios) {
-      dials_.epsilon = 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f);
+      dials_.epsilon =
+          std::min(kMostEpsilon, effort * 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f));
     }
+    // Where distances are alike, epsilon ends nothing, and the width has to.
+    const float more = std::max(1.0f, effort);
     dials_.ef_l0 = options_.ef_l0.value_or(
-        dials_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * dials_.k) : width_without);
+        dials_.epsilon.has_value() ? Scaled(std::max(kMostOfEpsilon, 4 * dials_.k), more * more)
+                                   : Scaled(width_without, effort));
+  }
+
+  /// How far to scale what ends this walk.
+  float Effort(bool cells) const {
+    if (context_.effort.has_value()) return *context_.effort;
+    if (context_.calibration == nullptr) return 1;
+    const auto found = context_.calibration->Find(dials_.walk, cells, dials_.k,
+                                                  options_.recall.value_or(kDefaultRecall));
+    return found.has_value() ? found->effort : 1;
+  }
+  static std::uint32_t Scaled(std::uint32_t width, float by) {
+    return static_cast<std::uint32_t>(
+        std::clamp(std::round(by * static_cast<float>(width)), 1.0f, static_cast<float>(kMaxEf)));
   }
 
   void ResolveQuantised() {
     const std::uint32_t k = dials_.k;
     // A device answers a round as late as an instruction a thousand cells: there cells
     // take the place of the way through the graph.
-    const std::uint32_t cells = options_.nprobe.value_or(
-        context_.block_tier && context_.has_cells ? std::max(128u, 4 * k) : 0);
+    const bool from_cells =
+        options_.nprobe.value_or(context_.block_tier ? 1 : 0) > 0 && context_.has_cells;
+    const float effort = Effort(from_cells);
+    const std::uint32_t cells =
+        options_.nprobe.value_or(from_cells ? Scaled(std::max(128u, 4 * k), std::sqrt(effort)) : 0);
     dials_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
     dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.nprobe / 2}));
-    ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
+    ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k),
+               effort);
     if (dials_.ef_l0 > 0) dials_.ef_l0 = std::max(dials_.ef_l0, k);
     dials_.beam_width = options_.beam_width.value_or(context_.block_tier ? 16 : 8);
     // With cells the pool is full of estimates from the start; and without a walk along
     // links something must say when to stop reading.
     if (!dials_.error_bound.has_value() && (dials_.nprobe > 0 || dials_.ef_l0 == 0))
-      dials_.error_bound = 1.5f;
+      dials_.error_bound = 1.5f * std::pow(effort, 0.25f);
   }
 
   void ResolveBestFirst() {
     const std::uint32_t k = dials_.k;
-    ResolveEnd(false, std::max(64u, 2 * k));
+    ResolveEnd(false, std::max(64u, 2 * k), Effort(false));
     // Ended by `epsilon`, a pool is searched for speed; by its width alone, as Algorithm
     // 3 says. One candidate of a beam leads to the next.
     dials_.beam_width = options_.beam_width.value_or(dials_.epsilon.has_value() ? 2 : 1);

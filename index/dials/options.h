@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/dials/calibration.h"
 #include "index/dials/dials.h"
 
 namespace hmann {
@@ -19,6 +20,8 @@ struct SearchContext {
   bool far = false;         ///< L0 is farther than DRAM
   bool has_ratios = true;   ///< no distance is negative: one may be a multiple of another
   bool has_helpers = true;  ///< the index was opened with helper threads, for Prefetch::kHelper
+  const Calibration* calibration = nullptr;  ///< of this index; nullptr: none. Not owned
+  std::optional<float> effort = {};          ///< in place of what the calibration says
 };
 
 /// What a user says of a search: how many neighbours, and either dials, of which those
@@ -49,7 +52,9 @@ struct SearchOptions {
   absl::Status Validate(std::uint64_t n) const;
 
   /// The dials that will run, defaults filled in and widths raised to hold k (section
-  /// 11.f of doc/paper.md). A target is not looked at: see Index::Resolve. Errors: those
+  /// 11.f of doc/paper.md). What ends a walk is scaled by the effort that the calibration
+  /// says reaches `recall`, or kDefaultRecall; other targets are not looked at: see
+  /// Index::Resolve. Errors: those
   /// of Validate; INVALID_ARGUMENT for a dial that the default walk does not take;
   /// FAILED_PRECONDITION for what the index cannot do: the quantised walk without codes,
   /// cells without codes of nodes, `epsilon` over inner products, helpers that it was

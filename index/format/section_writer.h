@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/file.h"
-#include "index/format/chunked_checksum.h"
 
 namespace hmann {
 

@@ -1,6 +1,8 @@
 #include "index/format/tuned_table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -98,6 +100,62 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   });
 }
 
+/// The walks that Calibration::Curve has, by name.
+constexpr WalkKind kCalibrated[] = {WalkKind::kBestFirst, WalkKind::kQuantised};
+
+Json ToJson(const Calibration& calibration) {
+  Json curves = Json::array();
+  for (const Calibration::Curve& curve : calibration.curves) {
+    Json points = Json::array();
+    for (const Calibration::Point& point : curve.points)
+      points.push_back(
+          {{"effort", Rounded(double{point.effort})}, {"recall", Rounded(point.recall)}});
+    curves.push_back({{"walk", std::string(Name(curve.walk))},
+                      {"cells", curve.cells ? 1 : 0},
+                      {"k", curve.k},
+                      {"points", std::move(points)}});
+  }
+  return {{"queries", calibration.queries},
+          {"origin", calibration.origin},
+          {"curves", std::move(curves)}};
+}
+
+void ReadCurve(Reader& in, Calibration::Curve& curve) {
+  std::string walk;
+  int cells = 0;
+  in.Text("walk", &walk);
+  in.Whole("cells", 0, 1, &cells);
+  in.Whole("k", 1, kMaxEf, &curve.k);
+  curve.cells = cells != 0;
+  const auto* named = std::find_if(std::begin(kCalibrated), std::end(kCalibrated),
+                                   [&](WalkKind kind) { return Name(kind) == walk; });
+  if (named == std::end(kCalibrated)) return in.Wrong("walk", "best-first or quantised", walk);
+  curve.walk = *named;
+  in.List("points", 1, kMostSettings, [&](Reader& point) {
+    const Calibration::Point before =
+        curve.points.empty() ? Calibration::Point{.effort = 0, .recall = 0} : curve.points.back();
+    Calibration::Point& read = curve.points.emplace_back();
+    point.Number("effort", 1e-3f, 1e3f, &read.effort);
+    point.Number("recall", 0, 1, &read.recall);
+    if (!(read.effort > before.effort && read.recall >= before.recall))
+      point.Reject("expected an effort and a recall that rise");
+  });
+}
+
+void ReadCalibration(Reader& in, Calibration& calibration) {
+  in.Whole("queries", 1, 1'000'000'000'000'000, &calibration.queries);
+  in.Text("origin", &calibration.origin);
+  in.List("curves", 1, kMostEntries,
+          [&](Reader& curve) { ReadCurve(curve, calibration.curves.emplace_back()); });
+  const auto apart = [](const Calibration::Curve& curve) {
+    return std::tuple(curve.walk, curve.cells, curve.k);
+  };
+  for (std::size_t i = 1; i < calibration.curves.size() && in.ok(); ++i) {
+    if (!(apart(calibration.curves[i - 1]) < apart(calibration.curves[i])))
+      in.Reject("expected its curves by walk, cells and k");
+  }
+}
+
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
   return absl::StrCat("fast ", placement.fast, ", slow ", placement.slow, ", cache ",
                       placement.cache, ", k ", k);
@@ -136,7 +194,8 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement,
         entries, "; ",
         [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
     return absl::NotFoundError(absl::StrCat("not tuned for ", Describe(placement, k),
-                                            "; tuned: ", tuned, ": run hmann tune for it"));
+                                            entries.empty() ? "" : "; tuned: ", tuned,
+                                            ": run hmann tune for it"));
   }
   std::vector<Offer> offers;
   for (const TunedSetting& setting : entry->settings)
@@ -192,8 +251,11 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
         "%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s",
         path, table.content_hash, content_hash, index));
   }
-  reader.List("entries", 1, kMostEntries,
+  reader.List("entries", 0, kMostEntries,
               [&](Reader& entry) { ReadEntry(entry, n, table.entries.emplace_back()); });
+  if (reader.Has("calibration"))
+    reader.Object("calibration",
+                  [&](Reader& in) { ReadCalibration(in, table.calibration.emplace()); });
   HMANN_RETURN_IF_ERROR(status);
   return table;
 }
@@ -201,10 +263,11 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
 absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) {
   Json entries = Json::array();
   for (const TunedEntry& entry : table.entries) entries.push_back(ToJson(entry));
-  const Json json = {{"format", kFormat},
-                     {"version", kVersion},
-                     {"content_hash", absl::StrFormat("%016x", table.content_hash)},
-                     {"entries", std::move(entries)}};
+  Json json = {{"format", kFormat},
+               {"version", kVersion},
+               {"content_hash", absl::StrFormat("%016x", table.content_hash)},
+               {"entries", std::move(entries)}};
+  if (table.calibration.has_value()) json["calibration"] = ToJson(*table.calibration);
   return WriteTextFile(TunedPath(index),
                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/dials/calibration.h"
 #include "index/dials/dials.h"
 #include "index/format/target.h"
 
@@ -44,6 +46,7 @@ struct TunedEntry {
 struct TunedTable {
   std::uint64_t content_hash = 0;
   std::vector<TunedEntry> entries;
+  std::optional<Calibration> calibration{};  ///< for defaults, and targets that are not tuned
 
   /// nullptr: not tuned.
   const TunedEntry* Find(const TunedPlacement& placement, std::uint32_t k) const;

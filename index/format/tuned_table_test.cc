@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "index/base/file.h"
 
 namespace hmann {
@@ -53,7 +54,7 @@ class TunedTableFile : public ::testing::Test {
   }
 
   static TunedTable Table() {
-    TunedTable table{.content_hash = kHash, .entries = {}};
+    TunedTable table{.content_hash = kHash, .entries = {}, .calibration = {}};
     table.Put(Entry("mapped", 10));
     table.Put(Entry("nvme", 10));
     table.Put(Entry("nvme", 100));
@@ -152,6 +153,36 @@ TEST_F(TunedTableFile, ATruncatedTableIsAnErrorAndNeverHalfATable) {
     Write(good.substr(0, length));
     EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kDataLoss) << length;
   }
+}
+
+TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
+  TunedTable table{.content_hash = kHash, .entries = {}, .calibration = Calibration()};
+  table.calibration->queries = 300;
+  table.calibration->origin = "made";
+  table.calibration->curves = {{WalkKind::kBestFirst, false, 10, {{0.5f, 0.9}, {1, 0.95}}},
+                               {WalkKind::kQuantised, true, 10, {{1.25f, 0.95}}}};
+  ASSERT_TRUE(WriteTunedTable(index_, table).ok());
+  const auto read = ReadTunedTable(index_, kHash, kVectors);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_TRUE(read->calibration.has_value());
+  EXPECT_EQ(read->calibration->queries, 300u);
+  EXPECT_EQ(read->calibration->curves[1].points[0].effort, 1.25f);
+  EXPECT_TRUE(read->calibration->curves[1].cells);
+  EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
+            "not tuned for fast dram, slow mapped, cache none, k 10: run hmann tune for it");
+
+  const std::string text = Text();
+  const auto damaged = [&](const std::string& from, const std::string& to) {
+    Write(absl::StrReplaceAll(text, {{from, to}}));
+    EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kDataLoss);
+    return std::string(ReadStatus().message());
+  };
+  EXPECT_THAT(damaged("0.5", "1.5"), HasSubstr("points[1]: expected an effort and a recall that"));
+  EXPECT_THAT(damaged("0.5", "\"x\""), HasSubstr("curves[0].points[0].effort"));
+  EXPECT_THAT(damaged("0.9\n", "7\n"), HasSubstr("recall"));
+  EXPECT_THAT(damaged("quantised", "multi-start"), HasSubstr("curves[1].walk"));
+  EXPECT_THAT(damaged("\"cells\": 1", "\"cells\": 2"), HasSubstr("cells"));
+  EXPECT_THAT(damaged("\"k\": 10", "\"k\": 0"), HasSubstr("curves[0].k"));
 }
 
 TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {

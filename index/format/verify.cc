@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
-#include "index/format/chunked_checksum.h"
 #include "index/format/link_list.h"
 #include "index/format/reader.h"
 
@@ -88,21 +88,16 @@ class Verifier {
   absl::Status CheckChecksums() {
     for (const Section& section : file_.sections()) {
       const Bytes bytes = file_.Bytes(section);
-      std::vector<std::uint64_t> digests((bytes.size() + kChecksumChunk - 1) / kChecksumChunk);
+      std::vector<std::uint64_t> digests(ChecksumChunks(bytes.size()));
       HMANN_RETURN_IF_ERROR(ForEach(
           "checksum", digests.size(), 1, "MiB", [&](std::size_t begin, std::size_t, FirstFault&) {
             const Bytes chunk = bytes.subspan(begin * kChecksumChunk);
             digests[begin] =
                 Checksum(chunk.data(), std::min<std::size_t>(chunk.size(), kChecksumChunk));
           }));
-      if (const std::uint64_t found = ChunkedChecksum::Combine(digests);
-          found != section.checksum) {
-        return absl::DataLossError(absl::StrCat(file_.file().path(), ": offset ", section.offset,
-                                                ": section ", Name(section), " (", section.bytes,
-                                                " bytes): expected checksum ",
-                                                absl::Hex(section.checksum, absl::kZeroPad16),
-                                                "; found ", absl::Hex(found, absl::kZeroPad16)));
-      }
+      HMANN_RETURN_IF_ERROR(
+          CompareChecksum({file_.file().path(), section.offset, Name(section), section.bytes},
+                          section.checksum, ChunkedChecksum::Combine(digests)));
     }
     return absl::OkStatus();
   }

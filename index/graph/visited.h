@@ -22,7 +22,13 @@ class VisitedSet {
     if (slots_.size() > kMinSlots && size_ * 32 < slots_.size()) slots_.resize(slots_.size() / 2);
     std::fill(slots_.begin(), slots_.end(), kNoNode);
     size_ = 0;
+    if (excluded_ != kNoNode) Insert(excluded_);
   }
+
+  /// From the next Clear on a node counts as met: searches act as if it were not there.
+  /// kNoNode: none.
+  void Exclude(NodeId node) { excluded_ = node; }
+  NodeId excluded() const { return excluded_; }
 
   std::size_t size() const { return size_; }
 
@@ -93,6 +99,7 @@ class VisitedSet {
   std::vector<NodeId>
       spare_;  ///< the table before the last growth: growing again after a shrink allocates nothing
   std::size_t size_ = 0;
+  NodeId excluded_ = kNoNode;
 };
 
 }  // namespace hmann

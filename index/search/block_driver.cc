@@ -61,6 +61,7 @@ void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) 
   slot.busy = true;
   slot.which = which;
   slot.cut = StopCheck::CutOf(batch.limits);
+  slot.query.Exclude(batch.limits.excluded);
   // Beams that waited for each other's slowest read would leave the device idle: each
   // goes on by itself.
   const std::uint32_t parts = batch.dials.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;

@@ -63,7 +63,8 @@ struct CandidatePool {
   /// entered.
   bool Offer(float estimate, NodeId id) {
     const DistanceKey key = index->kernels.ToKey(estimate);
-    return key <= std::min(scratch->beam.bound(), limit) && scratch->beam.Insert(key, id);
+    return key <= std::min(scratch->beam.bound(), limit) && id != scratch->visited.excluded() &&
+           scratch->beam.Insert(key, id);
   }
 
   /// Adds a promoted node to the row batch, and fetches its row. The batch is empty

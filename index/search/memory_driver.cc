@@ -62,7 +62,7 @@ absl::Status MemoryDriver::RunParts(Slot<Access>& slot, State<Access>& state,
   while (state.helpers.size() < parts.size())
     state.helpers.push_back(std::make_unique<Helper<Access>>(index_));
   if (threads_ == nullptr || threads_->threads() < static_cast<int>(parts.size())) {
-    threads_ = std::make_unique<ThreadPool>(static_cast<int>(parts.size()));
+    threads_ = std::make_unique<ThreadPool>(static_cast<int>(parts.size()), ThreadPool::Kind::kOwn);
   }
   const auto run_part = [&](std::size_t i) {
     Helper<Access>& helper = *state.helpers[i];
@@ -98,6 +98,7 @@ bool MemoryDriver::Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_
   for (; *next < batch.n; ++*next) {
     slot.cut = StopCheck::CutOf(batch.limits);
     slot.access.Begin(batch.dials.prefetch);
+    slot.query.Exclude(batch.limits.excluded);
     const absl::Status opened = slot.query.Open(
         batch.query(*next), batch.dials, batch.counters != nullptr, batch.dials.query_threads);
     if (opened.ok()) {

@@ -167,6 +167,9 @@ class BasicQuery {
     return true;
   }
 
+  /// Queries from the next Open on do not see this node (SearchLimits::excluded).
+  void Exclude(NodeId node) { scratch_.visited.Exclude(node); }
+
   /// Gives the query up.
   void Drop() { phase_ = Phase::kDone; }
 

@@ -152,7 +152,7 @@ class DaxTier : public Tier {
     }
     WriteTrailer(CopyTrailer(0, 0), whole);
     progress.Start(absl::StrCat("load into ", traits().name), source.bytes.size(), "bytes");
-    builder.Fill(source.bytes, progress);
+    HMANN_RETURN_IF_ERROR(builder.Fill(source, progress));
     progress.Finish();
     WriteTrailer(wanted, whole);
     return absl::OkStatus();

@@ -55,7 +55,7 @@ absl::StatusOr<Region> PlaceInMemory(const std::string& tier, std::optional<int>
   HMANN_ASSIGN_OR_RETURN(RegionBuilder builder,
                          RegionBuilder::Anonymous(tier, source.bytes.size(), node));
   progress.Start(absl::StrCat("load into ", tier), source.bytes.size(), "bytes");
-  builder.Fill(source.bytes, progress);
+  HMANN_RETURN_IF_ERROR(builder.Fill(source, progress));
   progress.Finish();
   builder.Lock(tier);
   HMANN_ASSIGN_OR_RETURN(Region region, std::move(builder).Seal());

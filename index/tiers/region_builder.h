@@ -43,8 +43,9 @@ class RegionBuilder {
   /// Of a block tier's region, to be wrapped.
   static std::shared_ptr<const BlockSource>& Blocks(Region& region) { return region.parts_.blocks; }
 
-  /// Copies `source` into the region on a few threads, past the caches.
-  void Fill(std::span<const std::byte> source, Progress& progress);
+  /// Copies `source` into the region on a few threads, past the caches. Errors: DATA_LOSS
+  /// when what was copied has another checksum.
+  absl::Status Fill(const PlacementSource& source, Progress& progress);
   /// mlock; where that is refused, the region says so in its warning and serves unlocked.
   /// Pages of the pool need none.
   void Lock(const std::string& tier);

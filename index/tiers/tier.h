@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/file.h"
 #include "index/base/progress.h"
 #include "index/tiers/block_reader.h"
@@ -63,6 +64,10 @@ class Region {
   }
   ~Region();
 
+  /// Whether its bytes were compared with their checksum as they were copied to memory.
+  /// Else they are read where they lie, and nobody has looked.
+  bool checked() const { return parts_.checked; }
+
   /// nullptr on a block tier, and when it is empty.
   const std::byte* data() const { return parts_.data; }
   std::size_t size() const { return parts_.size; }
@@ -96,6 +101,7 @@ class Region {
     std::size_t mapping_bytes = 0;
     std::size_t capacity = 0;  ///< size rounded up to whole pages of the kind that was asked for
     bool file_backed = false;
+    bool checked = false;
     std::string device;              ///< as in Whereabouts, of a DAX tier
     std::optional<int> device_node;  ///< its NUMA node, where the kernel keeps no pages to be asked
     std::shared_ptr<const BlockSource> blocks;
@@ -112,6 +118,12 @@ struct PlacementSource {
   std::uint64_t checksum = 0;
   std::string path = {};          ///< of the index file, for tiers that read it themselves
   std::uint64_t file_offset = 0;  ///< of `bytes` in it
+  std::string section = {};       ///< name, for messages
+
+  /// Of what was copied. Errors: as CompareChecksum.
+  absl::Status Check(std::uint64_t found) const {
+    return CompareChecksum({path, file_offset, section, bytes.size()}, checksum, found);
+  }
 };
 
 /// How a tier gives records to a driver.
@@ -128,9 +140,10 @@ class Tier {
 
   const TierTraits& traits() const { return traits_; }
 
-  /// Brings the bytes here and makes them read-only. An empty source gives an empty
-  /// region. Errors: RESOURCE_EXHAUSTED with needed and usable bytes before anything is
-  /// allocated; those of the device.
+  /// Brings the bytes here and makes them read-only; what is copied is compared with its
+  /// checksum. An empty source gives an empty region. Errors: RESOURCE_EXHAUSTED with
+  /// needed and usable bytes before anything is allocated; DATA_LOSS for damaged bytes;
+  /// those of the device.
   virtual absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const = 0;
 
  protected:

@@ -14,16 +14,20 @@
 namespace hmann {
 namespace {
 
-absl::Status Copy(const std::string& path, std::span<const std::byte> bytes,
+absl::Status Copy(const std::string& path, const PlacementSource& source,
                   const CopyTrailer& trailer, Progress& progress) {
   constexpr std::size_t kStep = 4_MiB;
+  const std::span<const std::byte> bytes = source.bytes;
+  ChunkedChecksum checksum;
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   progress.Start(absl::StrCat("copy to ", path), bytes.size(), "bytes");
   for (std::size_t at = 0; at < bytes.size(); at += kStep) {
     const std::size_t part = std::min(kStep, bytes.size() - at);
+    checksum.Append(bytes.data() + at, part);
     HMANN_RETURN_IF_ERROR(file.Append(bytes.data() + at, part));
     progress.Advance(part);
   }
+  HMANN_RETURN_IF_ERROR(source.Check(checksum.Digest()));
   HMANN_RETURN_IF_ERROR(file.ExtendTo(RoundUp(bytes.size(), CopyTrailer::kBytes)));
   HMANN_RETURN_IF_ERROR(file.Append(&trailer, sizeof(trailer)));
   HMANN_RETURN_IF_ERROR(
@@ -74,7 +78,7 @@ absl::Status EnsureCopy(const std::string& tier, const std::string& path,
     }
     if (found->self == wanted.self) return absl::OkStatus();
   }
-  return Copy(path, source.bytes, wanted, progress);
+  return Copy(path, source, wanted, progress);
 }
 
 }  // namespace hmann

@@ -29,7 +29,8 @@ struct CopyTrailer {
 /// Sees to it that a copy of the source is at `path`: the one that is there already,
 /// while the checksum in its trailer is the source's, else a new one by temp + fsync +
 /// rename. `tier` names the caller in messages. Errors: ALREADY_EXISTS for a file that is
-/// no such copy: it is never overwritten; those of the disk.
+/// no such copy: it is never overwritten; DATA_LOSS when the source is damaged; those of
+/// the disk.
 absl::Status EnsureCopy(const std::string& tier, const std::string& path,
                         const PlacementSource& source, Progress& progress);
 

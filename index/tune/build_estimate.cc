@@ -40,7 +40,8 @@ double MetByInsertion(const PlanShape& shape, double nodes, bool refined) {
 }  // namespace
 
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
-                                            const DeviceProfile& profile, int threads) {
+                                            const DeviceProfile& profile, int threads,
+                                            std::uint64_t memory) {
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   HMANN_ASSIGN_OR_RETURN(const TierCost dram, CostOf(profile, "dram"));
   BuildEstimate estimate;
@@ -56,6 +57,8 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   build.method = shape.method;
   build.inner_product = shape.metric == Metric::kInnerProduct;
   estimate.memory_bytes = BuildBytes(build);
+  if (memory > 0 && build.method == BuildMethod::kPartition && !build.inner_product)
+    estimate.bounded = PlanBounded(build, memory);
   HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
   const bool refined = AlphaFor(shape.dtype, shape.metric, shape.alpha) > 1;
   const auto nodes = static_cast<double>(shape.n), promoted = static_cast<double>(structure.n1);

@@ -261,6 +261,38 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   return set;
 }
 
+absl::StatusOr<LearningSet> MakeLeftOut(const LearningOptions& options, Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(options.index));
+  const IndexInfo& info = file.info();
+  if (options.most == 0 || options.k == 0 || options.k >= info.n)
+    return absl::InvalidArgumentError(absl::StrCat("k: expected 1 to less than the ", info.n,
+                                                   " vectors of the index, found ", options.k));
+  LearningSet set;
+  set.vector_bytes = info.dim * SizeOf(info.dtype);
+  set.origin = "left out in turn";
+  const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
+  for (std::uint64_t i = 0; i < options.most; ++i) {
+    const auto id = static_cast<NodeId>(first + RandomBelow(options.seed, i, info.n - first));
+    set.left_out.push_back(id);
+    set.rows.insert(set.rows.end(), file.Row(id), file.Row(id) + set.vector_bytes);
+  }
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
+                         ExactSearch(file, set.rows, options.k + 1, 0, progress));
+  set.truth = {.n = with.n, .k = options.k, .ids = {}, .distances = {}};
+  for (std::uint32_t i = 0; i < with.n; ++i) {
+    const auto ids = with.Ids(i);
+    const auto distances = with.Distances(i);
+    const std::uint64_t own = file.Label(set.left_out[i]);
+    const auto place = std::find(ids.begin(), ids.end(), own) - ids.begin();
+    for (std::ptrdiff_t j = 0; j < static_cast<std::ptrdiff_t>(options.k); ++j) {
+      const auto from = static_cast<std::size_t>(j < place ? j : j + 1);
+      set.truth.ids.push_back(ids[from]);
+      set.truth.distances.push_back(distances[from]);
+    }
+  }
+  return set;
+}
+
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning) {
   auto runner = std::make_shared<Runner>(std::move(index), learning);
   return [runner](const Dials& setting, std::uint64_t first, std::uint64_t count) {

@@ -19,7 +19,9 @@ struct LearningSet {
   std::vector<std::byte> rows;  ///< n x dim components of the index's dtype
   std::size_t vector_bytes = 0;
   GroundTruth truth;
-  std::string origin;  ///< "queries.u8bin" or "made from indexed vectors"
+  std::string origin;  ///< "queries.u8bin", "made from indexed vectors", "left out in turn"
+  /// Of vectors of the index: the id of each, for SearchLimits::excluded; else empty.
+  std::vector<std::uint32_t> left_out;
 
   std::uint64_t n() const { return truth.n; }
   const std::byte* Row(std::uint64_t i) const { return rows.data() + i * vector_bytes; }
@@ -46,6 +48,13 @@ struct LearningOptions {
 /// queries, another dimension or type than the index's, a ground truth of fewer queries
 /// or neighbours), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
+
+/// Vectors of the index itself, each to be searched as if it were not there (left_out):
+/// queries of the very distribution of the data, whatever it is. Made ones are too easy
+/// where neighbours are nearly equally far: there a vector that was moved stays by far
+/// the nearest to where it went. None of the layers above L1, on which a search may have
+/// to begin. `k` < n. Errors: INVALID_ARGUMENT for k; those of ExactSearch.
+absl::StatusOr<LearningSet> MakeLeftOut(const LearningOptions& options, Progress& progress);
 
 /// Runs queries of `learning` (which must outlive it) on `index` one at a time in the
 /// calling thread, others before them for 5 ms where L0 is memory, so that the CPU's

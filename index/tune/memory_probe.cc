@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "index/base/checksum.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/file.h"
 #include "index/base/prefetch.h"
 #include "index/base/random.h"
@@ -127,8 +127,9 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, Memo
   auto chain = std::make_shared<Chain>();
   {
     auto keep = std::make_shared<std::pair<std::unique_ptr<Tier>, Region>>();
-    const PlacementSource placement{{source.data(), source.size()},
-                                    Checksum(source.data(), source.size())};
+    ChunkedChecksum checksum;
+    checksum.Append(source.data(), source.size());
+    const PlacementSource placement{{source.data(), source.size()}, checksum.Digest()};
     HMANN_ASSIGN_OR_RETURN(keep->second, made->Place(placement, progress));
     chain->base = keep->second.data();
     chain->bytes = keep->second.size();

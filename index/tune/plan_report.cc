@@ -48,8 +48,9 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input, Progress& progress
     return input.as_is ? MeasureFastBytes(input.index, plan) : plan.used.fast;
   };
   HMANN_ASSIGN_OR_RETURN(report.plan, PlanAgainst(request, taken));
-  HMANN_ASSIGN_OR_RETURN(report.build, EstimateBuild(request.shape, report.plan.structure,
-                                                     request.profile, request.threads));
+  HMANN_ASSIGN_OR_RETURN(
+      report.build, EstimateBuild(request.shape, report.plan.structure, request.profile,
+                                  request.threads, input.index.empty() ? request.fast_bytes : 0));
   return report;
 }
 

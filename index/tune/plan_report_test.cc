@@ -31,6 +31,23 @@ TEST(ReportPlan, TakesAsManyRowsAsThereWillBe) {
   EXPECT_EQ(ReportPlan(nothing, quiet).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ReportPlan, SaysHowABillionIsBuiltInTheMemoryItIsServedFrom) {
+  Progress quiet(Progress::Show::kNever);
+  PlanInput input = Million(96_GiB);
+  input.build.rows = 1'000'000'000;
+  absl::StatusOr<PlanReport> report = ReportPlan(input, quiet);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->build.bounded.has_value());
+  EXPECT_GT(report->build.memory_bytes, 96_GiB) << "in memory it cannot be built";
+  EXPECT_LT(report->build.bounded->least_bytes, 96_GiB);
+  EXPECT_GT(report->build.bounded->shards, 1u);
+  EXPECT_GT(report->build.bounded->work_bytes, 1'000'000'000u * 128ull);
+  input.build.method = BuildMethod::kInsertion;
+  report = ReportPlan(input, quiet);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->build.bounded.has_value());
+}
+
 TEST(ExplainPlan, BeginsWithThePlanAndSaysWhatAGiBIsWorth) {
   Progress quiet(Progress::Show::kNever);
   const absl::StatusOr<PlanReport> report = ReportPlan(Million(100_MiB), quiet);

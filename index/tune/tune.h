@@ -3,6 +3,7 @@
 /// machine can do. A client of index/hmann.h; public, as that is.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,27 @@ struct PlannedBuild {
 /// RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
+/// What the default dials of an index are set by.
+struct CalibrateOptions {
+  bool wanted = true;
+  std::string queries{};  ///< vector file of queries that are like those to come; empty: vectors of
+                          ///< the index, each searched as if it were not there
+  std::uint64_t learn = 300;                     ///< queries, at most
+  int threads = 0;                               ///< 0: UsableCores()
+  const std::atomic<bool>* cancelled = nullptr;  ///< not owned
+};
+
+struct CalibratedBuild {
+  BuildReport report;
+  absl::StatusOr<Calibration> calibration;  ///< the index is whole even where this failed
+};
+
+/// Build; then finds how far the default dials have to be scaled on this index for a
+/// recall, and stores that beside it, as Tune does its dials. Errors: those of Build.
+absl::StatusOr<CalibratedBuild> BuildAndCalibrate(const BuildOptions& build,
+                                                  const CalibrateOptions& options,
+                                                  Progress& progress);
+
 /// What Tune is to find.
 struct TuneOptions {
   std::string index;    ///< index file
@@ -69,6 +91,8 @@ struct TuneOptions {
   std::uint64_t learn = 2000;            ///< queries, at most
   std::uint32_t most_query_threads = 0;  ///< 0: the usable cores
   std::string profile;  ///< of the device (MeasureProfile), as bounds for the model; empty: none
+  const std::atomic<bool>* cancelled =
+      nullptr;  ///< not owned; CANCELLED soon after it becomes true
 };
 
 struct TuneReport {
@@ -82,7 +106,7 @@ struct TuneReport {
 /// (index/tune/tuner.h), one query at a time in one thread, and stores them beside the
 /// index (index/format/tuned_table.h) for Index::Resolve; entries of other placements and
 /// other k stay. Errors: INVALID_ARGUMENT (no queries, another dimension or type,
-/// targets), those of Index::Open and of AtomicFile.
+/// targets), CANCELLED, those of Index::Open and of AtomicFile.
 absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress);
 
 /// The median of several measurements, in the unit that its field's name ends with.

@@ -116,7 +116,14 @@ class TuningOfIndex {
     TuningRun::ForK of_k;
     of_k.k = k;
     const auto start = std::chrono::steady_clock::now();
-    HMANN_ASSIGN_OR_RETURN(of_k.tuned, TuneDials(grid, MeasureOn(index_, learning_), tuner));
+    const Measure measure = MeasureOn(index_, learning_);
+    const auto unless_cancelled = [&](const Dials& dials, std::uint64_t first,
+                                      std::uint64_t count) -> absl::StatusOr<Sample> {
+      if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed))
+        return absl::CancelledError("the work was cancelled");
+      return measure(dials, first, count);
+    };
+    HMANN_ASSIGN_OR_RETURN(of_k.tuned, TuneDials(grid, unless_cancelled, tuner));
     of_k.seconds = SecondsSince(start);
     progress_.Finish();
     // Stored at once: what is interrupted keeps what was found.

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "index/base/checksum.h"
-#include "index/format/chunked_checksum.h"
+#include "index/base/chunked_checksum.h"
 #include "index/format/header.h"
 
 namespace hmann {

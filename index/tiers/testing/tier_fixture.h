@@ -37,6 +37,12 @@ inline std::string TestPath(const char* name) {
   return absl::StrCat(::testing::TempDir(), "/hmann_tiers_", ::getpid(), "_", name);
 }
 
+inline std::uint64_t ChecksumOf(std::span<const std::byte> bytes) {
+  ChunkedChecksum checksum;
+  checksum.Append(bytes.data(), bytes.size());
+  return checksum.Digest();
+}
+
 /// Random bytes in a mapped file, from its second block on, as a section lies in an index
 /// file.
 class Source {
@@ -52,15 +58,18 @@ class Source {
     AtomicFile file = *AtomicFile::Create(path_);
     EXPECT_TRUE(file.Append(text.data(), text.size()).ok() && file.Commit().ok());
     file_ = *MappedFile::Open(path_);
+    // Of the text: the mapping stays untouched.
+    checksum_ = ChecksumOf(std::as_bytes(std::span(text).subspan(kBegin)));
   }
   ~Source() { ::unlink(path_.c_str()); }
-  PlacementSource get() const { return {bytes(), 1234 + bytes().size(), path_, kBegin}; }
+  PlacementSource get() const { return {bytes(), checksum_, path_, kBegin, "source"}; }
   std::span<const std::byte> bytes() const { return file_.bytes().subspan(kBegin); }
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
   MappedFile file_;
+  std::uint64_t checksum_ = 0;
 };
 
 inline bool SameBytes(std::span<const std::byte> a, std::span<const std::byte> b) {

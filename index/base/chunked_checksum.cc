@@ -1,7 +1,9 @@
-#include "index/format/chunked_checksum.h"
+#include "index/base/chunked_checksum.h"
 
 #include <array>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace hmann {
 
@@ -26,6 +28,16 @@ void ChunkedChecksum::AppendZeros(std::uint64_t bytes) {
 std::uint64_t ChunkedChecksum::Digest() {
   if (filled_ > 0) CloseChunk(XXH3_64bits_digest(&chunk_));
   return XXH3_64bits_digest(&chunks_);
+}
+
+absl::Status CompareChecksum(const CheckedBytes& what, std::uint64_t expected,
+                             std::uint64_t found) {
+  if (found == expected) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(what.path, ": offset ", what.offset, ": section ", what.section, " (",
+                   what.bytes, " bytes): expected checksum ", absl::Hex(expected, absl::kZeroPad16),
+                   "; found ", absl::Hex(found, absl::kZeroPad16),
+                   ": the bytes are damaged; copy the file anew or build it again"));
 }
 
 }  // namespace hmann

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
+#include "absl/status/status.h"
 #include "index/base/checksum.h"
 #include "index/base/units.h"
 
@@ -52,5 +54,21 @@ class ChunkedChecksum {
   XXH3_state_t chunk_, chunks_;
   std::uint64_t filled_ = 0;  ///< bytes of the chunk that is open
 };
+
+/// Digests that a section of so many bytes has.
+constexpr std::size_t ChecksumChunks(std::uint64_t bytes) {
+  return static_cast<std::size_t>((bytes + kChecksumChunk - 1) / kChecksumChunk);
+}
+
+/// What is compared with a checksum, for the message.
+struct CheckedBytes {
+  std::string path;          ///< of the index file
+  std::uint64_t offset = 0;  ///< in it
+  std::string section;       ///< "l0"
+  std::uint64_t bytes = 0;
+};
+
+/// OK, or DATA_LOSS naming all of it and what to do.
+absl::Status CompareChecksum(const CheckedBytes& what, std::uint64_t expected, std::uint64_t found);
 
 }  // namespace hmann

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cpp/client.h"
+#include "grpcpp/security/credentials.h"
+
+namespace hmann::client {
+
+/// What a client shows to a server.
+struct Credentials {
+  std::shared_ptr<grpc::ChannelCredentials> channel;
+  std::string authorization;  ///< value of that header; empty: none
+};
+
+/// Errors: of open(2); INVALID_ARGUMENT for a certificate without its key, and for a
+/// token that would leave this machine unencrypted.
+absl::StatusOr<Credentials> MakeCredentials(const std::string& address,
+                                            const ConnectOptions& options);
+
+}  // namespace hmann::client

@@ -1,0 +1,191 @@
+#include "client/python/core/batch.h"
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "client/python/core/gil.h"
+#include "client/python/core/watch.h"
+
+namespace hmann::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace py = pybind11;
+
+/// A query of more work than this may take a second on a device. The thread that looks
+/// for signals does not run it then.
+constexpr std::uint64_t kLongQuery = 20'000;
+
+/// What a thread has found out.
+struct Share {
+  std::uint64_t first_bad = std::numeric_limits<std::uint64_t>::max();
+  absl::Status error;  ///< of that query
+  Counters counters;
+  std::uint64_t cut_short = 0;
+  std::exception_ptr failure;
+};
+
+class BatchRun {
+ public:
+  BatchRun(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers)
+      : batch_(batch), searchers_(searchers), shares_(searchers.size()) {}
+
+  BatchOutcome Run() {
+    const bool long_query =
+        std::uint64_t{batch_.dials.ef_l1} + batch_.dials.ef_l0 + batch_.dials.nprobe > kLongQuery;
+    const bool apart = long_query || (batch_.on_device && batch_.n > 1);
+    {
+      WithoutGil without_gil;
+      without_gil_ = &without_gil;
+      if (batch_.n == 1 && !apart) {
+        AnswerOne();
+      } else {
+        AnswerAll(apart);
+      }
+    }
+    if (raised_ != nullptr) std::rethrow_exception(raised_);
+    BatchOutcome outcome;
+    std::uint64_t first_bad = std::numeric_limits<std::uint64_t>::max();
+    for (const Share& share : shares_) {
+      if (share.failure != nullptr) std::rethrow_exception(share.failure);
+      outcome.counters += share.counters;
+      outcome.cut_short += share.cut_short;
+      if (share.error.ok() || share.first_bad >= first_bad) continue;
+      first_bad = share.first_bad;
+      outcome.status =
+          batch_.single ? share.error
+                        : absl::Status(share.error.code(), absl::StrCat("query ", first_bad, ": ",
+                                                                        share.error.message()));
+    }
+    return outcome;
+  }
+
+ private:
+  const void* Row(std::uint64_t i) const {
+    return batch_.rows + static_cast<std::ptrdiff_t>(i) * batch_.stride;
+  }
+
+  void Keep(std::uint64_t i, const Answer& answer, Share* share) {
+    const std::size_t k = batch_.dials.k, count = std::min(answer.nearest.size(), k);
+    std::int64_t* labels = batch_.labels + i * k;
+    float* distances = batch_.distances + i * k;
+    for (std::size_t j = 0; j < count; ++j) {
+      labels[j] = static_cast<std::int64_t>(answer.nearest[j].label);
+      distances[j] = answer.nearest[j].distance;
+    }
+    std::fill(labels + count, labels + k, -1);
+    std::fill(distances + count, distances + k, std::numeric_limits<float>::infinity());
+    share->cut_short += answer.cut_short ? 1 : 0;
+  }
+
+  void Note(std::uint64_t i, const absl::Status& error, Share* share) {
+    if (i >= share->first_bad) return;
+    share->first_bad = i;
+    share->error = error;
+  }
+
+  /// The call of one query, as short as it can be: nobody looks for signals.
+  void AnswerOne() {
+    Share& share = shares_[0];
+    thread_local Answer answer;
+    SearchLimits limits;
+    limits.budget = batch_.budget;
+    const absl::Status status = searchers_[0]->Search(
+        Row(0), batch_.dials, &answer, batch_.counts ? &share.counters : nullptr, limits);
+    if (status.ok()) {
+      Keep(0, answer, &share);
+    } else {
+      Note(0, status, &share);
+    }
+  }
+
+  void AnswerAll(bool apart) {
+    std::vector<std::jthread> others;
+    for (std::size_t thread = apart ? 0 : 1; thread < shares_.size(); ++thread) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++at_work_;
+      }
+      others.emplace_back([this, thread] {
+        AnswerShare(thread, false);
+        const std::lock_guard lock(mutex_);
+        --at_work_;
+        ended_.notify_all();
+      });
+    }
+    if (!apart) AnswerShare(0, true);
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, std::chrono::milliseconds(kLookEveryMs),
+                            [this] { return at_work_ == 0; })) {
+      lock.unlock();
+      Look();
+      lock.lock();
+    }
+  }
+
+  /// Queries thread, thread + threads, ...
+  void AnswerShare(std::size_t thread, bool looks) {
+    Share& share = shares_[thread];
+    const std::uint64_t threads = shares_.size();
+    const auto place = [&](std::size_t i) { return thread + i * threads; };
+    const std::uint64_t count = batch_.n > thread ? (batch_.n - thread + threads - 1) / threads : 0;
+    SearchLimits limits;
+    limits.budget = batch_.budget;
+    limits.cancelled = &cancelled_;
+    try {
+      const absl::Status prevented = searchers_[thread]->SearchMany(
+          count, [&](std::size_t i) { return Row(place(i)); }, batch_.dials, batch_.in_flight,
+          [&](std::size_t i, const absl::Status& status, Answer& answer) {
+            if (status.ok()) {
+              Keep(place(i), answer, &share);
+            } else {
+              Note(place(i), status, &share);
+            }
+            if (looks) Look();
+          },
+          batch_.counts ? &share.counters : nullptr, limits);
+      if (!prevented.ok()) Note(thread, prevented, &share);
+    } catch (...) {
+      share.failure = std::current_exception();
+    }
+  }
+
+  /// Every now and then: whether a signal handler of Python's raises.
+  void Look() {
+    const Clock::time_point now = Clock::now();
+    if (raised_ != nullptr || now - looked_ < std::chrono::milliseconds(kLookEveryMs)) return;
+    without_gil_->With([this] {
+      if (PyErr_CheckSignals() == 0) return;
+      raised_ = std::make_exception_ptr(py::error_already_set());
+      cancelled_ = true;
+    });
+    looked_ = Clock::now();
+  }
+
+  const Batch& batch_;
+  std::vector<std::unique_ptr<Searcher>>& searchers_;
+  std::vector<Share> shares_;
+  std::atomic<bool> cancelled_{false};
+  std::exception_ptr raised_;
+  WithoutGil* without_gil_ = nullptr;  ///< of the thread that looks for signals
+  Clock::time_point looked_ = Clock::now();
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::size_t at_work_ = 0;
+};
+
+}  // namespace
+
+BatchOutcome RunBatch(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers) {
+  return BatchRun(batch, searchers).Run();
+}
+
+}  // namespace hmann::python

@@ -1,0 +1,79 @@
+// hmann._core: what the package's own Python is made of. Docstrings are there.
+#include <pybind11/pybind11.h>
+
+#include <new>
+#include <system_error>
+
+#include "client/python/core/options.h"
+#include "client/python/core/search.h"
+#include "client/python/core/vectors.h"
+#include "client/python/core/works.h"
+
+namespace hmann::python {
+namespace {
+
+/// What the libraries below throw, as the engine's own errors.
+// By value, as pybind11 has it. NOLINTNEXTLINE(performance-unnecessary-value-param)
+void Translate(std::exception_ptr thrown) {
+  try {
+    try {
+      if (thrown != nullptr) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      Raise(absl::ResourceExhaustedError("out of memory"));
+    } catch (const std::system_error& error) {
+      Raise(absl::ResourceExhaustedError(error.what()));
+    }
+  } catch (py::error_already_set& error) {
+    error.restore();
+  }
+}
+
+void AddIndex(py::module_& module) {
+  py::class_<OpenedIndex>(module, "Index")
+      .def(py::init<py::handle, const py::dict&>())
+      .def("search", &OpenedIndex::Search)
+      .def("resolve", &OpenedIndex::Resolve)
+      .def("info", &OpenedIndex::Info)
+      .def("placements", &OpenedIndex::Placements)
+      .def("warnings", &OpenedIndex::Warnings)
+      .def("warm", &OpenedIndex::Warm)
+      .def("tune", &OpenedIndex::Tune)
+      .def("promote", &OpenedIndex::Promote)
+      .def("close", &OpenedIndex::Close)
+      .def_property_readonly("closed", &OpenedIndex::closed)
+      .def_property_readonly("path", [](const OpenedIndex& index) { return index.path(); })
+      .def_property_readonly("n", [](const OpenedIndex& index) { return index.info().n; })
+      .def_property_readonly("dim", [](const OpenedIndex& index) { return index.info().dim; })
+      .def_property_readonly("dtype",
+                             [](const OpenedIndex& index) { return NumpyType(index.info().dtype); })
+      .def_property_readonly("metric", [](const OpenedIndex& index) {
+        return std::string(Name(index.info().metric));
+      });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  WatchForks();
+  py::register_exception_translator(Translate);
+  module.attr("version") = HMANN_VERSION;
+  module.def("build", &Build);
+  module.def("plan", &Plan);
+  module.def("read_info", &ReadInfo);
+  module.def("exact_neighbours", &ExactNeighbours);
+  module.def("read_vectors", &ReadVectors);
+  module.def("write_vectors", &WriteVectors);
+  module.def("read_truth", &ReadTruth);
+  module.def("recall", &Recall);
+  py::dict tables;
+  tables["build"] = Describe(BuildTable());
+  tables["promote"] = Describe(PromoteTable());
+  tables["plan"] = Describe(PlanTable());
+  tables["open"] = Describe(OpenTable());
+  tables["tune"] = Describe(TuneTable());
+  tables["search"] = Describe(SearchTable());
+  module.attr("tables") = tables;
+  AddIndex(module);
+}
+
+}  // namespace hmann::python

@@ -1,0 +1,299 @@
+#include "client/python/core/search.h"
+
+#include <pthread.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/python/core/batch.h"
+#include "client/python/core/gil.h"
+#include "client/python/core/options.h"
+#include "client/python/core/watch.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
+#include "index/tune/tune_index.h"
+#include "tools/calibration_report.h"
+#include "tools/info_json.h"
+#include "tools/tune_json.h"
+
+namespace hmann::python {
+namespace {
+
+std::atomic<std::uint64_t> forks{0};
+
+/// For a thread of one's own there should be so many queries at least.
+constexpr std::uint64_t kQueriesPerThread = 8;
+constexpr std::uint32_t kTogetherInMemory = 4, kTogetherOnBlocks = 8;
+
+std::uint32_t Cores() {
+  static const auto cores = static_cast<std::uint32_t>(UsableCores());
+  return cores;
+}
+
+std::uint32_t Or(const char* name, py::handle value, std::uint32_t most, std::uint32_t otherwise) {
+  if (value.is_none()) return otherwise;
+  return static_cast<std::uint32_t>(ToInteger(name, value, 1, most));
+}
+
+/// Room for answers; what numpy cannot have is the engine's RESOURCE_EXHAUSTED.
+template <typename T>
+py::array_t<T> Room(std::uint64_t n, std::uint32_t k, bool single) {
+  std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(k)};
+  if (!single) shape.insert(shape.begin(), static_cast<py::ssize_t>(n));
+  try {
+    return py::array_t<T>(std::move(shape));
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_MemoryError)) throw;
+  }
+  Raise(absl::ResourceExhaustedError(
+      absl::StrCat("no memory for the answers to ", n, " queries with ", k, " neighbours")));
+}
+
+py::dict DictOf(const Dials& dials) {
+  py::dict dict = ToPython(ToJson(dials));
+  dict["k"] = dials.k;
+  return dict;
+}
+
+py::object PredictedOf(const ResolvedSearch& resolved) {
+  if (resolved.calibrated_recall.has_value())
+    return ToPython({{"recall", *resolved.calibrated_recall}, {"mean_us", nullptr}});
+  if (!resolved.tuned.has_value()) return py::none();
+  return ToPython({{"recall", resolved.tuned->recall}, {"mean_us", resolved.tuned->mean_us}});
+}
+
+py::dict DictOf(const Counters& counters) {
+  py::dict dict;
+  for (const CounterName& counter : CounterNames())
+    dict[py::str(std::string(counter.name))] = counters.*counter.value;
+  return dict;
+}
+
+}  // namespace
+
+void WatchForks() {
+  pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+}
+
+OpenedIndex::OpenedIndex(py::handle path, const py::dict& options)
+    : path_(ToPath("path", path)), forks_(forks) {
+  Fill(OpenTable(), options, &options_);
+  Open();
+}
+
+OpenedIndex::~OpenedIndex() { Close(); }
+
+void OpenedIndex::Close() {
+  if (forks_ == forks) {
+    const auto idle = std::exchange(idle_, {});
+    std::shared_ptr<const Index> index = std::exchange(index_, nullptr);
+    // Unmapping much memory takes its time.
+    const WithoutGil without_gil;
+    index.reset();
+    return;
+  }
+  // Its threads are not in this process, so nobody would answer the destructor.
+  new std::shared_ptr<const Index>(std::move(index_));
+  new std::vector<std::unique_ptr<Searcher>>(std::move(idle_));
+  index_ = nullptr;
+}
+
+void OpenedIndex::Open() {
+  absl::StatusOr<std::shared_ptr<const Index>> index = absl::UnknownError("not opened");
+  {
+    const WithoutGil without_gil;
+    index = Index::Open(path_, options_);
+  }
+  index_ = Value(std::move(index));
+  idle_.clear();
+  resolved_.reset();
+}
+
+const std::shared_ptr<const Index>& OpenedIndex::Opened() const {
+  if (index_ == nullptr) Raise(absl::FailedPreconditionError("the index is closed"));
+  if (forks_ != forks) {
+    Raise(absl::FailedPreconditionError(
+        "the index was opened before this process was forked: open it in the child"));
+  }
+  return index_;
+}
+
+std::vector<std::unique_ptr<Searcher>> OpenedIndex::Borrow(std::size_t count) {
+  std::vector<std::unique_ptr<Searcher>> searchers;
+  searchers.reserve(count);
+  for (; searchers.size() < count && !idle_.empty(); idle_.pop_back())
+    searchers.push_back(std::move(idle_.back()));
+  while (searchers.size() < count) searchers.push_back(std::make_unique<Searcher>(index_));
+  return searchers;
+}
+
+void OpenedIndex::Return(std::vector<std::unique_ptr<Searcher>> searchers) {
+  for (std::unique_ptr<Searcher>& searcher : searchers) idle_.push_back(std::move(searcher));
+}
+
+const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& dials) {
+  const std::shared_ptr<const Index>& index = Opened();
+  const std::int64_t wanted = ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max());
+  const auto same = [&] {
+    if (!resolved_.has_value() || wanted != asked_k_ || dials.size() != asked_.size()) return false;
+    if (dials.empty()) return true;
+    const int equal = PyObject_RichCompareBool(dials.ptr(), asked_.ptr(), Py_EQ);
+    if (equal < 0) PyErr_Clear();
+    return equal == 1;
+  };
+  if (same()) return *resolved_;
+  SearchOptions options;
+  options.k = static_cast<std::uint32_t>(wanted);
+  Fill(SearchTable(), dials, &options);
+  resolved_ = Value(index->Resolve(options));
+  budget_ = options.budget.value_or(std::chrono::nanoseconds(0));
+  asked_k_ = wanted;
+  asked_ = py::reinterpret_steal<py::dict>(PyDict_Copy(dials.ptr()));
+  return *resolved_;
+}
+
+py::dict OpenedIndex::Resolve(py::handle k, const py::dict& dials) {
+  const ResolvedSearch& resolved = ResolveCached(k, dials);
+  py::dict dict;
+  dict["dials"] = DictOf(resolved.dials);
+  dict["predicted"] = PredictedOf(resolved);
+  return dict;
+}
+
+py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threads,
+                              py::handle in_flight, bool details, const py::dict& dials) {
+  const ResolvedSearch resolved = ResolveCached(k, dials);
+  const std::shared_ptr<const Index> index = index_;
+  const Rows rows = ToRows("queries", queries, true);
+  const IndexInfo& info = index->info();
+  if (rows.dtype != info.dtype || rows.dim != info.dim) {
+    Raise(absl::InvalidArgumentError(absl::StrCat("queries: expected vectors of ", info.dim, " x ",
+                                                  NumpyName(info.dtype), " as in the index, found ",
+                                                  rows.dim, " x ", NumpyName(rows.dtype))));
+  }
+  const std::uint32_t wanted = resolved.dials.k;
+  py::array_t<std::int64_t> labels = Room<std::int64_t>(rows.n, wanted, rows.single);
+  py::array_t<float> distances = Room<float>(rows.n, wanted, rows.single);
+  Batch batch{.rows = rows.data,
+              .stride = rows.stride,
+              .n = rows.n,
+              .single = rows.single,
+              .dials = resolved.dials,
+              .budget = budget_,
+              .on_device = index->on_block_tier(),
+              .counts = details,
+              .labels = labels.mutable_data(),
+              .distances = distances.mutable_data()};
+  const std::uint32_t together = budget_.count() > 0      ? 1
+                                 : index->on_block_tier() ? kTogetherOnBlocks
+                                                          : kTogetherInMemory;
+  batch.in_flight = Or("in_flight", in_flight, kMostInFlight, together);
+  const std::uint64_t enough = (rows.n + kQueriesPerThread - 1) / kQueriesPerThread;
+  const std::uint32_t asked = Or("threads", threads, 1024, Cores());
+  auto searchers = Borrow(std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, asked));
+  BatchOutcome outcome;
+  try {
+    outcome = RunBatch(batch, searchers);
+  } catch (...) {
+    if (index == index_) Return(std::move(searchers));
+    throw;
+  }
+  if (index == index_) Return(std::move(searchers));
+  Check(outcome.status);
+  if (!details) return py::make_tuple(std::move(labels), std::move(distances), py::none());
+  py::dict told;
+  told["dials"] = DictOf(resolved.dials);
+  told["counters"] = DictOf(outcome.counters);
+  told["cut_short"] = outcome.cut_short;
+  told["predicted"] = PredictedOf(resolved);
+  return py::make_tuple(std::move(labels), std::move(distances), std::move(told));
+}
+
+py::dict OpenedIndex::Info() const { return ToPython(ToJson(info())); }
+
+py::list OpenedIndex::Placements() const {
+  py::list list;
+  for (const Placement& placement : Opened()->Placements()) {
+    list.append(ToPython({{"structure", placement.structure},
+                          {"tier", placement.tier},
+                          {"bytes", placement.bytes},
+                          {"where", placement.where}}));
+  }
+  return list;
+}
+
+py::list OpenedIndex::Warnings() const {
+  py::list list;
+  for (const std::string& warning : Opened()->Warnings()) list.append(warning);
+  return list;
+}
+
+void OpenedIndex::Warm() const {
+  const std::shared_ptr<const Index> index = Opened();
+  const WithoutGil without_gil;
+  index->Warm();
+}
+
+py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
+                            const py::dict& given, const py::object& progress) {
+  const IndexInfo info = this->info();
+  TuneOptions options;
+  options.index = path_;
+  options.open = options_;
+  Fill(TuneTable(), given, &options);
+  options.k.clear();
+  for (const py::handle one : k)
+    options.k.push_back(
+        static_cast<std::uint32_t>(ToInteger("k", one, 1, static_cast<std::int64_t>(info.n))));
+  options.targets.clear();
+  for (const py::handle one : recall)
+    options.targets.push_back({.recall = ToNumber("recall", one)});
+  for (const py::handle one : latency) {
+    options.targets.push_back(
+        {.latency_us =
+             std::chrono::duration<double, std::micro>(ToDuration("latency", one)).count()});
+  }
+  const TuningRun run = Watch(progress, [&options](const Watched& watched) {
+    options.cancelled = watched.cancelled;
+    return TuneIndex(options, {}, watched.progress);
+  });
+  py::list tuned;
+  for (std::size_t i = 0; i < run.of_k.size(); ++i)
+    tuned.append(ToPython(TuningJson(run.of_k[i], run.report.entries[i], false)));
+  // The table is read when an index is opened.
+  if (!closed()) Open();
+  return py::make_tuple(tuned, run.report.warnings);
+}
+
+py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py::object& progress) {
+  const IndexInfo before = info();
+  PromoteCall call;
+  call.build.from_index = path_;
+  if (!out.is_none()) call.build.out = ToPath("out", out);
+  Fill(PromoteTable(), given, &call);
+  const bool planned = call.plan.fast_memory_bytes > 0;
+  if (planned && call.build.promote.has_value())
+    Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
+  call.promotion.Complete(before, planned, &call.build, &call.plan);
+  const CalibratedBuild built =
+      Watch(progress, [&](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
+        if (planned) {
+          HMANN_ASSIGN_OR_RETURN(PlannedBuild chosen, Plan(call.build, call.plan));
+          call.build = std::move(chosen.build);
+        }
+        call.build.cancelled = call.calibrate.cancelled = watched.cancelled;
+        call.calibrate.threads = call.build.threads;
+        return BuildAndCalibrate(call.build, call.calibrate, watched.progress);
+      });
+  if (out.is_none() && !closed()) Open();
+  nlohmann::ordered_json json = ToJson(built.report);
+  json["calibration"] = ToJson(built.calibration);
+  return ToPython(json);
+}
+
+}  // namespace hmann::python

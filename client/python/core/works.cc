@@ -1,0 +1,126 @@
+#include "client/python/core/works.h"
+
+#include <pybind11/stl.h>
+
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/python/core/options.h"
+#include "client/python/core/vectors.h"
+#include "client/python/core/watch.h"
+#include "datasets/exact_neighbours.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "tools/calibration_report.h"
+#include "tools/info_json.h"
+#include "tools/plan_json.h"
+
+namespace hmann::python {
+namespace {
+
+/// One-dimensional whole numbers, none of them negative: -1 stands for no answer.
+py::array_t<std::int64_t> ToLabels(py::handle value) {
+  const py::array array = py::array::ensure(value);
+  const char kind = array ? array.dtype().kind() : 'O';
+  if (kind != 'i' && kind != 'u')
+    RaiseType(absl::StrCat("labels: expected whole numbers, found ", Shown(value)));
+  if (array.ndim() != 1) {
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("labels: expected shape (n,), found ", Shown(array.attr("shape")))));
+  }
+  auto labels = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
+  if (!labels) throw py::error_already_set();
+  for (py::ssize_t i = 0; i < labels.size(); ++i) {
+    if (labels.at(i) >= 0) continue;
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("labels: expected 0 to 2^63 - 1, found ", labels.at(i), " at ", i)));
+  }
+  return labels;
+}
+
+}  // namespace
+
+py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
+                const py::object& progress) {
+  BuildCall call;
+  Fill(BuildTable(), options, &call);
+  BuildOptions& build = call.build;
+  build.out = ToPath("out", out);
+  py::object vectors;
+  if (IsPath(base)) {
+    build.base = ToPath("base", base);
+  } else {
+    build.vectors = ToMemory("base", base, &vectors);
+  }
+  py::array_t<std::int64_t> own;
+  if (!labels.is_none() && IsPath(labels)) {
+    build.labels = ToPath("labels", labels);
+  } else if (!labels.is_none()) {
+    own = ToLabels(labels);
+    build.label_values = {reinterpret_cast<const std::uint64_t*>(own.data()),
+                          static_cast<std::size_t>(own.size())};
+  }
+  const bool planned = call.plan.fast_memory_bytes > 0;
+  if (planned && build.promote.has_value())
+    Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
+  if (call.names_bits) call.plan.bits = build.bits;
+  if (call.names_codes) call.plan.codes = build.codes;
+  if (call.names_replicas) call.plan.replicas = build.replicas;
+  std::vector<std::string> warnings;
+  const CalibratedBuild built =
+      Watch(progress, [&](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
+        if (planned) {
+          HMANN_ASSIGN_OR_RETURN(PlannedBuild chosen, hmann::Plan(build, call.plan));
+          build = std::move(chosen.build);
+          warnings = std::move(chosen.warnings);
+        }
+        build.cancelled = call.calibrate.cancelled = watched.cancelled;
+        call.calibrate.threads = build.threads;
+        return BuildAndCalibrate(build, call.calibrate, watched.progress);
+      });
+  nlohmann::ordered_json json = ToJson(built.report);
+  json["calibration"] = ToJson(built.calibration);
+  return py::make_tuple(ToPython(json), warnings);
+}
+
+py::tuple Plan(const py::dict& options, const py::object& progress) {
+  PlanCall call;
+  Fill(PlanTable(), options, &call);
+  if (call.input.request.fast_bytes == 0)
+    Raise(absl::InvalidArgumentError("fast_memory: expected bytes, found none"));
+  if (call.input.request.threads == 0) call.input.request.threads = UsableCores();
+  nlohmann::ordered_json json;
+  const PlanReport report = Watch(progress, [&](const Watched& watched) {
+    absl::StatusOr<PlanReport> plan = ReportPlan(call.input, watched.progress);
+    if (!plan.ok()) return plan;
+    json = ToJson(*plan);
+    if (call.explain) json["explain"] = ToJson(ExplainPlan(*plan));
+    return plan;
+  });
+  return py::make_tuple(ToPython(json), report.warnings);
+}
+
+py::object ReadInfo(py::handle path) {
+  return ToPython(ToJson(Value(hmann::ReadInfo(ToPath("path", path)))));
+}
+
+py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,
+                          py::handle threads, const py::object& progress) {
+  const Vectors from = ToVectors("base", base), asked = ToVectors("queries", queries);
+  ExactOptions options;
+  options.k =
+      static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));
+  options.metric = Value(ParseMetric(ToText("metric", metric)));
+  options.threads = static_cast<int>(ToInteger("threads", threads, 0, 1024));
+  const ExactReport report = Watch(progress, [&](const Watched& watched) {
+    options.cancelled = watched.cancelled;
+    return hmann::ExactNeighbours(from.file, asked.file, options, watched.progress);
+  });
+  return ToPython(report.truth);
+}
+
+}  // namespace hmann::python

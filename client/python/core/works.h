@@ -1,0 +1,21 @@
+/// What Python may ask for without an open index.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "client/python/core/convert.h"
+
+namespace hmann::python {
+
+/// (what `hmann build --json` says, warnings). `base`: a path or an array; `labels`:
+/// None, a path, or an array of n whole numbers. `options`: rows of BuildTable().
+py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
+                const py::object& progress);
+/// (what `hmann plan --json` says, warnings). `options`: rows of PlanTable().
+py::tuple Plan(const py::dict& options, const py::object& progress);
+py::object ReadInfo(py::handle path);
+/// (labels, distances).
+py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,
+                          py::handle threads, const py::object& progress);
+
+}  // namespace hmann::python

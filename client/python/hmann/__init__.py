@@ -1,0 +1,64 @@
+"""hmann: nearest-neighbour search among more vectors than fast memory holds.
+
+>>> import hmann
+>>> hmann.build(vectors, "my.hmann", metric="cosine")      # an array, or a vector file
+>>> index = hmann.open("my.hmann")
+>>> labels, distances = index.search(queries, k=10)        # (n, 10) each
+>>> index.tune(k=10)                                       # then say what you want:
+>>> labels, distances = index.search(queries, k=10, recall=0.95)
+
+``hmann.Client("host:port").open("name")`` is an index of a server, with the same face.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+from hmann import errors
+from hmann._answer import Answer
+from hmann._core import version as __version__
+from hmann._index import Index, build, info, open, plan
+from hmann._vectors import (
+    exact_neighbours,
+    read_groundtruth,
+    read_vectors,
+    recall,
+    write_vectors,
+)
+from hmann.errors import *  # noqa: F401,F403
+from hmann.errors import Error
+
+_CLIENTS = {"Client": "hmann._client", "AsyncClient": "hmann._async_client"}
+
+__all__ = [
+    "Answer",
+    "Index",
+    "build",
+    "errors",
+    "exact_neighbours",
+    "info",
+    "open",
+    "plan",
+    "read_groundtruth",
+    "read_vectors",
+    "recall",
+    "write_vectors",
+]
+__all__ += errors.__all__
+
+
+def __getattr__(name: str) -> Any:
+    # gRPC is loaded, and has to be installed, only where it is used.
+    if name in _CLIENTS:
+        import importlib
+        import os
+
+        # gRPC's own handlers of a fork may wait for ever in os.fork(); after one, a client
+        # of ours is not used any more.
+        os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+        return getattr(importlib.import_module(_CLIENTS[name]), name)
+    raise AttributeError(f"module 'hmann' has no attribute {name!r}")
+
+
+def __dir__() -> List[str]:
+    return sorted([*globals(), *_CLIENTS])

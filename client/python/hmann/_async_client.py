@@ -1,0 +1,109 @@
+"""The client of a server, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Dict, List, Optional
+
+import grpc
+import grpc.aio
+from numpy.typing import ArrayLike
+
+from hmann import _status, _wire
+from hmann._answer import Answer
+from hmann._client import DEFAULT_TIMEOUT, Connection, RemoteIndexFace
+from hmann.v1 import search_pb2 as pb
+
+_CALLS_AT_ONCE = 4  # of one search that is made in several
+
+
+class AsyncClient:
+    """``hmann.Client`` for asyncio: the same, to be awaited. Of one event loop."""
+
+    def __init__(
+        self, address: str, *, timeout: float = DEFAULT_TIMEOUT, retry: bool = True
+    ) -> None:
+        self._retry = retry
+        self._connection = Connection(
+            address,
+            timeout,
+            lambda to: grpc.aio.insecure_channel(to, options=_wire.channel_options(retry)),
+        )
+
+    async def _call(self, method: str, request: Any, timeout: Optional[float]) -> Any:
+        end = time.monotonic() + (self._connection.timeout if timeout is None else timeout)
+        attempt = 1
+        while True:
+            left = end - time.monotonic()
+            call = getattr(self._connection.stub(), method)
+            try:
+                return await call(request, timeout=max(left, 1e-3))
+            except grpc.RpcError as failed:
+                error = _status.to_error(failed)
+            pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
+            if pause is None or not self._retry:
+                raise error from None
+            await asyncio.sleep(pause)
+            attempt += 1
+
+    async def open(self, name: str, *, timeout: Optional[float] = None) -> "AsyncIndex":
+        """The index of that name. Errors: as ``Client.open``."""
+        request = pb.DescribeRequest(index=name)
+        return AsyncIndex(self, await self._call("Describe", request, timeout))
+
+    async def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
+        """As ``Client.indexes``."""
+        return _wire.to_summaries(await self._call("List", pb.ListRequest(), timeout))
+
+    async def close(self) -> None:
+        """Ends the connection; calls that run end with an error."""
+        channel = self._connection.take_channel()
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<hmann.AsyncClient {self._connection.address}>"
+
+
+class AsyncIndex(RemoteIndexFace):
+    """An index of a server; ``AsyncClient.open`` makes it."""
+
+    def __init__(self, client: AsyncClient, described: Any) -> None:
+        super().__init__(described)
+        self._client = client
+
+    async def search(
+        self,
+        queries: ArrayLike,
+        k: int = 10,
+        *,
+        details: bool = False,
+        timeout: Optional[float] = None,
+        **dials: Any,
+    ) -> Answer:
+        """As ``RemoteIndex.search``; requests of one search run side by side, four at once."""
+        calls = _wire.SearchCalls(self._described, queries, k, details, dials)
+        method = "Search" if calls.single else "SearchBatch"
+        seconds = self._client._connection.timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
+        requests = calls.requests()
+
+        async def take_turns() -> None:
+            for begin, request in requests:
+                left = end - time.monotonic()
+                calls.take(begin, await self._client._call(method, request, left))
+
+        tasks = [asyncio.ensure_future(take_turns()) for _ in range(_CALLS_AT_ONCE)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return calls.answer()

@@ -1,0 +1,231 @@
+"""The client of a server, for programs that wait for each call."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+import grpc
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hmann import _status, _wire, errors
+from hmann._answer import Answer
+from hmann.v1 import search_pb2 as pb
+from hmann.v1 import search_pb2_grpc
+
+DEFAULT_TIMEOUT = 10.0
+
+
+class Connection:
+    """What both clients have: an address, a channel, and when it may be used."""
+
+    def __init__(self, address: str, timeout: float, make: Callable[[str], Any]) -> None:
+        self.address = _wire.check_address(address)
+        self.timeout = timeout
+        self._pid = os.getpid()
+        self._channel = make(self.address)
+        self._stub: Optional[Any] = search_pb2_grpc.SearchStub(self._channel)
+
+    def stub(self) -> Any:
+        """Raises FailedPreconditionError for a closed client, and after a fork."""
+        if self._stub is None:
+            raise errors.FailedPreconditionError("the client is closed")
+        if self._pid != os.getpid():
+            raise errors.FailedPreconditionError(
+                "the client was made before this process was forked: make one in the child"
+            )
+        return self._stub
+
+    def take_channel(self) -> Any:
+        """The channel, to be closed; None where that was done."""
+        channel, self._stub, self._channel = self._channel, None, None
+        return channel if self._pid == os.getpid() else None
+
+
+class Client:
+    """A connection to a server: ``hmann serve``.
+
+    All threads of a process may use it at once. A call that finds no server, or one that
+    says when to come back, is made again within its timeout: searches change nothing.
+
+    Args:
+        address: HOST:PORT.
+        timeout: seconds that a call may take, unless it says otherwise.
+        retry: False: no call is made again.
+
+    Raises:
+        InvalidArgumentError: an address of another form. That no server is there, the
+            first call says.
+    """
+
+    def __init__(
+        self, address: str, *, timeout: float = DEFAULT_TIMEOUT, retry: bool = True
+    ) -> None:
+        self._retry = retry
+        self._connection = Connection(
+            address,
+            timeout,
+            lambda to: grpc.insecure_channel(to, options=_wire.channel_options(retry)),
+        )
+
+    def _call(self, method: str, request: Any, timeout: Optional[float], **how: Any) -> Any:
+        end = time.monotonic() + (self._connection.timeout if timeout is None else timeout)
+        attempt = 1
+        while True:
+            left = end - time.monotonic()
+            call = getattr(self._connection.stub(), method)
+            try:
+                return call(request, timeout=max(left, 1e-3), **how)
+            except grpc.RpcError as failed:
+                error = _status.to_error(failed)
+            except ValueError as failed:
+                # What a channel that another thread has closed says.
+                raise errors.FailedPreconditionError(f"the client is closed: {failed}") from None
+            pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
+            if pause is None or not self._retry:
+                raise error from None
+            time.sleep(pause)
+            attempt += 1
+
+    def open(self, name: str, *, timeout: Optional[float] = None) -> "RemoteIndex":
+        """The index of that name.
+
+        Raises:
+            NotFoundError: the server has none of that name.
+            UnavailableError: no server, or the index is loading (see ``wait_ready``).
+            FailedPreconditionError: the index could not be loaded.
+        """
+        return RemoteIndex(self, self._call("Describe", pb.DescribeRequest(index=name), timeout))
+
+    def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
+        """name, state ('serving', 'loading', 'failed'), reason, n, dim, dtype, metric of each."""
+        return _wire.to_summaries(self._call("List", pb.ListRequest(), timeout))
+
+    def wait_ready(self, name: str, timeout: float = 60.0) -> "RemoteIndex":
+        """Waits until the index serves, for a server that is not there yet too; opens it."""
+        end = time.monotonic() + timeout
+        pause = 0.005
+        while True:
+            left = max(end - time.monotonic(), 1e-3)
+            request = pb.DescribeRequest(index=name)
+            try:
+                return RemoteIndex(
+                    self, self._call("Describe", request, left, wait_for_ready=True)
+                )
+            except errors.UnavailableError as error:
+                if time.monotonic() + pause >= end:
+                    raise errors.DeadlineExceededError(
+                        f"index '{name}' is not ready: {error}"
+                    ) from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.2)
+
+    def close(self) -> None:
+        """Ends the connection; calls that run end with an error."""
+        channel = self._connection.take_channel()
+        if channel is not None:
+            channel.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<hmann.Client {self._connection.address}>"
+
+
+class RemoteIndexFace:
+    """What a server says of an index, when it was opened."""
+
+    def __init__(self, described: Any) -> None:
+        self._described = described
+
+    def info(self) -> Dict[str, Any]:
+        """What ``hmann.info`` says of its file."""
+        return _wire.to_info(self._described)
+
+    def placements(self) -> List[Dict[str, Any]]:
+        """Where each structure lay when the index was opened here."""
+        return _wire.to_placements(self._described)
+
+    @property
+    def limits(self) -> Dict[str, int]:
+        """What one request may ask for. A search of more queries is made in several."""
+        limits = self._described.limits
+        return {field.name: getattr(limits, field.name) for field in limits.DESCRIPTOR.fields}
+
+    @property
+    def name(self) -> str:
+        """That the server has it under."""
+        return self._described.index
+
+    @property
+    def dim(self) -> int:
+        """Components of a vector."""
+        return self._described.info.dim
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Of the vectors, and of queries: float32, uint8 or int8."""
+        return _wire.dtype_of(self._described)
+
+    @property
+    def metric(self) -> str:
+        """'l2', 'ip' or 'cosine'."""
+        return _wire.metric_of(self._described)
+
+    def __len__(self) -> int:
+        return self._described.info.n
+
+    def __repr__(self) -> str:
+        return (
+            f"<hmann.{type(self).__name__} {self.name!r}: {len(self)} vectors of {self.dim} x "
+            f"{self.dtype}, {self.metric}>"
+        )
+
+
+class RemoteIndex(RemoteIndexFace):
+    """An index of a server; ``Client.open`` makes it. It searches as ``hmann.Index`` does."""
+
+    def __init__(self, client: Client, described: Any) -> None:
+        super().__init__(described)
+        self._client = client
+
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = 10,
+        *,
+        details: bool = False,
+        timeout: Optional[float] = None,
+        **dials: Any,
+    ) -> Answer:
+        """Finds the k nearest vectors of each query: ``hmann.Index.search``, with its dials.
+
+        Args:
+            queries: of shape (dim,) or (n, dim); more than a request may hold are sent in
+                several, one after the other.
+            k: neighbours.
+            details: tell what ran (``Answer.details``).
+            timeout: seconds for all of it; None: the client's.
+            dials: ``recall``, ``latency``, ``budget``, ``walk``, ``ef_l1``, ... as there.
+
+        Raises:
+            InvalidArgumentError: as there; what the server refuses names the field.
+            ResourceExhaustedError: the server has too much to do, or the request is too
+                large; ``reason`` says which.
+            UnavailableError: no server, or one that stops.
+            DeadlineExceededError: the timeout.
+        """
+        calls = _wire.SearchCalls(self._described, queries, k, details, dials)
+        method = "Search" if calls.single else "SearchBatch"
+        seconds = self._client._connection.timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
+        for begin, request in calls.requests():
+            response = self._client._call(method, request, end - time.monotonic())
+            calls.take(begin, response)
+        return calls.answer()

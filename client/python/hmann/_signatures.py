@@ -1,0 +1,42 @@
+"""Signatures and docstrings that come of the engine's own tables of options."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any, Callable, TypeVar
+
+from hmann import _core
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(table: str) -> Callable[[F], F]:
+    """Puts the rows of a table in the place of a function's ``**options``.
+
+    The defaults are the engine's. A docstring says where its ``{options}`` stand.
+    """
+
+    def decorate(function: F) -> F:
+        rows = _core.tables[table]
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default, _ in rows
+        ]
+        function.__signature__ = signature.replace(parameters=named)  # type: ignore
+        lines = [
+            textwrap.fill(
+                f"{name}: {text} (default: {default!r})",
+                width=88,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 12,
+            )
+            for name, default, text in rows
+        ]
+        if function.__doc__:
+            function.__doc__ = function.__doc__.replace("{options}", "\n".join(lines).lstrip())
+        return function
+
+    return decorate

@@ -1,0 +1,95 @@
+"""What a failed call says, as an exception: google.rpc.Status and its details."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+import grpc
+
+from hmann import errors
+
+MOST_ATTEMPTS = 4
+
+
+def _fields(message: bytes) -> Iterator[Tuple[int, Any]]:
+    """(number, value) of each field: a number, or the bytes of a text or a message."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 2:
+            size = varint()
+            yield key >> 3, message[at : at + size]
+            at += size
+        else:
+            at += 8 if key & 7 == 1 else 4
+
+
+def _text(fields: Dict[int, Any], number: int) -> str:
+    return bytes(fields.get(number, b"")).decode(errors="replace")
+
+
+def _describe(kind: str, detail: bytes, error: errors.Error) -> str:
+    """What a person should know of a google.rpc detail beyond the message."""
+    fields = dict(_fields(detail))
+    if kind == "google.rpc.ErrorInfo":
+        error.reason = _text(fields, 1)
+        return error.reason
+    if kind == "google.rpc.RetryInfo":
+        delay = dict(_fields(fields.get(1, b"")))
+        error.retry_after = delay.get(1, 0) + delay.get(2, 0) / 1e9
+        return f"retry after {int(error.retry_after * 1000)} ms"
+    if kind == "google.rpc.ResourceInfo":
+        return f"{_text(fields, 1)} {_text(fields, 2)}"
+    if kind == "google.rpc.BadRequest":
+        violations = [dict(_fields(value)) for number, value in _fields(detail) if number == 1]
+        return ", ".join(f"field {_text(violation, 1)}" for violation in violations)
+    return ""
+
+
+def to_error(failed: grpc.RpcError) -> errors.Error:
+    """The exception of a call that failed: the server's code and message, and its details
+    in brackets behind it, as "the queue is full [QUEUE_FULL; retry after 12 ms]"."""
+    code = failed.code().name
+    error = errors.from_status(code, "")
+    extras = []
+    for key, value in failed.trailing_metadata() or ():
+        if key != "grpc-status-details-bin":
+            continue
+        try:
+            for number, detail in _fields(value):
+                if number != 3:
+                    continue
+                parts = dict(_fields(detail))
+                kind = _text(parts, 1).rpartition("/")[2]
+                extras.append(_describe(kind, parts.get(2, b""), error))
+        except (IndexError, AttributeError, TypeError):
+            pass  # no google.rpc.Status: the message says what there is
+    extras = sorted(extra for extra in extras if extra)
+    message = failed.details() or code
+    error.args = (message + (f" [{'; '.join(extras)}]" if extras else ""),)
+    return error
+
+
+def pause_before_retry(error: errors.Error, attempt: int, left: float) -> Optional[float]:
+    """Seconds to wait before the call is made again, None: it is not. A search changes
+    nothing, so it may be; it is where the server says when. (UNAVAILABLE is tried again by
+    the channel.)"""
+    if attempt >= MOST_ATTEMPTS or not isinstance(error, errors.ResourceExhaustedError):
+        return None
+    if error.retry_after is None or error.retry_after >= left:
+        return None
+    return error.retry_after

@@ -1,0 +1,282 @@
+"""Between Python's values and the messages of proto/hmann/v1; no connection in here."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hmann import errors
+from hmann._answer import Answer
+from hmann.v1 import search_pb2 as pb
+
+#: RESOURCE_EXHAUSTED is not in the list: a full queue says itself when to come back.
+RETRY_POLICY = (
+    '{"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{'
+    '"maxAttempts":4,"initialBackoff":"0.02s","maxBackoff":"0.5s","backoffMultiplier":2,'
+    '"retryableStatusCodes":["UNAVAILABLE"]}}],'
+    '"retryThrottling":{"maxTokens":10,"tokenRatio":0.1}}'
+)
+_ID_BYTES = 12  # of an answer on the wire
+_SPARE_BYTES = 1 << 16  # of a request, beside its vectors
+_DTYPES = {pb.DTYPE_F32: "float32", pb.DTYPE_U8: "uint8", pb.DTYPE_I8: "int8"}
+_METRICS = {pb.METRIC_L2: "l2", pb.METRIC_INNER_PRODUCT: "ip", pb.METRIC_COSINE: "cosine"}
+_NOT_SAID = {"k", "counters"}  # fields that no keyword sets
+_TIMES = {"latency": "latency_us", "budget": "budget_us"}
+
+Time = Union[float, str, datetime.timedelta]
+
+
+def channel_options(retry: bool) -> List[Tuple[str, Any]]:
+    """What a channel to a server is made with."""
+    options: List[Tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", -1),  # the request bounds its reply
+        ("grpc.enable_http_proxy", 0),
+    ]
+    if retry:
+        return options + [("grpc.service_config", RETRY_POLICY)]
+    return options + [("grpc.enable_retries", 0)]
+
+
+def check_address(address: str) -> str:
+    """HOST:PORT, or InvalidArgumentError."""
+    host, colon, port = str(address).rpartition(":")
+    if not (colon and host and port):
+        raise errors.InvalidArgumentError(f"server: expected HOST:PORT, found '{address}'")
+    return str(address)
+
+
+# ---- Requests.
+
+
+def _microseconds(name: str, value: Any) -> int:
+    if isinstance(value, datetime.timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, str):
+        parsed = re.fullmatch(r"([0-9]+)(ns|us|ms|s)", value)
+        if parsed is None:
+            raise errors.InvalidArgumentError(
+                f"{name}: expected a duration as 800us, found {value!r}"
+            )
+        unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[parsed.group(2)]
+        seconds = int(parsed.group(1)) * unit
+    else:
+        seconds = value
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)):
+        raise errors.InvalidTypeError(f"{name}: expected seconds, found {value!r}")
+    if not 0 < seconds < 1e6:
+        raise errors.InvalidArgumentError(f"{name}: expected seconds above 0, found {value!r}")
+    return max(1, round(float(seconds) * 1e6))
+
+
+def _set(message: Any, field: Any, name: str, value: Any) -> None:
+    if field.enum_type is not None:
+        words = {
+            number.name[len(name) + 1 :].lower().replace("_", "-"): number.number
+            for number in field.enum_type.values
+            if number.number > 0
+        }
+        if value not in words:
+            raise errors.InvalidArgumentError(
+                f"{name}: expected one of {', '.join(words)}, found {value!r}"
+            )
+        value = words[value]
+    elif field.cpp_type not in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE) and isinstance(
+        value, (float, np.floating)
+    ):
+        if value != int(value):
+            raise errors.InvalidArgumentError(f"{name}: expected a whole number, found {value!r}")
+        value = int(value)
+    try:
+        setattr(message, field.name, value.item() if isinstance(value, np.generic) else value)
+    except TypeError:
+        raise errors.InvalidTypeError(f"{name}: expected a number, found {value!r}") from None
+    except ValueError as error:
+        raise errors.InvalidArgumentError(f"{name}: {error}") from None
+
+
+def to_options(k: Any, details: bool, dials: Dict[str, Any]) -> Any:
+    """The message of what is wanted of a search; what is wrong with it, the server says."""
+    message = pb.SearchOptions(counters=details)
+    fields = pb.SearchOptions.DESCRIPTOR.fields_by_name
+    _set(message, fields["k"], "k", k)
+    for name, value in dials.items():
+        if value is None:
+            continue
+        if name in _TIMES:
+            value = _microseconds(name, value)
+        field = fields.get(_TIMES.get(name, name))
+        if field is None or name in _NOT_SAID or name in _TIMES.values():
+            known = [n for n in fields if n not in _NOT_SAID and n not in _TIMES.values()]
+            names = ", ".join([*known, *_TIMES])
+            raise errors.InvalidTypeError(f"{name}: no such option; there are {names}")
+        _set(message, field, name, value)
+    return message
+
+
+class SearchCalls:
+    """One search as calls within the server's limits, and its answer."""
+
+    def __init__(
+        self,
+        described: Any,
+        queries: ArrayLike,
+        k: int,
+        details: bool,
+        dials: Dict[str, Any],
+    ) -> None:
+        self._index = described.index
+        self._options = to_options(k, details, dials)
+        self._details = details
+        self._rows, self.single = _to_rows(queries, described.info)
+        wanted = self._options.k
+        shape = (len(self._rows), min(wanted, described.info.n))  # more is refused there
+        self._labels = np.full(shape, -1, np.int64)
+        self._distances = np.full(shape, np.inf, np.float32)
+        self._told: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
+        limits = described.limits
+        row_bytes = max(1, self._rows.itemsize * self._rows.shape[1])
+        self._step = max(
+            1,
+            min(
+                limits.max_batch,
+                max(0, limits.max_request_bytes - _SPARE_BYTES) // row_bytes,
+                limits.max_reply_bytes // max(1, _ID_BYTES * wanted),
+            ),
+        )
+
+    def requests(self) -> Iterator[Tuple[int, Any]]:
+        """(number of its first query, message) of each call."""
+        if self.single:
+            query = pb.Vectors(raw=self._rows.tobytes())
+            yield 0, pb.SearchRequest(index=self._index, query=query, options=self._options)
+            return
+        for begin in range(0, len(self._rows), self._step):
+            raw = self._rows[begin : begin + self._step].tobytes()
+            yield begin, pb.SearchBatchRequest(
+                index=self._index, queries=pb.Vectors(raw=raw), options=self._options
+            )
+
+    def take(self, begin: int, response: Any) -> None:
+        """The response to the request of query ``begin`` and those after it."""
+        ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
+        distances = np.fromiter(response.distances, np.float32, len(response.distances))
+        counts = [len(ids)] if self.single else response.counts
+        place = 0
+        for i, count in enumerate(counts, begin):
+            self._labels[i, :count] = ids[place : place + count]
+            self._distances[i, :count] = distances[place : place + count]
+            place += count
+        if self._details:
+            self._tell(response)
+
+    def _tell(self, response: Any) -> None:
+        told = self._told
+        told["dials"] = _dials(response.dials)
+        told["cut_short"] += int(response.cut_short)
+        if response.HasField("predicted"):
+            predicted = response.predicted
+            told["predicted"] = {"recall": predicted.recall, "mean_us": predicted.mean_us}
+        for field in pb.Counters.DESCRIPTOR.fields:
+            count = getattr(response.counters, field.name)
+            told["counters"][field.name] = told["counters"].get(field.name, 0) + count
+
+    def answer(self) -> Answer:
+        """Of all responses."""
+        answer = Answer(
+            self._labels[0] if self.single else self._labels,
+            self._distances[0] if self.single else self._distances,
+        )
+        if self._details:
+            answer.details = self._told
+        return answer
+
+
+def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
+    rows = np.asarray(queries)
+    dtype = np.dtype(_DTYPES[info.dtype])
+    if rows.ndim not in (1, 2):
+        raise errors.InvalidArgumentError(
+            f"queries: expected shape (dim,) or (n, dim), found {rows.shape}"
+        )
+    if rows.dtype != dtype or rows.shape[-1] != info.dim:
+        raise errors.InvalidArgumentError(
+            f"queries: expected vectors of {info.dim} x {dtype} as in the index, "
+            f"found {rows.shape[-1]} x {rows.dtype}"
+        )
+    return np.atleast_2d(rows), rows.ndim == 1
+
+
+# ---- Replies.
+
+
+def _word(field: Any, value: int) -> str:
+    name = field.enum_type.values_by_number[value].name
+    return name[len(field.name) + 1 :].lower().replace("_", "-")
+
+
+def _dials(message: Any) -> Dict[str, Any]:
+    return {
+        field.name: _word(field, value) if field.enum_type is not None else value
+        for field, value in message.ListFields()
+        if field.name != "counters"
+    }
+
+
+def to_info(described: Any) -> Dict[str, Any]:
+    """As ``hmann.info`` has it."""
+    info = described.info
+    told: Dict[str, Any] = {f.name: getattr(info, f.name) for f in info.DESCRIPTOR.fields}
+    told["dtype"] = {"float32": "f32", "uint8": "u8", "int8": "i8"}[_DTYPES[info.dtype]]
+    told["metric"] = _METRICS[info.metric]
+    told["alpha"] = round(info.alpha, 6)
+    told["codes"] = {pb.CODE_PLACE_NODE: "node", pb.CODE_PLACE_LINK: "link"}.get(
+        info.codes, "none"
+    )
+    told["layers"] = [
+        {"nodes": x.nodes, "max_degree": x.max_degree, "mean_degree": x.mean_degree}
+        for x in info.layers
+    ]
+    told["bytes"] = {
+        x.name: {"tier": x.tier, "bytes": x.bytes, "formula": x.formula or None}
+        for x in info.bytes
+    }
+    told["content_hash"] = f"{info.content_hash:016x}"
+    return told
+
+
+def to_placements(described: Any) -> List[Dict[str, Any]]:
+    """As ``Index.placements`` has them."""
+    return [
+        {"structure": x.structure, "tier": x.tier, "bytes": x.bytes, "where": x.where}
+        for x in described.placements
+    ]
+
+
+def to_summaries(response: Any) -> List[Dict[str, Any]]:
+    """name, state, reason, n, dim, dtype and metric of each index."""
+    return [
+        {
+            "name": x.name,
+            "state": pb.IndexState.Name(x.state)[len("INDEX_STATE_") :].lower(),
+            "reason": x.reason,
+            "n": x.n,
+            "dim": x.dim,
+            "dtype": _DTYPES.get(x.dtype),
+            "metric": _METRICS.get(x.metric),
+        }
+        for x in response.indexes
+    ]
+
+
+def dtype_of(described: Any) -> "np.dtype[Any]":
+    """Of the index's vectors."""
+    return np.dtype(_DTYPES[described.info.dtype])
+
+
+def metric_of(described: Any) -> str:
+    """Of the index."""
+    return _METRICS[described.info.metric]

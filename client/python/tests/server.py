@@ -1,0 +1,31 @@
+"""A real `hmann serve` on a port that it picks."""
+
+import json
+import signal
+import subprocess
+
+from common import PROGRAM
+
+
+class Server:
+    """Serves an index as "sample" until it is stopped."""
+
+    def __init__(self, path, *options, port=0):
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--index", f"sample={path}", "--listen", f"127.0.0.1:{port}",
+             "--json", *map(str, options)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        said = ""
+        while not said.strip().endswith("}"):
+            line = self.process.stdout.readline()
+            assert line, "the server ended"
+            said += line
+        self.port = json.loads(said)["port"]
+        self.address = f"127.0.0.1:{self.port}"
+
+    def stop(self, how=signal.SIGTERM):
+        """And waits for its end."""
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process.stdout.close()

@@ -1,0 +1,137 @@
+"""The modules for ann-benchmarks and big-ann-benchmarks, used on the sample as theirs do.
+
+What their runners do with a configuration is in their README; none of their code is here.
+"""
+
+import importlib.util
+import json
+import os
+import tempfile
+import unittest
+
+import numpy as np
+import yaml
+from common import BASE, QUERIES, SOURCE
+
+import hmann
+
+ADAPTERS = SOURCE / "eval" / "adapters"
+ROWS, COUNT, K = 2000, 100, 10
+
+
+def load(path):
+    """A module that lies in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def share_found(labels, truth):
+    """Of the nearest; a tie at rank K may count as missed."""
+    return np.mean([np.isin(mine, theirs).mean() for mine, theirs in zip(labels, truth.labels)])
+
+
+class AnnBenchmarksTest(unittest.TestCase):
+    def setUp(self):
+        folder = ADAPTERS / "ann_benchmarks"
+        self.module = load(folder / "module.py")
+        self.definition = yaml.safe_load((folder / "config.yml").read_text())["float"]["any"][0]
+        self.base = hmann.read_vectors(BASE, ROWS).astype(np.float32)
+        self.queries = hmann.read_vectors(QUERIES, COUNT).astype(np.float32)
+
+    def algorithm(self, metric):
+        constructor = getattr(self.module, self.definition["constructor"])
+        [[build]] = self.definition["run_groups"]["best-first"]["args"]
+        return constructor(metric, build)
+
+    def test_every_setting_of_its_configuration(self):
+        for theirs, ours in (("euclidean", "l2"), ("angular", "cosine")):
+            with self.subTest(theirs):
+                algorithm = self.algorithm(theirs)
+                algorithm.fit(self.base)
+                truth = hmann.exact_neighbours(self.base, self.queries, K, metric=ours)
+                recalls = []
+                [ladder] = self.definition["run_groups"]["best-first"]["query_args"]
+                for dials in ladder:
+                    algorithm.set_query_arguments(dials)
+                    singles = np.array([algorithm.query(q, K) for q in self.queries])
+                    algorithm.batch_query(self.queries, K)
+                    np.testing.assert_array_equal(algorithm.get_batch_results(), singles)
+                    self.assertIn(f"'epsilon': {dials['epsilon']}", str(algorithm))
+                    recalls.append(share_found(singles, truth))
+                self.assertEqual({len(set(labels)) for labels in singles}, {K})
+                self.assertEqual(recalls, sorted(recalls))
+                self.assertGreaterEqual(recalls[-1], 0.999)
+                self.assertEqual(algorithm.get_additional(), {})
+                algorithm.done()
+
+
+class Sample:
+    """A set in big-ann-benchmarks' own form, whose file has a name that hmann does not know."""
+
+    nb, nq, d, dtype = ROWS, COUNT, 128, "uint8"
+
+    def get_dataset_fn(self):
+        path = "sample.u8bin.crop_nb_2000"
+        if not os.path.exists(path):
+            hmann.write_vectors("part.u8bin", hmann.read_vectors(BASE, ROWS))
+            os.rename("part.u8bin", path)
+        return path
+
+    def short_name(self):
+        return f"Sample-{self.nb}"
+
+
+class BigAnnBenchmarksTest(unittest.TestCase):
+    def setUp(self):
+        folder = ADAPTERS / "big_ann_benchmarks"
+        self.module = load(folder / "hmann_index.py")
+        self.module.DATASETS["sample"] = Sample
+        self.definition = yaml.safe_load((folder / "algos.yaml").read_text())["any"]["hmann"]
+        self.queries = hmann.read_vectors(QUERIES, COUNT)
+        self.truth = hmann.exact_neighbours(hmann.read_vectors(BASE, ROWS), self.queries, K)
+        scratch = tempfile.TemporaryDirectory(prefix="hmann_python_")
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+
+    def algorithm(self, group):
+        [options] = json.loads(self.definition["run-groups"][group]["args"])
+        return getattr(self.module, self.definition["constructor"])("euclidean", options)
+
+    def test_every_setting_of_its_configuration(self):
+        for group, track in (("dram", "T1"), ("nvme", "T2")):
+            with self.subTest(group):
+                algorithm = self.algorithm(group)
+                self.assertEqual(algorithm.track(), track)
+                self.assertFalse(algorithm.load_index("sample"))
+                algorithm.fit("sample")
+                found = self.run_all(algorithm, group)
+                algorithm.done()
+                folder, name, parts = algorithm.index_files_to_store("sample")
+                self.assertEqual(os.listdir(folder), [name + part for part in parts])
+                again = self.algorithm(group)
+                self.assertTrue(again.load_index("sample"))
+                np.testing.assert_array_equal(self.run_all(again, group), found)
+                again.done()
+
+    def run_all(self, algorithm, group):
+        """Its answers at the last setting."""
+        recalls, reads = [], []
+        for dials in json.loads(self.definition["run-groups"][group]["query-args"]):
+            algorithm.set_query_arguments(dials)
+            algorithm.query(self.queries, K)
+            self.assertEqual(algorithm.get_results().shape, (COUNT, K))
+            recalls.append(share_found(algorithm.get_results(), self.truth))
+            additional = algorithm.get_additional()
+            self.assertGreater(additional["dist_comps"], K)
+            reads.append(additional["mean_ssd_ios"])
+        self.assertEqual(recalls, sorted(recalls))
+        self.assertGreaterEqual(recalls[-1], 0.99)
+        self.assertEqual([read > 0 for read in reads], [group == "nvme"] * len(reads))
+        return algorithm.get_results()
+
+
+if __name__ == "__main__":
+    unittest.main()

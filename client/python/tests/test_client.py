@@ -1,0 +1,269 @@
+"""The clients, beside the index itself, over loopback from a real server."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import unittest
+
+import numpy as np
+from common import FolderCase
+from server import Server
+
+import hmann
+
+
+#: The time is over; or the server says beforehand that it will be.
+TOO_LATE = (hmann.DeadlineExceededError, hmann.ResourceExhaustedError)
+
+
+class ServedCase(FolderCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = Server(cls.path, "--max-batch", 16, "--max-k", 500)
+        cls.addClassCleanup(cls.server.stop, signal.SIGKILL)
+        cls.local = hmann.open(cls.path)
+        cls.addClassCleanup(cls.local.close)
+        with hmann.Client(cls.server.address) as client:
+            client.wait_ready("sample")
+
+
+class ClientTest(ServedCase):
+    def setUp(self):
+        self.client = hmann.Client(self.server.address)
+        self.addCleanup(self.client.close)
+        self.index = self.client.open("sample")
+
+    def test_it_has_the_face_of_the_index(self):
+        self.assertEqual(len(self.index), len(self.local))
+        for name in ("dim", "dtype", "metric"):
+            self.assertEqual(getattr(self.index, name), getattr(self.local, name))
+        info, expected = self.index.info(), self.local.info()
+        self.assertEqual({key: info[key] for key in expected}, expected)
+        self.assertIn("l0", [line["structure"] for line in self.index.placements()])
+        self.assertEqual(self.index.limits["max_batch"], 16)
+        self.assertIn("2000 vectors of 128 x uint8", repr(self.index))
+        (summary,) = self.client.indexes()
+        self.assertEqual((summary["name"], summary["state"]), ("sample", "serving"))
+        self.assertEqual((summary["n"], summary["dtype"]), (2000, "uint8"))
+
+    def test_answers_are_those_of_the_index(self):
+        for dials in ({}, {"ef_l1": 20, "ef_l0": 30}, {"walk": "best-first", "epsilon": 0.2},
+                      {"walk": "upper"}, {"nprobe": 16, "walk": "quantised"}):  # fmt: skip
+            expected = self.local.search(self.queries, 6, details=True, **dials)
+            found = self.index.search(self.queries, 6, details=True, **dials)  # in 13 requests
+            self.assert_same(found, expected)
+            self.assertEqual((found.labels.dtype, found.distances.dtype), (np.int64, np.float32))
+            for name, value in expected.details["dials"].items():
+                self.assertAlmostEqual(found.details["dials"][name], value, 5) if isinstance(
+                    value, float
+                ) else self.assertEqual(found.details["dials"][name], value)
+            self.assertEqual(found.details["counters"], expected.details["counters"])
+            self.assert_same(
+                self.index.search(self.queries[3], 6, **dials),
+                self.local.search(self.queries[3], 6, **dials),
+            )
+        self.assertEqual(self.index.search(self.queries[:0], 6).labels.shape, (0, 6))
+        fortran = np.asfortranarray(self.queries)
+        self.assert_same(self.index.search(fortran, 6), self.local.search(self.queries, 6))
+
+    def test_what_is_wrong(self):
+        search, query = self.index.search, self.queries[0]
+        bad, no_such = hmann.InvalidArgumentError, hmann.InvalidTypeError
+        floats = self.queries.astype(np.float32)
+        self.assert_raises(bad, "expected vectors of 128 x uint8 as in the index, found 128 x "
+                           "float32", search, floats)  # fmt: skip
+        self.assert_raises(bad, "found 64 x uint8", search, query[:64])
+        self.assert_raises(bad, "shape", search, np.zeros((1, 1, 128), np.uint8))
+        self.assert_raises(bad, "k", search, query, 2001)
+        self.assert_raises(bad, "[field options.k]", search, query, 501)
+        self.assert_raises(bad, "k", search, query, 0)
+        self.assert_raises(bad, "k:", search, query, -1)
+        self.assert_raises(no_such, "k: expected a number", search, query, "ten")
+        self.assert_raises(no_such, "ef: no such option; there are", search, query, ef=3)
+        self.assert_raises(no_such, "latency_us: no such", search, query, latency_us=3)
+        self.assert_raises(bad, "walk: expected one of multi-start", search, query, walk="x")
+        self.assert_raises(bad, "ef_l1", search, query, ef_l1=0)
+        self.assert_raises(bad, "budget", search, query, budget=-3)
+        error = self.assert_raises(
+            hmann.FailedPreconditionError, "[NOT_TUNED]", search, query, recall=0.9
+        )
+        self.assertEqual((error.code, error.reason), ("FAILED_PRECONDITION", "NOT_TUNED"))
+        error = self.assert_raises(
+            hmann.NotFoundError, "[index nothing]", self.client.open, "nothing"
+        )
+        self.assertEqual(error.code, "NOT_FOUND")
+
+    def test_addresses(self):
+        for address in ("localhost", ":50051", "localhost:", None):
+            self.assert_raises(
+                hmann.InvalidArgumentError, "expected HOST:PORT", hmann.Client, address
+            )
+        nobody = hmann.Client("127.0.0.1:1", timeout=5)
+        self.assert_raises(hmann.UnavailableError, "", nobody.open, "sample")
+        self.assert_raises(ConnectionError, "", nobody.indexes)
+        self.assert_raises(
+            hmann.DeadlineExceededError, "", nobody.wait_ready, "sample", timeout=0.2
+        )
+        nobody.close()
+
+    def test_a_timeout_is_kept(self):
+        many = np.broadcast_to(self.queries[0], (20_000, 128))
+        self.assert_raises(TOO_LATE, "", self.index.search, many, 100, ef_l0=1900, timeout=0.05)
+
+    def test_closed_and_forked(self):
+        self.client.close()
+        self.client.close()
+        self.assert_raises(
+            hmann.FailedPreconditionError, "the client is closed", self.index.search,
+            self.queries,
+        )  # fmt: skip
+        client = hmann.Client(self.server.address)
+        index = client.open("sample")
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                self.assert_raises(
+                    hmann.FailedPreconditionError, "forked", index.search, self.queries
+                )
+                os._exit(0)
+            except BaseException:  # noqa: B902
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assert_same(index.search(self.queries, 5), self.local.search(self.queries, 5))
+        client.close()
+
+    def test_threads_share_a_client(self):
+        expected = self.local.search(self.queries, 5)
+        failed = []
+
+        def search():
+            try:
+                for _ in range(5):
+                    self.assert_same(self.index.search(self.queries, 5), expected)
+            except BaseException as error:  # noqa: B902
+                failed.append(error)
+
+        threads = [threading.Thread(target=search) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+
+    def test_ctrl_c(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        many = np.broadcast_to(self.queries[0], (2_000_000, 128))
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.index.search(many, 1, ef_l0=1900, timeout=3600)
+        timer.join()
+
+
+class OverloadTest(FolderCase):
+    def test_a_full_server_says_when_to_come_back_and_the_client_does(self):
+        server = Server(self.path, "--threads", 1, "--queue", 1)
+        self.addCleanup(server.stop, signal.SIGKILL)
+        patient = hmann.Client(server.address, timeout=60)
+        self.addCleanup(patient.close)
+        patient.wait_ready("sample")
+        impatient = hmann.Client(server.address, timeout=60, retry=False)
+        self.addCleanup(impatient.close)
+        refused, answered = [], []
+
+        def search(client):
+            index = client.open("sample")
+            for _ in range(10):
+                try:
+                    index.search(np.tile(self.queries, (4, 1))[:600], 10, ef_l0=1000)
+                    answered.append(client)
+                except hmann.ResourceExhaustedError as error:
+                    refused.append(error)
+
+        threads = [threading.Thread(target=search, args=(impatient,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertGreater(len(refused), 0)
+        self.assertEqual(refused[0].reason, "QUEUE_FULL")
+        self.assertGreater(refused[0].retry_after, 0)
+        self.assertIn("QUEUE_FULL; retry after", str(refused[0]))
+
+
+class ServerThatGoesAwayTest(FolderCase):
+    def test_a_named_exception_and_back_again(self):
+        server = Server(self.path)
+        client = hmann.Client(server.address, timeout=5)
+        self.addCleanup(client.close)
+        index = client.wait_ready("sample")
+        expected = index.search(self.queries, 5)
+        server.stop(signal.SIGKILL)
+        error = self.assert_raises(hmann.Error, "", index.search, self.queries, 5)
+        self.assertIsInstance(error, (hmann.UnavailableError, hmann.DeadlineExceededError))
+        again = Server(self.path, port=server.port)
+        self.addCleanup(again.stop, signal.SIGKILL)
+        self.assert_same(client.wait_ready("sample").search(self.queries, 5), expected)
+
+    def test_while_it_answers(self):
+        server = Server(self.path)
+        client = hmann.Client(server.address, timeout=30)
+        self.addCleanup(client.close)
+        index = client.wait_ready("sample")
+        timer = threading.Timer(0.3, server.stop, (signal.SIGKILL,))
+        timer.start()
+        many = np.broadcast_to(self.queries[0], (2_000_000, 128))
+        error = self.assert_raises(hmann.Error, "", index.search, many, 1, ef_l0=1900)
+        self.assertIsInstance(error, (hmann.UnavailableError, hmann.DeadlineExceededError))
+        timer.join()
+
+
+class AsyncTest(ServedCase):
+    def test_searches_side_by_side(self):
+        async def work():
+            async with hmann.AsyncClient(self.server.address) as client:
+                index = await client.open("sample")
+                self.assertEqual((index.dim, len(index)), (128, 2000))
+                self.assertEqual((await client.indexes())[0]["name"], "sample")
+                found = await asyncio.gather(
+                    *[index.search(self.queries, 5, ef_l0=20 + i) for i in range(6)]
+                )
+                one = await index.search(self.queries[0], 5)
+                with self.assertRaises(hmann.InvalidArgumentError):
+                    await index.search(self.queries[0], 5, ef_l1=0)
+                with self.assertRaises(hmann.NotFoundError):
+                    await client.open("nothing")
+            with self.assertRaises(hmann.FailedPreconditionError):
+                await index.search(self.queries[0])
+            return found, one
+
+        found, one = asyncio.run(work())
+        for i, answer in enumerate(found):
+            self.assert_same(answer, self.local.search(self.queries, 5, ef_l0=20 + i))
+        self.assert_same(one, self.local.search(self.queries[0], 5))
+
+    def test_a_timeout_and_a_cancellation(self):
+        many = np.broadcast_to(self.queries[0], (20_000, 128))
+
+        async def work():
+            async with hmann.AsyncClient(self.server.address) as client:
+                index = await client.open("sample")
+                with self.assertRaises(TOO_LATE):
+                    await index.search(many, 100, ef_l0=1900, timeout=0.05)
+                task = asyncio.ensure_future(index.search(many, 100, ef_l0=1900, timeout=600))
+                await asyncio.sleep(0.1)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                return await index.search(self.queries[0], 5)
+
+        self.assertEqual(asyncio.run(work()).labels.shape, (5,))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,247 @@
+"""Build, open, search, tune, plan, promote: what they give, beside the C++ program."""
+
+import pathlib
+import unittest
+import warnings
+
+import numpy as np
+from common import BASE, QUERIES, FolderCase, program, program_json
+
+import hmann
+
+
+class BuildTest(FolderCase):
+    def test_an_array_gives_the_bytes_that_its_file_gives(self):
+        path = self.folder / "by_program.hmann"
+        program("build", "--base", BASE, "--rows", 2000, "--out", path)
+        self.assertEqual(path.read_bytes(), self.path.read_bytes())
+        of_file = self.folder / "of_file.hmann"
+        hmann.build(BASE, of_file, rows=2000, threads=1, progress=False)
+        self.assertEqual(of_file.read_bytes(), self.path.read_bytes())
+
+    def test_rows_that_are_not_side_by_side_are_read_in_place(self):
+        wide = np.zeros((2000, 150), np.uint8)
+        wide[:, 7:135] = self.base
+        out = self.folder / "strided.hmann"
+        for view in (wide[:, 7:135], np.asfortranarray(self.base), self.base[::-1].copy()[::-1]):
+            hmann.build(view, out, progress=False)
+            self.assertEqual(out.read_bytes(), self.path.read_bytes())
+
+    def test_the_report_and_the_header_are_those_of_the_program(self):
+        self.assertEqual(hmann.info(self.path), program_json("info", self.path))
+        self.assertEqual(self.report["n"], 2000)
+        self.assertIn("join", " ".join(self.report["seconds"]) + " join")
+        self.assertGreater(self.report["peak_rss_bytes"], 0)
+
+    def test_progress_tells_phases(self):
+        told = []
+        hmann.build(
+            self.base, self.folder / "told.hmann", progress=lambda *now: told.append(now)
+        )
+        phase, done, total, unit = told[-1]
+        self.assertEqual((phase, unit), ("write", "records"))
+        self.assertGreaterEqual(total, 2000)
+        self.assertLessEqual(done, total)
+
+    def test_what_progress_raises_ends_the_build_and_leaves_the_old_file(self):
+        def fail(*now):
+            raise ZeroDivisionError(now[0])
+
+        before = self.path.read_bytes()
+        with self.assertRaises(ZeroDivisionError):
+            hmann.build(np.tile(self.base, (20, 1)), self.path, method="insertion", progress=fail)
+        self.assertEqual(self.path.read_bytes(), before)
+        self.assertEqual(list(self.folder.glob("*.tmp*")), [])
+
+    def test_labels_of_ones_own(self):
+        out = self.folder / "labelled.hmann"
+        labels = np.arange(2000, dtype=np.int64) * 10**15 + 7
+        hmann.build(self.base, out, labels=labels, progress=False)
+        with hmann.open(out) as index, hmann.open(self.path) as plain:
+            found, rows = index.search(self.queries[0], 5), plain.search(self.queries[0], 5)
+            np.testing.assert_array_equal(found.labels, labels[rows.labels])
+
+    def test_cosine_of_floats(self):
+        vectors = np.random.default_rng(1).standard_normal((500, 24)).astype(np.float32)
+        out = self.folder / "cosine.hmann"
+        hmann.build(vectors, out, metric="cosine", promote=0.3, codes="none", progress=False)
+        with hmann.open(out) as index:
+            self.assertEqual((index.metric, index.dtype, index.dim), ("cosine", np.float32, 24))
+            found = index.search(3 * vectors[:50], 1, ef_l0=100)
+            np.testing.assert_array_equal(found.labels[:, 0], np.arange(50))
+            np.testing.assert_allclose(found.distances, 0, atol=1e-6)
+
+    def test_planned_for_fast_memory(self):
+        report = hmann.build(
+            self.base, self.folder / "planned.hmann", fast_memory="2MiB", progress=False
+        )
+        planned = program_json(
+            "build", "--base", BASE, "--rows", 2000, "--fast-memory", "2MiB",
+            "--out", self.folder / "p.hmann",
+        )  # fmt: skip
+        self.assertEqual(report["promote"], planned["promote"])
+
+    def test_plan_is_that_of_the_program(self):
+        options = ("--rows", 10**6, "--dim", 128, "--fast-memory", "100MiB", "--threads", 2)
+        expected = program_json("plan", *options)
+        planned = hmann.plan(
+            rows=10**6, dim=128, fast_memory="100MiB", threads=2, progress=False
+        )
+        self.assertEqual(planned, expected)
+
+
+class SearchTest(FolderCase):
+    def setUp(self):
+        self.index = hmann.open(self.path)
+        self.addCleanup(self.index.close)
+
+    def test_shapes_and_types(self):
+        labels, distances = self.index.search(self.queries[0], 3)
+        self.assertEqual((labels.shape, labels.dtype), ((3,), np.int64))
+        self.assertEqual((distances.shape, distances.dtype), ((3,), np.float32))
+        answer = self.index.search(self.queries, 3)
+        self.assertEqual(answer.labels.shape, (len(self.queries), 3))
+        self.assertEqual(answer.distances.shape, (len(self.queries), 3))
+        self.assertIsNone(answer.details)
+        self.assertEqual(self.index.search(self.queries[:0], 3).labels.shape, (0, 3))
+        self.assertEqual(self.index.search(self.queries[:1], 3).labels.shape, (1, 3))
+
+    def test_answers_are_those_of_the_program(self):
+        out = self.folder / "answers.gt"
+        program(
+            "search", self.path, "--queries", QUERIES, "--k", 10, "--ef-l1", 20, "--ef-l0", 30,
+            "--out", out,
+        )  # fmt: skip
+        expected = hmann.read_groundtruth(out)
+        for threads in (None, 1, 2, 5):
+            for in_flight in (None, 1, 16):
+                found = self.index.search(
+                    self.queries, 10, ef_l1=20, ef_l0=30, threads=threads, in_flight=in_flight
+                )
+                self.assert_same(found, expected)
+        one_by_one = [self.index.search(query, 10, ef_l1=20, ef_l0=30) for query in self.queries]
+        for i, found in enumerate(one_by_one):
+            np.testing.assert_array_equal(found.labels, expected.labels[i])
+
+    def test_recall(self):
+        truth = hmann.exact_neighbours(self.base, self.queries, 10, progress=False)
+        self.assertGreater(hmann.recall(self.index.search(self.queries, 10), truth), 0.9)
+        wide = self.index.search(self.queries, 10, ef_l1=200, ef_l0=400)
+        narrow = self.index.search(self.queries, 10, walk="upper", ef_l1=10)
+        self.assertGreater(hmann.recall(wide, truth), 0.98)
+        self.assertLess(hmann.recall(narrow, truth), hmann.recall(wide, truth))
+
+    def test_every_layout_of_queries_gives_the_same(self):
+        expected = self.index.search(self.queries, 4)
+        wide = np.zeros((len(self.queries), 300), np.uint8)
+        wide[:, 3:131] = self.queries
+        frozen = self.queries.copy()
+        frozen.flags.writeable = False
+        backwards = self.queries[::-1].copy()[::-1]
+        for view in (wide[:, 3:131], np.asfortranarray(self.queries), frozen, backwards):
+            self.assert_same(self.index.search(view, 4), expected)
+        self.assert_same(self.index.search([list(map(np.uint8, self.queries[0]))], 4),
+                         self.index.search(self.queries[:1], 4))  # fmt: skip
+
+    def test_every_dial_is_taken(self):
+        for walk, dials in {
+            "multi-start": {"ef_l1": 8, "ef_l0": 4, "query_threads": 2},
+            "best-first": {"ef_l1": 8, "ef_l0": 40, "epsilon": 0.2, "beam_width": 2},
+            "quantised": {"ef_l1": 8, "ef_l0": 40, "nprobe": 16, "error_bound": 1.5},
+            "upper": {"ef_l1": 40, "prefetch": "off"},
+        }.items():
+            ran = self.index.search(self.queries, 5, walk=walk, details=True, **dials).details
+            for name, value in {"walk": walk, "k": 5, **dials}.items():
+                self.assertAlmostEqual(ran["dials"][name], value, 5) if isinstance(
+                    value, float
+                ) else self.assertEqual(ran["dials"][name], value)
+            self.assertEqual(self.index.resolve(5, walk=walk, **dials)["dials"], ran["dials"])
+            self.assertGreater(ran["counters"]["distances_fast"], 0)
+
+    def test_a_budget_cuts_short_and_fills_up(self):
+        found = self.index.search(self.queries, 100, ef_l0=1900, budget=1e-9, details=True)
+        self.assertGreater(found.details["cut_short"], 0)
+        short = found.labels == -1
+        np.testing.assert_array_equal(short, np.isinf(found.distances))
+
+    def test_signatures_come_of_the_tables(self):
+        import inspect
+
+        named = inspect.signature(hmann.Index.search).parameters
+        self.assertIsNone(named["ef_l1"].default)
+        self.assertIn("beam_width", hmann.Index.search.__doc__)
+        self.assertEqual(inspect.signature(hmann.build).parameters["m"].default, 16)
+        self.assertEqual(inspect.signature(hmann.build).parameters["alpha"].default, 1.2)
+        self.assertNotIn("{options}", hmann.build.__doc__)
+
+    def test_info_placements_and_face(self):
+        self.assertEqual(self.index.info(), hmann.info(self.path))
+        self.assertIn("l0", [line["structure"] for line in self.index.placements()])
+        self.assertEqual((len(self.index), self.index.path), (2000, str(self.path)))
+        self.assertIn("2000 vectors of 128 x uint8, l2", repr(self.index))
+        self.index.warm()
+
+    def test_every_tier_gives_the_same(self):
+        # All of them: what is left out depends on the tier.
+        dials = {"walk": "quantised", "ef_l1": 20, "ef_l0": 30, "nprobe": 16, "beam_width": 8,
+                 "error_bound": 1.5, "epsilon": -1}  # fmt: skip
+        expected = self.index.search(self.queries, 10, **dials)
+        for options in (
+            {"slow": "dram"},
+            {"slow": "nvme"},
+            {"slow": "nvme", "cache": "dynamic", "cache_size": "1MiB"},
+            {"slow": "emulated:lat=300ns", "fast": "mapped"},
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", hmann.OpenWarning)
+                index = hmann.open(self.path, **options)
+            with index:
+                self.assert_same(index.search(self.queries, 10, **dials), expected)
+
+
+class TuneTest(FolderCase):
+    def test_tune_then_recall(self):
+        with hmann.open(self.path) as index:
+            truth = hmann.exact_neighbours(self.base, self.queries, 10, progress=False)
+            tuned = index.tune(
+                k=10, recall=0.9, queries=self.queries, query_threads=1, progress=False
+            )
+            self.assertEqual(tuned[0]["k"], 10)
+            found = index.search(self.queries, 10, recall=0.9, details=True)
+            self.assertGreater(found.details["predicted"]["recall"], 0.89)
+            self.assertGreater(hmann.recall(found, truth), 0.88)
+            self.assertEqual(
+                index.resolve(10, recall=0.9)["dials"], found.details["dials"]
+            )
+            self.assert_raises(
+                hmann.OutOfRangeError, "", index.search, self.queries, 10, latency="1ns"
+            )
+
+    def test_promote(self):
+        index = hmann.open(self.path)
+        self.addCleanup(index.close)
+        out = self.folder / "promoted.hmann"
+        index.promote(out, promote=0.3, progress=False)
+        self.assertAlmostEqual(hmann.info(out)["promote"], 0.3, 3)
+        self.assertAlmostEqual(index.info()["promote"], 0.16, 3)
+        own = hmann.open(out)
+        self.addCleanup(own.close)
+        own.promote(promote=0.2, codes="none", progress=False)
+        self.assertAlmostEqual(own.info()["promote"], 0.2, 3)
+        self.assertEqual(own.search(self.queries, 3).labels.shape, (len(self.queries), 3))
+        self.assertIn("promote", own.plan(fast_memory="2MiB", progress=False))
+
+
+class PackageTest(unittest.TestCase):
+    def test_it_is_typed_and_says_its_version(self):
+        folder = pathlib.Path(hmann.__file__).parent
+        self.assertTrue((folder / "py.typed").exists())
+        self.assertRegex(hmann.__version__, r"^\d+\.\d+\.\d+$")
+
+    def test_every_public_name_has_a_docstring(self):
+        for name in hmann.__all__:
+            self.assertTrue(getattr(hmann, name).__doc__, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,282 @@
+#include "index/construct/bounded.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "index/base/units.h"
+#include "index/construct/stages.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/construct/work_status.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A build of several groups and ranges, and how it goes within bounded memory.
+struct Sample {
+  explicit Sample(DType dtype = DType::kU8, Metric metric = Metric::kL2, std::uint64_t n = 9000) {
+    options = SmallBuild(folder, dtype, metric, n);
+    MustBuild(options);
+    content = FileContent(options.out);
+    fs::remove(options.out);
+    options.memory = 110_MiB;
+    options.work = folder / "work";
+  }
+  std::vector<std::string> Artefacts() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : fs::directory_iterator(options.work)) {
+      if (entry.path().extension() == ".part") paths.push_back(entry.path().string());
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+
+  SampleFolder folder;
+  BuildOptions options;
+  std::string content;  ///< of the index that was built in memory
+};
+
+class Bounded : public testing::TestWithParam<std::tuple<DType, Metric>> {};
+
+TEST_P(Bounded, HasTheBytesOfABuildInMemory) {
+  Sample sample(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  for (const int threads : {1, 3}) {
+    sample.options.threads = threads;
+    const BuildReport report = MustBuild(sample.options);
+    EXPECT_TRUE(FileContent(sample.options.out) == sample.content) << threads << " threads";
+    EXPECT_LE(report.peak_anonymous_bytes, sample.options.memory);
+    EXPECT_GT(report.peak_anonymous_bytes, 0u);
+    EXPECT_FALSE(fs::exists(sample.options.work)) << "is removed at the end";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Bounded,
+                         testing::Values(std::tuple(DType::kU8, Metric::kL2),
+                                         std::tuple(DType::kI8, Metric::kCosine),
+                                         std::tuple(DType::kF32, Metric::kCosine),
+                                         std::tuple(DType::kF32, Metric::kL2)));
+
+TEST(BoundedBuild, WithOtherCodesAndCopiesHasTheBytesOfABuildInMemory) {
+  for (const bool of_links : {false, true}) {
+    SampleFolder folder;
+    BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
+    // Every vector of the first half twice more, far from the first.
+    std::vector<std::uint8_t> rows;
+    const std::string base = FileContent(options.base);
+    for (const std::size_t part : {3000, 1500, 1500}) {
+      const auto* begin = reinterpret_cast<const std::uint8_t*>(base.data()) + 8;
+      rows.insert(rows.end(), begin, begin + part * 12);
+    }
+    options.base = folder / "copies.u8bin";
+    WriteRows(options.base, 12, rows);
+    options.codes = of_links ? CodePlace::kLink : CodePlace::kNode;
+    options.replicas = of_links ? 1 : 2;
+    EXPECT_EQ(MustBuild(options).duplicates, 3000u);
+    const std::string content = FileContent(options.out);
+    options.memory = 110_MiB;
+    options.work = folder / "work";
+    EXPECT_EQ(MustBuild(options).duplicates, 3000u);
+    EXPECT_TRUE(FileContent(options.out) == content) << of_links;
+  }
+}
+
+TEST(BoundedBuild, PromotesAFinishedIndexToTheBytesOfAPromotionInMemory) {
+  for (const bool user_labels : {false, true}) {
+    SampleFolder folder;
+    BuildOptions first = SmallBuild(folder, DType::kU8, Metric::kL2, 9000);
+    if (user_labels) {
+      std::vector<std::uint64_t> labels(9000);
+      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = 1'000'000 - i;
+      first.labels = folder / "labels";
+      std::ofstream(first.labels, std::ios::binary)
+          .write(reinterpret_cast<const char*>(labels.data()), 9000 * 8);
+    }
+    MustBuild(first);
+    BuildOptions promoted;
+    promoted.from_index = first.out;
+    promoted.out = folder / "promoted.hmann";
+    promoted.promote = 0.3;
+    MustBuild(promoted);
+    const std::string content = FileContent(promoted.out);
+    promoted.memory = 110_MiB;
+    promoted.work = folder / "work";
+    const BuildReport report = MustBuild(promoted);
+    EXPECT_TRUE(FileContent(promoted.out) == content) << user_labels;
+    EXPECT_LE(report.peak_anonymous_bytes, promoted.memory);
+    // Of another index the folder is refused.
+    promoted.keep_work = true;
+    MustBuild(promoted);
+    promoted.promote = 0.2;
+    EXPECT_THAT(std::string(TryBuild(promoted).status().message()), HasSubstr("another promoted"));
+  }
+}
+
+TEST(BoundedBuild, OfVeryFewVectorsWorks) {
+  for (const std::uint64_t n : {1, 2, 5, 100}) {
+    Sample sample(DType::kU8, Metric::kL2, n);
+    MustBuild(sample.options);
+    EXPECT_TRUE(FileContent(sample.options.out) == sample.content) << n;
+  }
+}
+
+TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
+  Sample sample;
+  sample.options.keep_work = true;
+  // Each child is killed a little later than the one before, until one gets to the end.
+  for (int milliseconds = 20, status = 1; status != 0; milliseconds += 60) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      sample.options.threads = 1;
+      Progress quiet(Progress::Show::kNever);
+      ::_exit(BuildIndex(sample.options, quiet).ok() ? 0 : 1);
+    }
+    ::usleep(static_cast<useconds_t>(milliseconds) * 1000);
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << "an error after a kill";
+    ASSERT_LT(milliseconds, 60'000);
+  }
+  EXPECT_TRUE(FileContent(sample.options.out) == sample.content);
+}
+
+TEST(BoundedBuild, MakesAgainWhatIsDamagedMissingOrShort) {
+  Sample sample;
+  sample.options.keep_work = true;
+  MustBuild(sample.options);
+  std::uint64_t number = 0;
+  for (const std::string& path : sample.Artefacts()) {
+    const std::string kept = FileContent(path);
+    if (kept.empty()) continue;
+    switch (number++ % 3) {
+      case 0:
+        fs::remove(path);
+        break;
+      case 1:
+        fs::resize_file(path, kept.size() / 2);
+        break;
+      default:
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(static_cast<std::streamoff>(kept.size() / 3));
+        file.put(static_cast<char>(kept[kept.size() / 3] ^ 1));
+    }
+    fs::remove(sample.options.out);
+    const auto report = TryBuild(sample.options);
+    ASSERT_TRUE(report.ok()) << path << ": " << report.status();
+    ASSERT_TRUE(FileContent(sample.options.out) == sample.content) << path;
+    if (number > 24) break;
+  }
+}
+
+TEST(BoundedBuild, RefusesWhatCannotWork) {
+  Sample sample(DType::kU8, Metric::kL2, 3000);
+  const auto refusal = [](const BuildOptions& options) {
+    return std::string(TryBuild(options).status().message());
+  };
+  BuildOptions options = sample.options;
+  options.memory = 10_MiB;
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("3000 vectors"), HasSubstr("smallest that works")));
+  options = sample.options;
+  options.work.clear();
+  EXPECT_THAT(refusal(options), HasSubstr("--work"));
+  options = sample.options;
+  options.memory = 0;
+  EXPECT_THAT(refusal(options), HasSubstr("--build-memory"));
+  options = sample.options;
+  options.method = BuildMethod::kInsertion;
+  EXPECT_THAT(refusal(options), HasSubstr("partition"));
+  options = sample.options;
+  options.metric = Metric::kInnerProduct;
+  EXPECT_THAT(refusal(options), HasSubstr("inner product"));
+  options = sample.options;
+  options.work = sample.options.base;
+  EXPECT_FALSE(TryBuild(options).ok()) << "a file, not a folder";
+  options.work = sample.folder / "";
+  EXPECT_THAT(refusal(options), HasSubstr("holds other files"));
+}
+
+TEST(BoundedBuild, RefusesAFolderOfSomethingElseByName) {
+  Sample sample(DType::kU8, Metric::kL2, 3000);
+  sample.options.keep_work = true;
+  MustBuild(sample.options);
+  const auto refusal = [](const BuildOptions& options) {
+    return std::string(TryBuild(options).status().message());
+  };
+  BuildOptions options = sample.options;
+  options.m = 7;
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("another m"), HasSubstr("6"), HasSubstr("7")));
+  options = sample.options;
+  options.seed = 3;
+  EXPECT_THAT(refusal(options), HasSubstr("another seed"));
+  options = sample.options;
+  fs::last_write_time(options.base, fs::last_write_time(options.base) + std::chrono::seconds(5));
+  EXPECT_THAT(refusal(options), HasSubstr("base_changed"));
+  std::ofstream(options.work + "/manifest.json") << "{\"format\": \"hmann work folder\"}";
+  EXPECT_THAT(refusal(options), HasSubstr("another version"));
+  for (const char* manifest : {"no json", "{\"format\": 3}", "[]",
+                               "{\"format\": \"hmann work folder\", \"version\": 1, \"of\": 5}"}) {
+    std::ofstream(options.work + "/manifest.json") << manifest;
+    EXPECT_THAT(refusal(options), HasSubstr("not the manifest")) << manifest;
+    EXPECT_FALSE(ReadWorkStatus(options.work).ok()) << manifest;
+  }
+  EXPECT_TRUE(FileContent(sample.options.out) == sample.content) << "the old index survives";
+}
+
+TEST(BoundedBuild, RefusesAFolderThatIsInUse) {
+  Sample sample(DType::kU8, Metric::kL2, 3000);
+  const auto inputs = BuildInputs::Open(sample.options);
+  ASSERT_TRUE(inputs.ok());
+  const auto held = OpenWorkFolder(sample.options, *inputs, 480);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const auto second = OpenWorkFolder(sample.options, *inputs, 480);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another build is at work"));
+}
+
+TEST(BoundedBuild, TellsFromOutsideHowFarItIs) {
+  Sample sample;
+  EXPECT_EQ(ReadWorkStatus(sample.options.work).status().code(), absl::StatusCode::kNotFound);
+  sample.options.keep_work = true;
+  MustBuild(sample.options);
+  WorkStatus status = *ReadWorkStatus(sample.options.work);
+  EXPECT_EQ(status.current, status.stages.size()) << "all are done";
+  EXPECT_FALSE(status.at_work);
+  EXPECT_GT(status.bytes, 9000u * 12);
+  // As if it had been killed in the middle of a stage.
+  fs::remove(sample.options.work + "/done-l0-final.part");
+  fs::remove(sample.options.work + "/l0-final-2.part");
+  const auto inputs = BuildInputs::Open(sample.options);
+  const auto held = OpenWorkFolder(sample.options, *inputs, 1440);
+  ASSERT_TRUE(held.ok()) << held.status();
+  status = *ReadWorkStatus(sample.options.work);
+  EXPECT_TRUE(status.at_work);
+  ASSERT_LT(status.current, status.stages.size());
+  const WorkStatus::Stage& stage = status.stages[status.current];
+  EXPECT_EQ(stage.name, "l0-final");
+  EXPECT_EQ(stage.jobs, 3u);
+  EXPECT_EQ(stage.made, 2u);
+}
+
+TEST(Ranges, CoverAllNodesInWholePages) {
+  for (const NodeId n : {1u, 4095u, 4096u, 4097u, 131072u, 131073u, 10'000'000u, 2'147'483'647u}) {
+    const std::vector<NodeRange> ranges = RangesOf(n);
+    EXPECT_LE(ranges.size(), 32u);
+    NodeId next = 0;
+    for (const NodeRange& range : ranges) {
+      EXPECT_EQ(range.first, next);
+      EXPECT_EQ(range.first % 4096, 0u);
+      EXPECT_GT(range.last, range.first);
+      next = range.last;
+    }
+    EXPECT_EQ(next, n);
+  }
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,110 @@
+#include "index/construct/build_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/construct/bounded.h"
+#include "index/construct/inputs.h"
+#include "index/construct/stages.h"
+#include "index/construct/streamed_bottom.h"
+#include "index/construct/streamed_upper.h"
+#include "index/construct/work_status.h"
+
+namespace hmann {
+namespace {
+
+/// The build that a work folder is of.
+struct KnownBuild {
+  BuildOptions options;
+  NodeId n1 = 0;
+};
+
+absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
+  HMANN_ASSIGN_OR_RETURN(const std::string identity, WorkFolder::IdentityOf(work));
+  const auto of = nlohmann::json::parse(identity);
+  const auto text = [&](const char* key) {
+    return of.contains(key) && of[key].is_string() ? of[key].get<std::string>() : std::string();
+  };
+  const auto number = [&](const char* key) {
+    return of.contains(key) && of[key].is_number() ? of[key].get<double>() : 0.0;
+  };
+  if (of.contains("finished") && of["finished"] == true) {
+    return absl::UnimplementedError(
+        absl::StrCat(work, ": promotes a finished index, which one process does"));
+  }
+  KnownBuild build;
+  build.options.base = text("base");
+  HMANN_ASSIGN_OR_RETURN(build.options.metric, ParseMetric(text("metric")));
+  build.options.method = BuildMethod::kPartition;
+  build.options.rows = static_cast<std::uint64_t>(number("rows"));
+  build.options.m = static_cast<std::uint32_t>(number("m"));
+  build.options.ef_construction = static_cast<std::uint32_t>(number("ef_construction"));
+  build.options.alpha = static_cast<float>(number("alpha"));
+  build.options.seed =
+      of.contains("seed") && of["seed"].is_number_unsigned() ? of["seed"].get<std::uint64_t>() : 0;
+  build.options.work = work;
+  build.n1 = static_cast<NodeId>(number("promoted"));
+  return build;
+}
+
+/// Where the vectors of L1 are, if a build has come so far.
+absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stages& stages) {
+  if (!HasUpperNodes(stages)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        stages.work().path(), ": L1 is not begun: a build ranks the nodes of L0 before it"));
+  }
+  HMANN_ASSIGN_OR_RETURN(const UpperNodes nodes, UpperNodes::Map(stages));
+  return MakeStreamedUpper({.kernels = inputs.kernels(),
+                            .stride = RowStride(inputs.kernels()),
+                            .unique = nodes.ids(),
+                            .copy = nodes.Copy(RowStride(inputs.kernels())),
+                            .m = inputs.m(),
+                            .alpha = inputs.alpha(),
+                            .seed = inputs.seed(),
+                            .room = room},
+                           stages)
+      .status();
+}
+
+}  // namespace
+
+absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
+  const std::vector<std::string> names = StageNames();
+  if (std::find(names.begin(), names.end(), options.stage) == names.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stage: expected one of ", absl::StrJoin(names, ", "), "; found ", options.stage));
+  }
+  HMANN_ASSIGN_OR_RETURN(const KnownBuild build, ReadKnownBuild(options.work));
+  HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build.options));
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFolder> work,
+                         JoinWorkFolder(build.options, inputs, build.n1));
+  const BoundedMemory rooms =
+      RoomsOf(inputs.Shape(build.n1), options.memory > 0 ? options.memory : UsableMemoryBytes());
+  ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
+  const Job job{pool, progress, options.cancelled};
+  std::vector<PhaseTime> times;
+  Phases phases(progress, times);
+  StageJobs only{options.stage, options.first, options.last};
+  const bool l0 = options.stage.starts_with("l0-");
+  Stages stages(l0 ? "l0" : "l1", l0 ? "" : "L1 ", *work, phases, job);
+  stages.Only(only);
+  if (stages.Done(options.stage.substr(3))) return absl::OkStatus();
+  const absl::Status made = l0 ? MakeStreamedBottom({*inputs.file(), inputs.kernels(), inputs.m(),
+                                                     inputs.ef_construction(), inputs.alpha(),
+                                                     inputs.seed(), rooms.bottom_room},
+                                                    stages)
+                                     .status()
+                               : MakeUpper(inputs, rooms.upper_room, stages);
+  if (only.made) return absl::OkStatus();
+  HMANN_RETURN_IF_ERROR(made);
+  return absl::InternalError(
+      absl::StrCat("stage ", options.stage, " was passed without being made"));
+}
+
+}  // namespace hmann

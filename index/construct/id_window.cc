@@ -1,0 +1,56 @@
+#include "index/construct/id_window.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+constexpr NodeId kFew = 4096;
+using Move = std::pair<NodeId, NodeId>;  // node, place
+
+}  // namespace
+
+absl::StatusOr<IdWindow> IdWindow::Make(const Source& source, std::uint64_t room,
+                                        ThreadPool& pool) {
+  IdWindow window;
+  window.source_ = source;
+  window.pool_ = &pool;
+  window.most_ = source.graph->max_degree(0);
+  const std::uint64_t each =
+      source.rows->stride + window.most_ * sizeof(NodeId) + sizeof(Move) + source.beside;
+  window.size_ = static_cast<NodeId>(
+      std::min<std::uint64_t>(source.n, std::max<std::uint64_t>(kFew, room / each)));
+  HMANN_ASSIGN_OR_RETURN(window.rows_,
+                         Buffer::Allocate(std::size_t{window.size_} * source.rows->stride));
+  HMANN_ASSIGN_OR_RETURN(
+      window.links_, Buffer::Allocate(std::size_t{window.size_} * window.most_ * sizeof(NodeId)));
+  return window;
+}
+
+void IdWindow::Load(NodeId first) {
+  first_ = first;
+  last_ = first + std::min(size_, source_.n - first);
+  std::vector<Move> moves;
+  moves.reserve(last_ - first_);
+  for (NodeId id = first_; id < last_; ++id)
+    moves.emplace_back((*source_.node_of_id)[id], id - first_);
+  std::sort(moves.begin(), moves.end());
+  pool_->ParallelFor(moves.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [node, place] = moves[i];
+      std::memcpy(rows_.data() + std::size_t{place} * source_.rows->stride, source_.rows->Row(node),
+                  source_.rows->stride);
+      NodeId* list = reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
+      const NodeId* links = source_.graph->Links(0, node);
+      const std::uint32_t count = CountLinks(links, most_);
+      for (std::uint32_t l = 0; l < most_; ++l)
+        list[l] = l < count ? (*source_.id_of_node)[links[l]] : kNoNode;
+    }
+  });
+}
+
+}  // namespace hmann

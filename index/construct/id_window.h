@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/buffer.h"
+#include "index/base/thread_pool.h"
+#include "index/construct/insertion_graph.h"
+#include "index/construct/vectors.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// Vectors and links of consecutive ids, copied from where they lie by node: an index is
+/// written by id, and what lies in files should be read forwards.
+class IdWindow {
+ public:
+  /// By node: vectors, and links as nodes; which node is which id. Referenced.
+  struct Source {
+    NodeId n = 0;
+    const StoredVectors* rows = nullptr;
+    InsertionGraph* graph = nullptr;
+    const std::vector<NodeId>* node_of_id = nullptr;
+    const std::vector<NodeId>* id_of_node = nullptr;
+    std::size_t beside = 0;  ///< bytes that others keep of each id in the window
+  };
+
+  /// As many ids as fit into `room` bytes, some thousands at least. Errors:
+  /// RESOURCE_EXHAUSTED.
+  static absl::StatusOr<IdWindow> Make(const Source& source, std::uint64_t room, ThreadPool& pool);
+
+  NodeId size() const { return size_; }
+  /// Ids from `first` on.
+  void Load(NodeId first);
+  /// Loads from `id` on if it is not there.
+  void Need(NodeId id) {
+    if (id < first_ || id >= last_) Load(id);
+  }
+  /// Of an id that is there; valid until the next Load.
+  const std::byte* Row(NodeId id) const {
+    return rows_.data() + std::size_t{id - first_} * source_.rows->stride;
+  }
+  std::span<const NodeId> Links(NodeId id) const {
+    const NodeId* list =
+        reinterpret_cast<const NodeId*>(links_.data()) + std::size_t{id - first_} * most_;
+    return {list, CountLinks(list, most_)};
+  }
+
+ private:
+  Source source_;
+  ThreadPool* pool_ = nullptr;
+  NodeId size_ = 0, first_ = 0, last_ = 0;
+  std::uint32_t most_ = 0;
+  Buffer rows_, links_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,46 @@
+#include "index/construct/node_subset.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+void NodeSubset::Clear() {
+  std::fill(words_.begin(), words_.end(), 0);
+  size_ = 0;
+}
+
+NodeId NodeSubset::Number() {
+  size_ = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    ranks_[i] = size_;
+    size_ += static_cast<NodeId>(std::popcount(words_[i]));
+  }
+  return size_;
+}
+
+std::vector<NodeId> NodeSubset::Nodes() const {
+  std::vector<NodeId> nodes;
+  nodes.reserve(size_);
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    for (std::uint64_t left = words_[i]; left != 0; left &= left - 1)
+      nodes.push_back(static_cast<NodeId>(64 * i) + static_cast<NodeId>(std::countr_zero(left)));
+  }
+  return nodes;
+}
+
+absl::StatusOr<StoredVectors> GatherRecords(const std::byte* from, std::size_t bytes,
+                                            std::span<const NodeId> nodes, ThreadPool& pool) {
+  StoredVectors records;
+  records.stride = bytes;
+  HMANN_ASSIGN_OR_RETURN(records.rows, Buffer::Allocate(nodes.size() * bytes));
+  pool.ParallelFor(nodes.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::memcpy(records.rows.data() + i * bytes, from + std::size_t{nodes[i]} * bytes, bytes);
+  });
+  return records;
+}
+
+}  // namespace hmann

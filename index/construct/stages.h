@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "index/base/job.h"
+#include "index/construct/phases.h"
+#include "index/construct/work_folder.h"
+#include "index/construct/workers.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// Nodes [first, last): what a job makes.
+struct NodeRange {
+  NodeId first, last;
+  NodeId size() const { return last - first; }
+};
+
+/// The jobs of a stage over n nodes: at most 32 ranges, of whole pages whatever a record
+/// takes. They do not depend on memory, so that a build goes on with more or less.
+std::vector<NodeRange> RangesOf(NodeId n);
+
+/// Some jobs of one stage, which a process makes for a build that goes on elsewhere.
+struct StageJobs {
+  std::string stage;                ///< "l0-lead"
+  std::size_t first = 0, last = 0;  ///< [first, last)
+  bool made = false;                ///< all of them
+};
+
+/// The jobs of a stage.
+struct JobList {
+  std::string stage, phase;                        ///< "lead", "leaders"
+  std::uint64_t total = 0;                         ///< vectors of all
+  std::size_t count = 0;                           ///< of jobs
+  std::function<std::uint64_t(std::size_t)> size;  ///< vectors of a job
+  std::function<bool(std::size_t)> has;            ///< whether it is made
+  std::function<absl::Status(std::size_t)> make;
+  bool advances = false;  ///< `make` tells progress itself
+};
+
+/// The stages of a build that goes through a work folder, each a list of jobs that leave
+/// artefacts. What is there is not made again.
+class Stages {
+ public:
+  /// `name`: before the names of artefacts, "l0"; `layer`: before those of phases.
+  /// `workers`: that help, or none. All must outlive it.
+  Stages(std::string name, std::string layer, const WorkFolder& work, Phases& phases,
+         const Job& job, const Workers* workers = nullptr)
+      : name_(std::move(name)),
+        layer_(std::move(layer)),
+        work_(work),
+        phases_(phases),
+        job_(job),
+        workers_(workers) {}
+  /// Of a worker: when `only` are made, what makes them ends with ABORTED. What comes
+  /// before them must be there; nothing is removed.
+  Stages& Only(StageJobs& only) {
+    only_ = &only;
+    return *this;
+  }
+
+  /// Makes what is missing of a stage, and marks it as done. Errors: those of making and
+  /// of the folder; CANCELLED; of a worker FAILED_PRECONDITION where an earlier stage is
+  /// not done, INVALID_ARGUMENT for jobs that the stage does not have.
+  absl::Status Make(const JobList& jobs);
+
+  /// The same of a stage over ranges of n nodes, of an artefact each: `make` writes what
+  /// belongs to a range.
+  absl::Status ForRanges(const std::string& phase, const std::string& stage, NodeId n,
+                         const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make);
+  /// What ForRanges has made, one range behind the other.
+  absl::StatusOr<Buffer> Map(const std::string& stage, NodeId n) const;
+  bool HasAll(const std::string& stage, NodeId n) const;
+
+  bool Done(const std::string& stage) const { return work_.Has(Marker(stage)); }
+  absl::Status MarkDone(const std::string& stage) const { return work_.Write(Marker(stage), ""); }
+  /// A stage is not done after all.
+  void Undo(const std::string& stage) const {
+    if (only_ == nullptr) work_.RemoveAll(Marker(stage));
+  }
+  /// Removes the artefacts of a stage, which stays done.
+  void Retire(const std::string& stage) const {
+    if (only_ == nullptr) work_.RemoveAll(absl::StrCat(Name(stage), "-"));
+  }
+  /// Removes everything: the next run begins anew.
+  void Forget() const;
+  /// Whether a marker was found damaged.
+  bool LostMarker() const;
+
+  std::string Name(const std::string& artefact) const { return absl::StrCat(name_, "-", artefact); }
+  std::string Name(const std::string& stage, std::size_t job) const {
+    return absl::StrCat(name_, "-", stage, "-", job);
+  }
+  std::string Phase(const std::string& phase) const { return layer_ + phase; }
+  const WorkFolder& work() const { return work_; }
+  Phases& phases() const { return phases_; }
+  const Job& job() const { return job_; }
+
+ private:
+  absl::Status MakeOnly(const JobList& jobs);
+  std::string Marker(const std::string& stage) const { return absl::StrCat("done-", Name(stage)); }
+
+  std::string name_, layer_;
+  const WorkFolder& work_;
+  Phases& phases_;
+  const Job& job_;
+  const Workers* workers_;
+  StageJobs* only_ = nullptr;
+};
+
+}  // namespace hmann

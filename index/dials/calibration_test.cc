@@ -1,0 +1,73 @@
+#include "index/dials/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include "index/dials/options.h"
+
+namespace hmann {
+namespace {
+
+constexpr double kNear = 1e-4;
+
+Calibration Example() {
+  return {.queries = 300,
+          .origin = "q.fbin",
+          .curves = {{WalkKind::kBestFirst, false, 1, {{0.5f, 0.9}, {1, 0.95}, {2, 0.99}}},
+                     {WalkKind::kBestFirst, false, 100, {{1, 0.8}, {4, 0.95}}},
+                     {WalkKind::kQuantised, true, 10, {{2, 0.97}}}}};
+}
+
+TEST(Calibration, AnswersBetweenWhatWasMeasured) {
+  const Calibration example = Example();
+  const auto found = [&](std::uint32_t k, double recall) {
+    return *example.Find(WalkKind::kBestFirst, false, k, recall);
+  };
+  EXPECT_NEAR(found(1, 0.95).effort, 1, kNear);
+  EXPECT_NEAR(found(1, 0.99).effort, 2, kNear);
+  // Odds of 3 to 1, 9 to 1 and 19 to 1: half way between the logarithms.
+  const Calibration steps{
+      .queries = 1,
+      .origin = "",
+      .curves = {{WalkKind::kBestFirst, false, 1, {{1, 0.75}, {4, 27.0 / 28}}}}};
+  EXPECT_NEAR(steps.Find(WalkKind::kBestFirst, false, 1, 0.9)->effort, 2, kNear);
+  EXPECT_NEAR(found(10, 0.95).effort, 2, kNear) << "k = 10 is half way from 1 to 100";
+  EXPECT_NEAR(found(1000, 0.95).effort, 4, kNear);
+}
+
+TEST(Calibration, SaysWhatItDoesNotReach) {
+  const Calibration example = Example();
+  const auto low = *example.Find(WalkKind::kBestFirst, false, 1, 0.5);
+  EXPECT_EQ(low.effort, 0.5f);
+  EXPECT_EQ(low.recall, 0.9);
+  const auto high = *example.Find(WalkKind::kBestFirst, false, 100, 0.99);
+  EXPECT_EQ(high.effort, 4);
+  EXPECT_EQ(high.recall, 0.95);
+  EXPECT_EQ(example.Find(WalkKind::kQuantised, true, 1, 0.9)->effort, 2) << "of the only k";
+  EXPECT_FALSE(example.Find(WalkKind::kQuantised, false, 10, 0.9).has_value());
+}
+
+TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
+  const Calibration example = Example();
+  SearchContext context{.n = 100000, .n1 = 10000};
+  const Dials by_constants = *SearchOptions{.k = 10}.Resolve(context);
+  context.calibration = &example;
+  const Dials calibrated = *SearchOptions{.k = 10}.Resolve(context);
+  EXPECT_NEAR(*calibrated.epsilon, 2 * *by_constants.epsilon, kNear);
+  EXPECT_EQ(calibrated.ef_l0, 4 * by_constants.ef_l0);
+  EXPECT_LT(*SearchOptions({.k = 10, .recall = 0.9}).Resolve(context)->epsilon,
+            *calibrated.epsilon);
+  EXPECT_EQ(SearchOptions({.k = 10, .ef_l0 = 50}).Resolve(context)->ef_l0, 50u);
+  EXPECT_EQ(SearchOptions({.k = 10, .epsilon = 0.1f}).Resolve(context)->epsilon, 0.1f);
+
+  context.has_ratios = false;
+  EXPECT_EQ(SearchOptions{.k = 10}.Resolve(context)->ef_l0, 128u) << "twice 64";
+  context.has_codes = context.has_cells = context.block_tier = true;
+  const Dials on_device = *SearchOptions{.k = 10}.Resolve(context);
+  EXPECT_EQ(on_device.ef_l0, 60u);
+  EXPECT_EQ(on_device.nprobe, 181u) << "128 times the root of 2";
+  context.effort = 1;
+  EXPECT_EQ(SearchOptions{.k = 10}.Resolve(context)->ef_l0, 30u);
+}
+
+}  // namespace
+}  // namespace hmann

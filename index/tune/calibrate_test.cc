@@ -1,0 +1,147 @@
+/// What the default dials of an index give, with and without its calibration.
+#include "index/tune/calibrate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "datasets/recall.h"
+#include "datasets/vector_file.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/tune/exact_search.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t kQueries = 200;
+
+struct Outcome {
+  double recall = 0;
+  std::uint64_t distances = 0;
+};
+
+class CalibrateTest : public ::testing::Test {
+ protected:
+  /// An index of such vectors, and its neighbours of others of their kind.
+  void Make(Shape shape, DType dtype, std::uint32_t dim, std::uint64_t n,
+            Metric metric = Metric::kL2) {
+    build_ = SmallBuild(folder_, dtype, metric, 10, dim);
+    GenerateOptions generate{.shape = shape, .n = n, .dim = dim};
+    ASSERT_TRUE(Generate(generate, build_.base, quiet_).ok());
+    queries_ = folder_ / (dtype == DType::kF32 ? "query.fbin" : "query.u8bin");
+    generate.first = n;
+    generate.n = kQueries;
+    ASSERT_TRUE(Generate(generate, queries_, quiet_).ok());
+    MustBuild(build_);
+  }
+
+  Outcome Search(const SearchOptions& options, const std::string& slow = "mapped") {
+    const auto index = *Index::Open(build_.out, {.slow = slow});
+    const auto file = *VectorFile::Open(queries_);
+    const GroundTruth truth =
+        *ExactSearch(*IndexFile::Open(build_.out), {file.Row(0), kQueries * file.row_bytes()},
+                     options.k, 2, quiet_);
+    const Dials dials = index->Resolve(options)->dials;
+    Searcher searcher(index);
+    Counters counters;
+    Outcome outcome;
+    for (std::uint32_t i = 0; i < kQueries; ++i) {
+      Answer answer;
+      EXPECT_TRUE(searcher.Search(file.Row(i), dials, &answer, &counters).ok());
+      std::vector<std::uint64_t> ids;
+      std::vector<float> distances;
+      for (const Neighbour& neighbour : answer.nearest) {
+        ids.push_back(neighbour.label);
+        distances.push_back(neighbour.distance);
+      }
+      outcome.recall += RecallAtK(truth, i, options.k, ids, distances) / kQueries;
+    }
+    outcome.distances = counters.distances_fast + counters.distances_slow;
+    return outcome;
+  }
+
+  Progress quiet_{Progress::Show::kNever};
+  SampleFolder folder_;
+  BuildOptions build_;
+  std::string queries_;
+};
+
+TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
+  Make(Shape::kUniform, DType::kF32, 32, 8000);
+  const Outcome before = Search({.k = 10});
+  EXPECT_LT(before.recall, 0.93) << "else this shows nothing";
+  const auto made = Calibrate(build_.out, {}, quiet_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->queries, 300u);
+  for (const char* slow : {"mapped", "nvme"}) {
+    EXPECT_GT(Search({.k = 10}, slow).recall, 0.94) << slow;
+    EXPECT_GT(Search({.k = 1}, slow).recall, 0.93) << slow;
+  }
+  EXPECT_GT(Search({.k = 10, .recall = 0.985}).recall, 0.97);
+}
+
+TEST_F(CalibrateTest, EasyVectorsCostLess) {
+  Make(Shape::kClustered, DType::kU8, 32, 8000);
+  const Outcome before = Search({.k = 10});
+  EXPECT_GT(before.recall, 0.97) << "else this shows nothing";
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  const Outcome after = Search({.k = 10});
+  EXPECT_GT(after.recall, 0.93);
+  EXPECT_LT(after.distances, before.distances);
+  const auto index = *Index::Open(build_.out);
+  EXPECT_NEAR(*index->Resolve({.k = 10})->calibrated_recall, 0.95, 1e-9);
+  EXPECT_FALSE(index->Resolve({.k = 10, .ef_l0 = 20})->calibrated_recall.has_value());
+  EXPECT_EQ(index->Resolve({.recall = 0.999999}).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::seconds(1)}).status().code(),
+            absl::StatusCode::kNotFound)
+      << "times were not looked at";
+}
+
+TEST_F(CalibrateTest, QueriesOfTheUserDecide) {
+  Make(Shape::kClustered, DType::kF32, 16, 2000);
+  const auto by_file = Calibrate(build_.out, {.queries = queries_, .learn = 50}, quiet_);
+  ASSERT_TRUE(by_file.ok()) << by_file.status();
+  EXPECT_EQ(by_file->origin, queries_);
+  EXPECT_EQ(by_file->queries, 50u);
+  const auto wrong = Calibrate(build_.out, {.queries = folder_ / "none.fbin"}, quiet_);
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(
+      ReadTunedTable(build_.out, ReadInfo(build_.out)->content_hash, 2000)->calibration->origin,
+      queries_)
+      << "the one before stays";
+}
+
+TEST_F(CalibrateTest, KeepsWhatWasTunedAndReplacesWhatIsStale) {
+  Make(Shape::kClustered, DType::kF32, 16, 1000);
+  TuneOptions tune;
+  tune.index = build_.out;
+  tune.learn = 30;
+  tune.most_query_threads = 1;
+  ASSERT_TRUE(Tune(tune, quiet_).ok());
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  EXPECT_TRUE((*Index::Open(build_.out))->Resolve({.recall = 0.9})->tuned.has_value());
+  ASSERT_TRUE(Tune(tune, quiet_).ok());
+  EXPECT_TRUE(
+      (*Index::Open(build_.out))->Resolve({.k = 3, .recall = 0.9})->calibrated_recall.has_value())
+      << "k = 3 is not tuned";
+  std::ofstream(TunedPath(build_.out)) << "{}";
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  std::atomic<bool> cancelled{true};
+  CalibrateOptions options;
+  options.cancelled = &cancelled;
+  EXPECT_EQ(Calibrate(build_.out, options, quiet_).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(CalibrateTest, FewerVectorsThanNeighbours) {
+  Make(Shape::kClustered, DType::kF32, 8, 12);
+  const auto made = Calibrate(build_.out, {}, quiet_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  for (const Calibration::Curve& curve : made->curves) EXPECT_LE(curve.k, 10u);
+  EXPECT_GT(Search({.k = 12}).recall, 0.9);
+}
+
+}  // namespace
+}  // namespace hmann

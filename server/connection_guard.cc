@@ -1,0 +1,354 @@
+#include "server/connection_guard.h"
+
+#include <malloc.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "grpc/grpc.h"
+#include "grpc/support/alloc.h"
+#include "nlohmann/json.hpp"
+#include "server/socket_facts.h"
+#include "spdlog/spdlog.h"
+
+namespace hmann {
+namespace {
+
+/// A connection is looked at when so much has come, which is less than two thousand of
+/// the shortest calls, or when so much time has passed.
+constexpr std::uint64_t kBytesToLook = 16 << 10;
+/// New ones more often, for so long.
+constexpr std::chrono::milliseconds kUsual(5), kQuick(1), kHurry(100);
+constexpr std::uint64_t kBytesOfNew = 2 << 10;
+constexpr std::chrono::milliseconds kTimeToLook(250);
+/// Connections that were closed are found so many at a time, or when there is no room.
+constexpr std::size_t kForgetAtATime = 64;
+/// Calls without a message, to those that were allowed; and calls of any kind, of which
+/// gRPC keeps some that are over until their deadline.
+constexpr std::int64_t kMoreStreams = 2, kMostStreams = 16;
+/// Numbers of sockets may appear out of order by so many.
+constexpr std::int64_t kOutOfOrder = 256;
+constexpr std::chrono::seconds kOneLine(1);
+/// Memory of a connection that was shut down comes back bit by bit.
+constexpr std::chrono::milliseconds kBetweenTrims(200);
+constexpr std::chrono::seconds kTrims(5);
+/// A peer of whose connections one was shut down has so few new ones in so much time.
+constexpr std::chrono::milliseconds kBarred(250);
+constexpr int kReleasedTogether = 2;
+/// Closed connections are looked for so often.
+constexpr std::chrono::milliseconds kSweep(20);
+
+/// gRPC's text, given back when it goes.
+class Text {
+ public:
+  explicit Text(char* text) : text_(text) {}
+  ~Text() { gpr_free(text_); }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+  absl::string_view view() const { return text_ == nullptr ? "" : text_; }
+
+ private:
+  char* const text_;
+};
+
+/// The whole number of a member `"key":"123"`; 0 when there is none.
+std::uint64_t Count(absl::string_view json, absl::string_view key) {
+  const std::size_t at = json.find(absl::StrCat("\"", key, "\":\""));
+  if (at == absl::string_view::npos) return 0;
+  const absl::string_view rest = json.substr(at + key.size() + 4);
+  std::uint64_t count = 0;
+  return absl::SimpleAtoi(rest.substr(0, rest.find('"')), &count) ? count : 0;
+}
+
+}  // namespace
+
+const char* Name(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kDescriptors:
+      return "descriptors";
+    case Refusal::kConnections:
+      return "connections";
+    case Refusal::kPeer:
+      return "peer";
+    case Refusal::kStreams:
+      return "streams";
+    case Refusal::kCancels:
+      return "cancels";
+    case Refusal::kHalfSent:
+      return "half_sent";
+  }
+  return "";
+}
+
+ConnectionGuard::ConnectionGuard(const ConnectionLimits& limits)
+    : limits_(limits), activity_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+ConnectionGuard::~ConnectionGuard() {
+  if (activity_ >= 0) close(activity_);
+}
+
+void ConnectionGuard::Refused(Refusal why) {
+  counts_.refused[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+}
+
+ConnectionGuard::Verdict ConnectionGuard::Take(int descriptor) {
+  Forget(descriptor);  // of an earlier connection that had the same number
+  Connection connection;
+  if (!PeerOf(descriptor, &connection.peer, &connection.name))
+    return Verdict::kClose;  // gone already
+  const auto full = [&] {
+    return connections_.size() + held_.size() >= limits_.connections ||
+           by_peer_[connection.peer] >= limits_.connections_per_peer;
+  };
+  if (full()) ForgetGone(connections_.size());
+  if (full()) {
+    const bool of_all = connections_.size() + held_.size() >= limits_.connections;
+    Refused(of_all ? Refusal::kConnections : Refusal::kPeer);
+    if (by_peer_[connection.peer] == 0) by_peer_.erase(connection.peer);
+    return Verdict::kClose;
+  }
+  if (barred_.contains(connection.peer)) {
+    if (by_peer_[connection.peer] == 0) by_peer_.erase(connection.peer);
+    held_.push_back(descriptor);
+    return Verdict::kLater;
+  }
+  Watch(descriptor, std::move(connection));
+  return Verdict::kTake;
+}
+
+void ConnectionGuard::Watch(int descriptor, Connection connection) {
+  connection.cookie = CookieOf(descriptor);
+  connection.looked = connection.second_began = Clock::now();
+  connection.after = last_socket_;
+  connection.new_until = hurry_until_ = connection.looked + kHurry;
+  ++by_peer_[connection.peer];
+  nameless_[connection.name] = descriptor;
+  connections_[descriptor] = std::move(connection);
+  counts_.accepted.fetch_add(1, std::memory_order_relaxed);
+  counts_.open.store(connections_.size(), std::memory_order_relaxed);
+  epoll_event event{};
+  // What came may have been read by then; that there is room to write is still so, and
+  // the event is delivered for it.
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.fd = descriptor;
+  epoll_ctl(activity_, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+/// Of each peer that was barred a few at a time, which bars it again: so much may one who
+/// goes on have under way.
+std::vector<int> ConnectionGuard::Released() {
+  const Clock::time_point now = Clock::now();
+  std::vector<int> released, waiting;
+  absl::flat_hash_map<std::string, int> of_peer;
+  for (const int descriptor : held_) {
+    Connection connection;
+    if (!PeerOf(descriptor, &connection.peer, &connection.name)) {
+      close(descriptor);
+      continue;
+    }
+    const auto barred = barred_.find(connection.peer);
+    if ((barred != barred_.end() && barred->second > now) ||
+        of_peer[connection.peer] >= kReleasedTogether) {
+      waiting.push_back(descriptor);
+      continue;
+    }
+    ++of_peer[connection.peer];
+    released.push_back(descriptor);
+    Watch(descriptor, std::move(connection));
+  }
+  held_ = std::move(waiting);
+  for (auto barred = barred_.begin(); barred != barred_.end();) {
+    const bool over = barred->second <= now;
+    if (over && of_peer[barred->first] > 0) {
+      barred->second = now + kBarred;
+    } else if (over) {
+      barred_.erase(barred++);
+      continue;
+    }
+    ++barred;
+  }
+  return released;
+}
+
+bool ConnectionGuard::Gone(int descriptor, const Connection& connection) const {
+  return CookieOf(descriptor) != connection.cookie;
+}
+
+void ConnectionGuard::Forget(int descriptor) {
+  const auto found = connections_.find(descriptor);
+  if (found == connections_.end()) return;
+  const auto of_peer = by_peer_.find(found->second.peer);
+  if (of_peer != by_peer_.end() && --of_peer->second == 0) by_peer_.erase(of_peer);
+  const auto nameless = nameless_.find(found->second.name);
+  if (nameless != nameless_.end() && nameless->second == descriptor) nameless_.erase(nameless);
+  connections_.erase(found);
+  counts_.open.store(connections_.size(), std::memory_order_relaxed);
+}
+
+void ConnectionGuard::ForgetGone(std::size_t most) {
+  std::vector<int> gone;
+  for (std::size_t seen = 0, buckets = connections_.bucket_count(); seen < most && buckets > 0;
+       --buckets) {
+    next_bucket_ = (next_bucket_ + 1) % connections_.bucket_count();
+    for (auto it = connections_.begin(next_bucket_); it != connections_.end(next_bucket_); ++it) {
+      ++seen;
+      if (Gone(it->first, it->second)) gone.push_back(it->first);
+    }
+  }
+  for (const int descriptor : gone) Forget(descriptor);
+}
+
+void ConnectionGuard::FindSockets(std::int64_t server) {
+  const Text text(grpc_channelz_get_server_sockets(
+      server, std::max<std::int64_t>(0, last_socket_ - kOutOfOrder), 0));
+  const auto found = nlohmann::json::parse(text.view(), nullptr, false);
+  if (!found.is_object() || !found.contains("socketRef")) return;
+  for (const auto& socket : found["socketRef"]) {
+    std::int64_t number = 0;
+    if (!absl::SimpleAtoi(socket.value("socketId", ""), &number)) continue;
+    last_socket_ = std::max(last_socket_, number);
+    constexpr std::size_t kPrefix = 7;  // "chttp2 "
+    const std::string name = socket.value("name", "");
+    const auto nameless = nameless_.find(name.size() > kPrefix ? name.substr(kPrefix) : name);
+    // An older one of the same name was that of a connection before it.
+    if (nameless == nameless_.end() || number <= connections_[nameless->second].after) continue;
+    connections_[nameless->second].socket = number;
+    nameless_.erase(nameless);
+  }
+}
+
+/// Whether enough has come, or enough time has passed, for a look.
+bool ConnectionGuard::Due(int descriptor, const Connection& connection,
+                          Clock::time_point now) const {
+  return now - connection.looked >= kTimeToLook ||
+         BytesReceived(descriptor) - connection.bytes >=
+             (now < connection.new_until ? kBytesOfNew : kBytesToLook);
+}
+
+void ConnectionGuard::Look(std::int64_t server) {
+  std::array<epoll_event, 512> events;
+  const int count = epoll_wait(activity_, events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const auto found = connections_.find(events[static_cast<std::size_t>(i)].data.fd);
+    if (found == connections_.end() || found->second.active) continue;
+    found->second.active = true;
+    active_.push_back(found->first);
+  }
+  if (!nameless_.empty() && !active_.empty()) FindSockets(server);
+  const Clock::time_point now = Clock::now();
+  std::vector<int> waiting;
+  for (const int descriptor : std::exchange(active_, {})) {
+    const auto found = connections_.find(descriptor);
+    if (found == connections_.end()) continue;
+    Connection& connection = found->second;
+    if (Gone(descriptor, connection)) {
+      Forget(descriptor);
+      continue;
+    }
+    if (connection.shut) continue;
+    if (connection.socket == 0 || !Due(descriptor, connection, now)) {
+      waiting.push_back(descriptor);
+      continue;
+    }
+    connection.active = false;
+    Judge(descriptor, connection, now);
+    // What has calls under way is looked at again, whether or not more comes.
+    if (connection.streams.open() == 0) continue;
+    connection.active = true;
+    waiting.push_back(descriptor);
+  }
+  active_.insert(active_.end(), waiting.begin(), waiting.end());
+  if (now >= next_sweep_) {
+    ForgetGone(kForgetAtATime);
+    next_sweep_ = now + kSweep;
+  }
+  if (now >= trim_until_ || now < next_trim_) return;
+  next_trim_ = now + kBetweenTrims;
+  malloc_trim(0);
+}
+
+std::chrono::milliseconds ConnectionGuard::Tick() const {
+  return Clock::now() < hurry_until_ ? kQuick : kUsual;
+}
+
+void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_point now) {
+  const Text text(grpc_channelz_get_socket(connection.socket));
+  Streams streams;
+  // Ends before beginnings: a count that is read late must not exceed what it is of.
+  streams.messages = Count(text.view(), "messagesReceived");
+  streams.succeeded = Count(text.view(), "streamsSucceeded");
+  streams.failed = Count(text.view(), "streamsFailed");
+  streams.started =
+      std::max(Count(text.view(), "streamsStarted"), streams.succeeded + streams.failed);
+  connection.bytes = BytesReceived(descriptor);
+  connection.looked = now;
+  const std::int64_t without_message = WithoutMessage(connection, streams);
+  const bool half_sent = HalfSent(connection, streams, without_message > 0, now);
+  connection.streams = streams;
+  if (now - connection.second_began >= std::chrono::seconds(1)) {
+    connection.second_began = now;
+    connection.failed_before = streams.failed;
+  }
+  if (without_message > kMoreStreams * limits_.streams ||
+      streams.open() > std::uint64_t{kMostStreams} * limits_.streams) {
+    ShutDown(descriptor, connection, Refusal::kStreams);
+  } else if (streams.failed - connection.failed_before > limits_.cancels_per_second) {
+    ShutDown(descriptor, connection, Refusal::kCancels);
+  } else if (half_sent) {
+    ShutDown(descriptor, connection, Refusal::kHalfSent);
+  }
+}
+
+/// Each call here has one message from its client. So of the messages, those that belong
+/// to no call that ended well are of calls that failed or are open: there are at least so
+/// many open calls without theirs as there are open calls more than such messages.
+std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const Streams& now) {
+  const auto unclaimed =
+      static_cast<std::int64_t>(now.messages) - static_cast<std::int64_t>(now.succeeded);
+  if (now.open() == 0) connection.unclaimed_of_ended = unclaimed;
+  return static_cast<std::int64_t>(now.open()) - (unclaimed - connection.unclaimed_of_ended);
+}
+
+/// While there are such calls, and no message comes at all, somebody has begun a request
+/// and does not go on.
+bool ConnectionGuard::HalfSent(Connection& connection, const Streams& now, bool half,
+                               Clock::time_point time) const {
+  if (!half || connection.half_sent_since == Clock::time_point() ||
+      now.messages != connection.messages_then) {
+    connection.half_sent_since = half ? time : Clock::time_point();
+    connection.messages_then = now.messages;
+    return false;
+  }
+  return time - connection.half_sent_since >= limits_.request_timeout;
+}
+
+/// Its descriptor is gRPC's, which closes it when it finds the connection ended. What
+/// the kernel still holds of it is thrown away: it may be ten thousand calls.
+void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal why) {
+  if (Gone(descriptor, connection)) return;
+  shutdown(descriptor, SHUT_RDWR);
+  sockaddr nobody{};
+  nobody.sa_family = AF_UNSPEC;
+  connect(descriptor, &nobody, sizeof(nobody));
+  Refused(why);
+  connection.shut = true;
+  ++untold_;
+  const Clock::time_point now = Clock::now();
+  barred_[connection.peer] = now + kBarred;
+  spdlog::debug("connection {} shut down ({})", connection.name, Name(why));
+  trim_until_ = now + kTrims;
+  if (now < next_line_) return;
+  next_line_ = now + kOneLine;
+  spdlog::warn(
+      "{} connections shut down, the last of {} ({}): {} calls open, {} of {} ended without "
+      "an answer",
+      std::exchange(untold_, 0), connection.name, Name(why), connection.streams.open(),
+      connection.streams.failed, connection.streams.started);
+}
+
+}  // namespace hmann

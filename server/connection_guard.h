@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/options.h"
+
+namespace hmann {
+
+/// Why a connection was not taken, or was shut down.
+enum class Refusal { kDescriptors, kConnections, kPeer, kStreams, kCancels, kHalfSent };
+constexpr std::array kRefusals = {Refusal::kDescriptors, Refusal::kConnections, Refusal::kPeer,
+                                  Refusal::kStreams,     Refusal::kCancels,     Refusal::kHalfSent};
+/// "descriptors", "connections", "peer", "streams", "cancels", "half_sent".
+const char* Name(Refusal refusal);
+
+/// What the connections of a server did; any thread may read it.
+struct ConnectionCounts {
+  std::atomic<std::uint64_t> open{0}, accepted{0};
+  std::array<std::atomic<std::uint64_t>, kRefusals.size()> refused{};
+};
+
+/// Knows each connection of a server by its descriptor and peer, and shuts down those
+/// that do what no good client does: more calls at once than they were told they may,
+/// calls begun and cancelled by the thousand, a request of which no rest comes. (The
+/// gRPC that we are built with holds memory for all of these without a bound.) What a
+/// connection did is read from gRPC's own counts of its streams (channelz), and only of
+/// connections that something arrived on.
+///
+/// Thread safety: one thread; counts() from any.
+class ConnectionGuard {
+ public:
+  explicit ConnectionGuard(const ConnectionLimits& limits);
+  ~ConnectionGuard();
+  ConnectionGuard(const ConnectionGuard&) = delete;
+  ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+
+  /// When Look is to be called again.
+  std::chrono::milliseconds Tick() const;
+
+  enum class Verdict { kTake, kLater, kClose };
+  /// Of a connection that was just accepted. kTake: it is watched from now on. kClose:
+  /// there are too many, in all or of its peer. kLater: one of its peer was shut down a
+  /// moment ago, so that this one has to wait until Released names it.
+  Verdict Take(int descriptor);
+  /// Connections that have waited long enough; they are watched from now on.
+  std::vector<int> Released();
+  /// One that the caller did not take.
+  void Refused(Refusal why);
+  /// Looks at what came since the last time. `server`: its number in channelz.
+  void Look(std::int64_t server);
+  /// Whether there is anything to look at.
+  bool idle() const { return connections_.empty() && held_.empty(); }
+  /// That still wait; the caller closes them at the end.
+  const std::vector<int>& held() const { return held_; }
+  const ConnectionCounts& counts() const { return counts_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Streams {
+    std::uint64_t started = 0, succeeded = 0, failed = 0, messages = 0;
+    std::uint64_t open() const { return started - succeeded - failed; }
+  };
+  struct Connection {
+    std::uint64_t cookie = 0;  ///< the kernel's number of the socket, never used again
+    std::string peer;          ///< address, without port
+    std::string name;          ///< as gRPC has it: address and port
+    std::int64_t after = 0;    ///< the socket's number in channelz is higher
+    std::int64_t socket = 0;   ///< that number; 0: not known yet
+    bool active = false;       ///< something came, and nobody has looked
+    bool shut = false;         ///< shut down; gRPC has yet to notice
+    std::uint64_t bytes = 0;   ///< received when last looked at
+    Clock::time_point looked, new_until;
+    Streams streams;                      ///< when last looked at
+    std::uint64_t failed_before = 0;      ///< of the second before this one
+    Clock::time_point second_began;       ///< that failed_before was counted at
+    std::int64_t unclaimed_of_ended = 0;  ///< messages; see WithoutMessage
+    Clock::time_point half_sent_since;    ///< none: the epoch
+    std::uint64_t messages_then = 0;
+  };
+
+  bool Gone(int descriptor, const Connection& connection) const;
+  void ForgetGone(std::size_t most);
+  void Watch(int descriptor, Connection connection);
+  void Forget(int descriptor);
+  void FindSockets(std::int64_t server);
+  bool Due(int descriptor, const Connection& connection, Clock::time_point now) const;
+  void Judge(int descriptor, Connection& connection, Clock::time_point now);
+  static std::int64_t WithoutMessage(Connection& connection, const Streams& now);
+  bool HalfSent(Connection& connection, const Streams& now, bool half,
+                Clock::time_point time) const;
+  void ShutDown(int descriptor, Connection& connection, Refusal why);
+
+  const ConnectionLimits limits_;
+  ConnectionCounts counts_;
+  int activity_ = -1;  ///< an epoll of all connections
+  std::unordered_map<int, Connection> connections_;
+  absl::flat_hash_map<std::string, std::uint32_t> by_peer_;
+  absl::flat_hash_map<std::string, int> nameless_;  ///< connections whose socket is not known
+  std::vector<int> active_;
+  std::vector<int> held_;                                       ///< in the order in which they came
+  absl::flat_hash_map<std::string, Clock::time_point> barred_;  ///< peers, and until when
+  std::size_t next_bucket_ = 0;  ///< of connections_, that ForgetGone goes on at
+  std::int64_t last_socket_ = 0;
+  Clock::time_point hurry_until_, next_line_, next_sweep_, next_trim_, trim_until_;
+  std::uint64_t untold_ = 0;
+};
+
+}  // namespace hmann

@@ -1,0 +1,214 @@
+// Who may call a server: certificates and tokens, made here by openssl.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/server_program.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using namespace std::chrono_literals;
+
+/// Files of one authority or of what it has signed.
+struct Signed {
+  std::string certificate, key;
+};
+
+class SecurityTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TestFolder("security");
+    const Outcome built =
+        RunProgram({HmannProgram(), "build", "--base", "datasets/sample/base.u8bin", "--rows",
+                    "500", "--out", Index()});
+    ASSERT_EQ(built.exit_code, 0) << built.err;
+    for (const char* name : {"ours", "foreign"}) {
+      OpenSsl({"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+               "-keyout", *folder_ / absl::StrCat(name, ".key"), "-out", Authority(name), "-subj",
+               absl::StrCat("/CN=", name), "-days", "3"});
+    }
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string Index() { return *folder_ / "sample.hmann"; }
+  static std::string Authority(const std::string& name) {
+    return *folder_ / absl::StrCat(name, ".pem");
+  }
+
+  static void OpenSsl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "openssl");
+    const Outcome ran = RunProgram(arguments);
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  }
+  /// `host`: "IP:127.0.0.1".
+  static Signed Sign(const std::string& name, const std::string& authority,
+                     const std::string& host = "IP:127.0.0.1", const std::string& days = "2") {
+    const Signed made{*folder_ / absl::StrCat(name, ".pem"), *folder_ / absl::StrCat(name, ".key")};
+    const std::string request = *folder_ / absl::StrCat(name, ".csr");
+    OpenSsl({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+             made.key, "-out", request, "-subj", absl::StrCat("/CN=", name), "-addext",
+             absl::StrCat("subjectAltName=", host)});
+    OpenSsl({"x509", "-req", "-in", request, "-CA", Authority(authority), "-CAkey",
+             *folder_ / absl::StrCat(authority, ".key"), "-CAcreateserial", "-copy_extensions",
+             "copy", "-days", days, "-out", made.certificate});
+    return made;
+  }
+  static std::vector<std::string> Tls(const Signed& made) {
+    return {"--tls-cert", made.certificate, "--tls-key", made.key};
+  }
+
+  static absl::Status Search(const std::string& address, client::ConnectOptions options) {
+    options.own_connection = true;
+    options.retry = false;
+    auto client = client::Client::Connect(address, options);
+    if (!client.ok()) return client.status();
+    return client->Search("sample", client::Vectors::Raw(FirstQuery()), {}, {.deadline = 60s})
+        .status();
+  }
+  /// Until the index is loaded.
+  static absl::Status FirstSearch(const std::string& address,
+                                  const client::ConnectOptions& options) {
+    absl::Status status;
+    do {
+      status = Search(address, options);
+    } while (absl::StrContains(status.message(), "is loading"));
+    return status;
+  }
+
+  static TestFolder* folder_;
+};
+TestFolder* SecurityTest::folder_ = nullptr;
+
+TEST_F(SecurityTest, AClientBelievesOnlyAServerOfItsAuthorityAndHost) {
+  const client::ConnectOptions ours{.ca_file = Authority("ours")};
+  ServerProgram server(Index(), Tls(Sign("server", "ours")));
+  EXPECT_EQ(FirstSearch(server.address(), ours), absl::OkStatus());
+  EXPECT_EQ(Search(server.address(), {.ca_file = Authority("foreign")}).code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Search(server.address(), {}).code(), absl::StatusCode::kUnavailable) << "plaintext";
+  EXPECT_EQ(Search(server.address(), ours), absl::OkStatus());
+  const Outcome queried = Hmann({"query", "--server", server.address(), "--index", "sample",
+                                 "--queries", kQueries, "--ca", Authority("ours"), "--json"});
+  EXPECT_EQ(queried.exit_code, 0) << queried.err;
+
+  ServerProgram expired(Index(), Tls(Sign("expired", "ours", "IP:127.0.0.1", "-1")));
+  EXPECT_EQ(FirstSearch(expired.address(), ours).code(), absl::StatusCode::kUnavailable);
+  ServerProgram elsewhere(Index(), Tls(Sign("elsewhere", "ours", "DNS:elsewhere.example")));
+  EXPECT_EQ(FirstSearch(elsewhere.address(), ours).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SecurityTest, AServerBelievesOnlyClientsOfItsAuthority) {
+  std::vector<std::string> flags = Tls(Sign("server", "ours"));
+  flags.insert(flags.end(), {"--tls-client-ca", Authority("ours")});
+  ServerProgram server(Index(), flags);
+  const auto as = [&](const Signed& made) {
+    return FirstSearch(
+        server.address(),
+        {.ca_file = Authority("ours"), .certificate_file = made.certificate, .key_file = made.key});
+  };
+  EXPECT_EQ(as(Sign("client", "ours")), absl::OkStatus());
+  EXPECT_EQ(as(Sign("stranger", "foreign")).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(as(Sign("late", "ours", "IP:127.0.0.1", "-1")).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Search(server.address(), {.ca_file = Authority("ours")}).code(),
+            absl::StatusCode::kUnavailable)
+      << "without a certificate";
+}
+
+TEST_F(SecurityTest, ACertificateIsReplacedUnderLoad) {
+  const Signed live = Sign("live", "ours"), next = Sign("next", "foreign");
+  ServerProgram server(Index(), Tls(live));
+  ASSERT_EQ(FirstSearch(server.address(), {.ca_file = Authority("ours")}), absl::OkStatus());
+  std::atomic<bool> stop{false};
+  absl::Status lost;
+  std::thread load([&] {
+    auto client = client::Client::Connect(server.address(),
+                                          {.own_connection = true, .ca_file = Authority("ours")});
+    while (!stop) {
+      lost.Update(
+          client->Search("sample", client::Vectors::Raw(FirstQuery()), {}, {.deadline = 60s})
+              .status());
+    }
+  });
+  std::filesystem::rename(next.key, live.key);
+  std::filesystem::rename(next.certificate, live.certificate);
+  const client::ConnectOptions foreign{.ca_file = Authority("foreign")};
+  while (!Search(server.address(), foreign).ok()) std::this_thread::sleep_for(20ms);
+  stop = true;
+  load.join();
+  EXPECT_EQ(lost, absl::OkStatus()) << "who is connected stays so";
+  EXPECT_EQ(Search(server.address(), {.ca_file = Authority("ours")}).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SecurityTest, TokensSayWhoMayCall) {
+  const auto hash = [](const std::string& token) {
+    WriteFile(*folder_ / "token", token);
+    return RunProgram({"sha256sum", *folder_ / "token"}).out.substr(0, 64);
+  };
+  const std::string file = *folder_ / "tokens";
+  WriteFile(file, absl::StrCat(hash("one-of-ours"), " read\n"));
+  ServerProgram server(Index(), {"--tokens", file});
+  const auto with = [&](const std::string& token) {
+    WriteFile(*folder_ / "token", absl::StrCat(token, "\n"));
+    return FirstSearch(server.address(), {.token_file = *folder_ / "token"});
+  };
+  EXPECT_EQ(with("one-of-ours"), absl::OkStatus());
+  EXPECT_EQ(with("one-of-other").code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Search(server.address(), {}).code(), absl::StatusCode::kUnauthenticated);
+  auto nobody = client::Client::Connect(server.address(), {.retry = false});
+  EXPECT_EQ(nobody->List().status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(nobody->Describe("sample").status().code(), absl::StatusCode::kUnauthenticated);
+
+  WriteFile(absl::StrCat(file, ".new"), absl::StrCat(hash("the-next"), " admin\n"));
+  std::filesystem::rename(absl::StrCat(file, ".new"), file);
+  while (!with("the-next").ok()) std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(with("one-of-ours").code(), absl::StatusCode::kUnauthenticated);
+  // A slip: the token itself. Those of before hold on, and nothing of it is logged.
+  WriteFile(file, "the-secret-itself read\n");
+  std::this_thread::sleep_for(2s);
+  EXPECT_EQ(with("the-next"), absl::OkStatus());
+  server.program().Signal(SIGTERM);
+  const Outcome ended = server.program().Wait();
+  for (const char* secret : {"one-of", "the-next", "the-secret"})
+    EXPECT_THAT(ended.err, Not(HasSubstr(secret)));
+  EXPECT_THAT(ended.err, HasSubstr("line 1: expected the SHA-256"));
+}
+
+TEST_F(SecurityTest, WhatCannotBeMeantIsRefusedAtOnce) {
+  const Signed one = Sign("one", "ours"), other = Sign("other", "ours");
+  const auto serve = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"serve", "--index", absl::StrCat("sample=", Index()),
+                                    "--listen", "127.0.0.1:0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Hmann(all);
+  };
+  const auto fails = [](const Outcome& ran, int exit_code, const std::string& words) {
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  };
+  fails(serve({"--tls-cert", one.certificate, "--tls-key", other.key}), 1, "is not the key of");
+  fails(serve({"--tls-cert", one.key, "--tls-key", one.key}), 1, "expected a certificate");
+  fails(serve({"--tls-cert", one.certificate, "--tls-key", *folder_ / "none"}), 1, "none");
+  fails(serve({"--tls-cert", one.certificate}), 2, "--tls-key");
+  fails(serve({"--tls-client-ca", one.certificate}), 2, "--tls-cert");
+  fails(serve({"--tokens", *folder_ / "none"}), 1, "none");
+  WriteFile(*folder_ / "token", "a-token");
+  const auto connected =
+      client::Client::Connect("db.example:50051", {.token_file = *folder_ / "token"});
+  EXPECT_THAT(std::string(connected.status().message()), HasSubstr("unencrypted"));
+  EXPECT_THAT(std::string(connected.status().message()), Not(HasSubstr("a-token")));
+}
+
+}  // namespace
+}  // namespace hmann

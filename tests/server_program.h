@@ -1,0 +1,69 @@
+/// For tests only: `hmann serve` as a user runs it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+
+inline constexpr char kQueries[] = "datasets/sample/query.u8bin";
+
+/// A running `hmann serve` on a port that it picked.
+class ServerProgram {
+ public:
+  ServerProgram(const std::string& index, const std::vector<std::string>& more)
+      : folder_("serve_program") {
+    std::vector<std::string> command = {
+        HmannProgram(), "serve",       "--index", absl::StrCat("sample=", index),
+        "--listen",     "127.0.0.1:0", "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    RunOptions options;
+    options.stdout_to = folder_ / "stdout";
+    program_ = std::make_unique<Program>(command, options);
+    std::string line;
+    while (line.empty() || line.back() != '\n') {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (std::filesystem::exists(options.stdout_to)) line = ReadFile(options.stdout_to);
+    }
+    const nlohmann::json printed = nlohmann::json::parse(line);
+    address_ = printed["listening"].get<std::string>();
+    EXPECT_EQ(address_, absl::StrCat("127.0.0.1:", printed["port"].get<int>()));
+  }
+
+  const std::string& address() const { return address_; }
+  Program& program() { return *program_; }
+
+ private:
+  const TestFolder folder_;
+  std::unique_ptr<Program> program_;
+  std::string address_;
+};
+
+inline client::Client Connected(const std::string& address) {
+  auto client = client::Client::Connect(address, {.own_connection = true, .retry = false});
+  EXPECT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(client->WaitReady("sample", {.deadline = std::chrono::seconds(60)}).ok());
+  return *std::move(client);
+}
+
+inline std::vector<std::byte> FirstQuery() {
+  const std::string file = ReadFile(kQueries);
+  std::vector<std::byte> query;
+  for (const char c : file.substr(8, 128)) query.push_back(static_cast<std::byte>(c));
+  return query;
+}
+
+}  // namespace hmann

@@ -1,0 +1,69 @@
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "index/base/units.h"
+#include "index/construct/build_job.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/interrupt.h"
+
+namespace hmann {
+namespace {
+
+struct Flags {
+  BuildJobOptions job;
+  int ends_with = 0;
+};
+
+/// "3-7", or "3".
+bool ParseJobs(const std::string& text, BuildJobOptions& job) {
+  const std::size_t dash = text.find('-');
+  std::size_t first = 0, last = 0;
+  if (!CLI::detail::lexical_cast(text.substr(0, dash), first) ||
+      !CLI::detail::lexical_cast(dash == std::string::npos ? text : text.substr(dash + 1), last) ||
+      first > last || last > 1'000'000)
+    return false;
+  job.first = first;
+  job.last = last + 1;
+  return true;
+}
+
+}  // namespace
+
+CommandAction SetupBuildJob(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  BuildJobOptions* job = &flags->job;
+  app.add_option("--work", job->work, "work folder of the build, begun by hmann build")->required();
+  app.add_option("--stage", job->stage, "as hmann build --status names it, e.g. l0-lead")
+      ->required();
+  app.add_option_function<std::string>(
+         "--jobs", [job](const std::string& text) { ParseJobs(text, *job); },
+         "which of its jobs, from 0: 0-7, or 3; what is made is not made again")
+      ->required()
+      ->check([](const std::string& text) {
+        BuildJobOptions scratch;
+        return ParseJobs(text, scratch) ? std::string() : "expected numbers of jobs, as 0-7 or 3";
+      });
+  app.add_option("--threads", job->threads, "0: all usable cores")->check(CLI::Range(0, 1024));
+  AddParsed<std::uint64_t>(
+      app, "--build-memory", ParseSize, [job](std::uint64_t bytes) { job->memory = bytes; },
+      "memory this process may take, as 2GiB (default: what there is); the same for all jobs of "
+      "l0-shard and of l1-shard");
+  app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it");
+  return [flags]() -> absl::Status {
+    if (flags->ends_with > 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != flags->ends_with)
+        return absl::CancelledError("the process that this one ends with has ended");
+    }
+    flags->job.cancelled = CancelOnInterrupt();
+    Progress progress;
+    return RunBuildJob(flags->job, progress);
+  };
+}
+
+}  // namespace hmann

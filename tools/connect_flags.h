@@ -1,0 +1,11 @@
+#pragma once
+
+#include "CLI/App.hpp"
+#include "client/cpp/client.h"
+
+namespace hmann {
+
+/// What a command that talks to a server shows it, and believes of it.
+void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect);
+
+}  // namespace hmann

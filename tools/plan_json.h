@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "index/tune/plan_report.h"
+#include "nlohmann/json.hpp"
+
+namespace hmann {
+
+/// What `hmann plan --json` says, and its `explain`.
+nlohmann::ordered_json ToJson(const PlanReport& report);
+nlohmann::ordered_json ToJson(const std::vector<PlanCase>& lines);
+
+}  // namespace hmann

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "CLI/App.hpp"
+#include "server/options.h"
+
+namespace hmann {
+
+/// `hmann serve`: what connections may do.
+void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits);
+/// Who may call.
+void AddSecurityFlags(CLI::App& app, ServerOptions* server);
+
+}  // namespace hmann
