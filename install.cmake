@@ -8,7 +8,7 @@ set(library_rooms index/tune index index/search index/construct index/format ind
 
 # The two faces and what they include; nothing else is public (tests/install_test.cmake compares).
 foreach(header index/hmann.h index/tune/tune.h
-        index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
+        index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/calibration.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
         index/dials/options.h index/distance/distance.h index/distance/types.h index/format/info.h index/format/target.h
         index/format/tuned_table.h index/tiers/cache_policy.h)
   get_filename_component(folder ${header} DIRECTORY)
@@ -30,6 +30,7 @@ include(CMakeFindDependencyMacro)
 find_dependency(absl)
 find_dependency(nlohmann_json)
 find_dependency(Threads)
+find_dependency(OpenMP COMPONENTS CXX)
 include(${CMAKE_CURRENT_LIST_DIR}/hmann-targets.cmake)
 ]])
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/hmann-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -42,7 +43,7 @@ Requires: absl_status absl_statusor
 Requires.private: absl_strings absl_str_format libxxhash numa liburing hdf5
 Cflags: -I${prefix}/@headers@
 Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@@libraries@
-Libs.private: -pthread
+Libs.private: -fopenmp -pthread
 ]])
 install(FILES ${CMAKE_BINARY_DIR}/hmann-config.cmake ${CMAKE_BINARY_DIR}/hmann-config-version.cmake DESTINATION ${package} COMPONENT library)
 install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

@@ -70,14 +70,15 @@ const Json kPools = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
 
 /// What a query took, of hmann's three contestants and hnswlib's two.
 void ExpectWork(const Json& figures) {
-  // Two walks of each of three, and hnswlib's two, which find the same but for roundings.
+  // Two walks of each of three, and hnswlib's two, whose graphs differ as two threads
+  // take turns.
   ASSERT_EQ(figures["work"].size(), 3u * 2 + 2);
   std::map<std::string, Json> work;
   for (const Json& row : figures["work"])
     work[row["contestant"].get<std::string>() + " " + row["walk"].get<std::string>()] = row;
   for (std::size_t target = 0; target < 2; ++target) {
     const double distances = work["hnswlib "]["distances"][target].get<double>();
-    EXPECT_NEAR(work["hnswlib-u8 "]["distances"][target].get<double>() / distances, 1, 0.01);
+    EXPECT_NEAR(work["hnswlib-u8 "]["distances"][target].get<double>() / distances, 1, 0.1);
   }
   EXPECT_GT(work["hnswlib "]["distances"][1], work["hnswlib "]["distances"][0]);
   EXPECT_FALSE(work["hnswlib "].contains("slow_reads"));

@@ -165,9 +165,16 @@ v1::Metric ToWire(Metric metric) {
   return v1::METRIC_UNSPECIFIED;
 }
 
-void ToWire(const TunedSetting& predicted, v1::Prediction* wire) {
-  wire->set_recall(predicted.recall);
-  wire->set_mean_us(predicted.mean_us);
+std::optional<v1::Prediction> PredictionOf(const ResolvedSearch& search) {
+  if (!search.tuned.has_value() && !search.calibrated_recall.has_value()) return std::nullopt;
+  v1::Prediction predicted;
+  if (search.tuned.has_value()) {
+    predicted.set_recall(search.tuned->recall);
+    predicted.set_mean_us(search.tuned->mean_us);
+  } else {
+    predicted.set_recall(*search.calibrated_recall);
+  }
+  return predicted;
 }
 
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {

@@ -52,7 +52,7 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
 
 v1::DType ToWire(DType dtype);
 v1::Metric ToWire(Metric metric);
-void ToWire(const TunedSetting& predicted, v1::Prediction* wire);
+std::optional<v1::Prediction> PredictionOf(const ResolvedSearch& search);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
 void ToWire(const Placement& placement, v1::Placement* wire);
 

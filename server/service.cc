@@ -33,7 +33,7 @@ struct ParsedQuery {
   ServedIndex* index = nullptr;
   QueryVectors vectors;
   Dials dials;
-  std::optional<TunedSetting> predicted;
+  std::optional<v1::Prediction> predicted;
   std::chrono::nanoseconds budget{0};
   bool counters = false;
 
@@ -56,7 +56,7 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   absl::StatusOr<RequestOptions> request = ReadOptions(options, *index, limits);
   if (!request.ok()) return parsed.index->ForClients(request.status());
   parsed.dials = request->search.dials;
-  parsed.predicted = request->search.tuned;
+  parsed.predicted = PredictionOf(request->search);
   parsed.budget = request->budget;
   HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.dials.k, limits));
@@ -149,7 +149,7 @@ class SingleCall : public PooledCall {
       response_.mutable_distances()->AddAlreadyReserved(neighbour.distance);
     }
     ToWire(parsed_.dials, response_.mutable_dials());
-    if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_.mutable_predicted());
+    if (parsed_.predicted.has_value()) *response_.mutable_predicted() = *parsed_.predicted;
     response_.set_cut_short(answer->cut_short);
     if (parsed_.counters) ToWire(counters, response_.mutable_counters());
     return absl::OkStatus();
@@ -182,7 +182,7 @@ class BatchCall : public PooledCall {
     } else {
       CloseGaps();
       ToWire(parsed_.dials, response_.mutable_dials());
-      if (parsed_.predicted.has_value()) ToWire(*parsed_.predicted, response_.mutable_predicted());
+      if (parsed_.predicted.has_value()) *response_.mutable_predicted() = *parsed_.predicted;
       response_.set_cut_short(cut_short_.load());
       if (parsed_.counters) ToWire(counters_, response_.mutable_counters());
       PooledCall::Complete(Write(response_, reply_));

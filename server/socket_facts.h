@@ -10,8 +10,9 @@ namespace hmann {
 /// Its number, never used again; 0: it is closed, or no socket.
 std::uint64_t CookieOf(int descriptor);
 std::uint64_t BytesReceived(int descriptor);
-/// Of the other end: `peer`, its address without port (of IPv6 the network, 8 bytes, since
-/// who has one address there has them all); `name`, as gRPC writes address and port.
+/// Of the other end: `peer`, its address without port (of IPv6 the network, 8 bytes,
+/// since who has one address there has them all); `name`, as gRPC writes address and
+/// port.
 /// False: it is gone.
 bool PeerOf(int descriptor, std::string* peer, std::string* name);
 

@@ -69,7 +69,7 @@ TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
   EXPECT_EQ(answer->dials.walk, WalkKind::kBestFirst);
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.9875);
-  EXPECT_DOUBLE_EQ(answer->predicted->mean_us, 80);
+  EXPECT_DOUBLE_EQ(*answer->predicted->mean_us, 80);
   EXPECT_FALSE(answer->cut_short);
   const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 80, .walk = WalkKind::kBestFirst});
   EXPECT_EQ(answer->ids, by_hand->ids);
@@ -83,7 +83,7 @@ TEST_F(TargetTest, ALatencyChoosesTheBestRecallThatKeepsIt) {
       "tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->dials.ef_l0, 20u);
-  EXPECT_DOUBLE_EQ(batch->predicted->mean_us, 20);
+  EXPECT_DOUBLE_EQ(*batch->predicted->mean_us, 20);
 }
 
 TEST_F(TargetTest, WhatCannotBeIsNamed) {

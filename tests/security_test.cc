@@ -47,7 +47,7 @@ class SecurityTest : public testing::Test {
   }
 
   static void OpenSsl(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "openssl");
+    arguments.insert(arguments.begin(), "/usr/bin/openssl");
     const Outcome ran = RunProgram(arguments);
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
   }
@@ -154,7 +154,7 @@ TEST_F(SecurityTest, ACertificateIsReplacedUnderLoad) {
 TEST_F(SecurityTest, TokensSayWhoMayCall) {
   const auto hash = [](const std::string& token) {
     WriteFile(*folder_ / "token", token);
-    return RunProgram({"sha256sum", *folder_ / "token"}).out.substr(0, 64);
+    return RunProgram({"/usr/bin/sha256sum", *folder_ / "token"}).out.substr(0, 64);
   };
   const std::string file = *folder_ / "tokens";
   WriteFile(file, absl::StrCat(hash("one-of-ours"), " read\n"));

@@ -149,7 +149,7 @@ TEST_F(TuneCommand, WhatCannotBeIsNamed) {
     EXPECT_THAT(ran.err, HasSubstr(words));
   };
   expect(Search({"--latency", "1ns"}), 1, "latency 0.001us cannot be met");
-  expect(Search({"--recall", "0.9", "--k", "3"}), 1,
+  expect(Search({"--latency", "1ms", "--k", "3"}), 1,
          "not tuned for fast dram, slow mapped, cache none, k 3");
   expect(Search({"--recall", "0.9", "--ef-l0", "3"}), 2, "--recall");
   expect(Search({"--recall", "1.5"}), 2, "--recall");

@@ -28,6 +28,11 @@ constexpr char kRetryPolicy[] =
 std::vector<std::uint64_t> Copy(const google::protobuf::RepeatedField<std::uint64_t>& field) {
   return {field.begin(), field.end()};
 }
+Prediction PredictionFromWire(const v1::Prediction& wire) {
+  Prediction predicted{wire.recall(), {}};
+  if (wire.has_mean_us()) predicted.mean_us = wire.mean_us();
+  return predicted;
+}
 std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) {
   return {field.begin(), field.end()};
 }
@@ -137,8 +142,7 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
   Answer answer{
       Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
   if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted())
-    answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
   answer.cut_short = response.cut_short();
   return answer;
 }
@@ -161,8 +165,7 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
                      DialsFromWire(response.dials()),
                      {}};
   if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted())
-    answer.predicted = {response.predicted().recall(), response.predicted().mean_us()};
+  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
   answer.cut_short = response.cut_short();
   return answer;
 }

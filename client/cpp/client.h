@@ -47,10 +47,11 @@ struct Vectors {
   static Vectors Floats(std::span<const float> values) { return {{}, values, false}; }
 };
 
-/// What the server's tuned table says of the dials that a target chose.
+/// What the server expects of dials that were not named: by its tuned table, or as they
+/// were calibrated when the index was built, which says nothing of the time.
 struct Prediction {
   double recall = 0;
-  double mean_us = 0;
+  std::optional<double> mean_us;
 };
 
 /// ids[j], distances[j]: the j-th nearest. Smaller is nearer.

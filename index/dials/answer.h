@@ -24,10 +24,11 @@ struct Answer {
 struct SearchLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
-  std::chrono::nanoseconds budget{
-      0};  ///< of each query, from its start (SearchOptions::budget); 0: as long as it takes
+  /// Of each query, from its start (SearchOptions::budget); 0: as long as it takes.
+  std::chrono::nanoseconds budget{0};
   /// An internal id that is searched as if it were not in the index (all walks but
-  /// multi-start): that of a vector which is its own query, to learn from. None: 2^32 - 1.
+  /// multi-start): that of a vector which is its own query, to learn from. None:
+  /// 2^32 - 1.
   std::uint32_t excluded = 0xffffffff;
 };
 

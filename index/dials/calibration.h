@@ -13,8 +13,8 @@ namespace hmann {
 constexpr double kDefaultRecall = 0.95;
 
 /// What the default dials of an index give: measured on it when it was built, not fitted
-/// to other data. *Effort* scales the dials that say when a walk ends (`epsilon`, `ef_l0`,
-/// with cells also `nprobe` and `error_bound`) away from the constants in
+/// to other data. *Effort* scales the dials that say when a walk ends (`epsilon`,
+/// `ef_l0`, with cells also `nprobe` and `error_bound`) away from the constants in
 /// SearchOptions::Resolve, which are effort 1.
 struct Calibration {
   struct Point {

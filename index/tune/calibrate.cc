@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "datasets/recall.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -155,7 +156,12 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   table.content_hash = info.content_hash;
   HMANN_ASSIGN_OR_RETURN(table.calibration, CalibrationOfIndex(options, progress).Run(index));
   HMANN_RETURN_IF_ERROR(WriteTunedTable(index, table));
-  return *std::move(table.calibration);
+  // As every search will read it: rounded.
+  HMANN_ASSIGN_OR_RETURN(const TunedTable stored,
+                         ReadTunedTable(index, info.content_hash, info.n));
+  if (!stored.calibration.has_value())
+    return absl::DataLossError(absl::StrCat(index, ": the calibration was written and is gone"));
+  return *stored.calibration;
 }
 
 absl::StatusOr<CalibratedBuild> BuildAndCalibrate(const BuildOptions& build,

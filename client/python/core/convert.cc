@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
+#include "tools/calibration_report.h"
+#include "tools/info_json.h"
 
 namespace hmann::python {
 namespace {
@@ -154,6 +156,12 @@ py::object ToPython(const nlohmann::ordered_json& json) {
     default:
       return py::none();
   }
+}
+
+py::dict InfoOf(const std::string& path, const IndexInfo& info) {
+  nlohmann::ordered_json json = hmann::ToJson(info);
+  json["calibration"] = hmann::ToJson(ReadCalibration(path, info));
+  return ToPython(json);
 }
 
 }  // namespace hmann::python

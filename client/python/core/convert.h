@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/format/info.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann::python {
@@ -50,5 +51,7 @@ std::chrono::nanoseconds ToDuration(const std::string& name, py::handle value);
 
 /// Dicts, lists and numbers.
 py::object ToPython(const nlohmann::ordered_json& json);
+/// What `hmann info --json` says of the index file `path`.
+py::dict InfoOf(const std::string& path, const IndexInfo& info);
 
 }  // namespace hmann::python

@@ -214,7 +214,7 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   return py::make_tuple(std::move(labels), std::move(distances), std::move(told));
 }
 
-py::dict OpenedIndex::Info() const { return ToPython(ToJson(info())); }
+py::dict OpenedIndex::Info() const { return InfoOf(path_, info()); }
 
 py::list OpenedIndex::Placements() const {
   py::list list;

@@ -105,7 +105,8 @@ py::tuple Plan(const py::dict& options, const py::object& progress) {
 }
 
 py::object ReadInfo(py::handle path) {
-  return ToPython(ToJson(Value(hmann::ReadInfo(ToPath("path", path)))));
+  const std::string index = ToPath("path", path);
+  return InfoOf(index, Value(hmann::ReadInfo(index)));
 }
 
 py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,

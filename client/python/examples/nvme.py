@@ -5,6 +5,7 @@
 
 # %%
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -59,5 +60,4 @@ with hmann.open(path, slow="dram") as in_memory:
 
 # %%
 index.close()
-os.remove(path)
-os.rmdir(folder)
+shutil.rmtree(folder)

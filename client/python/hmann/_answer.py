@@ -23,7 +23,7 @@ class Answer(_Pair):
             inner product, 1 - cosine. inf beside -1.
         details: None; of a search with ``details=True`` what ran: ``dials``, ``counters``
             (work, the sum over the queries), ``cut_short`` (queries that a budget ended),
-            ``predicted`` (what the tuned table says of the dials that a target chose).
+            ``predicted`` (what is expected of dials that were not named).
     """
 
     details: Optional[Dict[str, Any]] = None

@@ -145,7 +145,7 @@ class RemoteIndexFace:
         self._described = described
 
     def info(self) -> Dict[str, Any]:
-        """What ``hmann.info`` says of its file."""
+        """What ``hmann.info`` says of its file, but for ``calibration``."""
         return _wire.to_info(self._described)
 
     def placements(self) -> List[Dict[str, Any]]:

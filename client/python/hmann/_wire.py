@@ -179,7 +179,8 @@ class SearchCalls:
         told["cut_short"] += int(response.cut_short)
         if response.HasField("predicted"):
             predicted = response.predicted
-            told["predicted"] = {"recall": predicted.recall, "mean_us": predicted.mean_us}
+            mean_us = predicted.mean_us if predicted.HasField("mean_us") else None
+            told["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
         for field in pb.Counters.DESCRIPTOR.fields:
             count = getattr(response.counters, field.name)
             told["counters"][field.name] = told["counters"].get(field.name, 0) + count

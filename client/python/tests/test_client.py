@@ -41,6 +41,7 @@ class ClientTest(ServedCase):
         for name in ("dim", "dtype", "metric"):
             self.assertEqual(getattr(self.index, name), getattr(self.local, name))
         info, expected = self.index.info(), self.local.info()
+        self.assertGreater(expected.pop("calibration")["queries"], 0)
         self.assertEqual({key: info[key] for key in expected}, expected)
         self.assertIn("l0", [line["structure"] for line in self.index.placements()])
         self.assertEqual(self.index.limits["max_batch"], 16)
@@ -88,7 +89,7 @@ class ClientTest(ServedCase):
         self.assert_raises(bad, "ef_l1", search, query, ef_l1=0)
         self.assert_raises(bad, "budget", search, query, budget=-3)
         error = self.assert_raises(
-            hmann.FailedPreconditionError, "[NOT_TUNED]", search, query, recall=0.9
+            hmann.FailedPreconditionError, "[NOT_TUNED]", search, query, latency=0.001
         )
         self.assertEqual((error.code, error.reason), ("FAILED_PRECONDITION", "NOT_TUNED"))
         error = self.assert_raises(

@@ -38,10 +38,9 @@ class BuildTest(FolderCase):
         hmann.build(
             self.base, self.folder / "told.hmann", progress=lambda *now: told.append(now)
         )
-        phase, done, total, unit = told[-1]
-        self.assertEqual((phase, unit), ("write", "records"))
-        self.assertGreaterEqual(total, 2000)
-        self.assertLessEqual(done, total)
+        self.assertEqual((told[-1][0], told[-1][3]), ("calibrate", "settings"))
+        for _, done, total, _ in told:  # total 0: nobody knows
+            self.assertTrue(total == 0 or done <= total)
 
     def test_what_progress_raises_ends_the_build_and_leaves_the_old_file(self):
         def fail(*now):

@@ -32,7 +32,9 @@ class Hmann(BaseANN):
     def fit(self, X):
         path = os.path.join(self._folder.name, "index.hmann")
         base = numpy.asarray(X, dtype=numpy.float32)
-        hmann.build(base, path, metric=self._metric, progress=False, **self._build)
+        hmann.build(
+            base, path, metric=self._metric, calibrate=False, progress=False, **self._build
+        )
         self._index = hmann.open(path, slow="dram")
 
     def set_query_arguments(self, dials):

@@ -49,7 +49,7 @@ class Hmann(BaseANN):
         build = dict(self._build)
         if "build_memory" in build:
             build.setdefault("work", path + ".work")
-        hmann.build(base, path, rows=data.nb, metric=self._metric, **build)
+        hmann.build(base, path, rows=data.nb, metric=self._metric, calibrate=False, **build)
         os.remove(base)
         self._index = hmann.open(path, **self._open)
 
