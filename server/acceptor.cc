@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -75,8 +76,10 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
     return absl::Status(first_error.code(),
                         absl::StrCat("listen ", listen, ": ", first_error.message()));
   }
-  acceptor->stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (acceptor->stop_ < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
+    *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  }
   return acceptor;
 }
 
@@ -107,44 +110,57 @@ void Acceptor::Start(ConnectionGuard* guard, std::int64_t server, Take take) {
   server_ = server;
   take_ = std::move(take);
   thread_ = std::thread([this] { Run(); });
+  watch_ = std::thread([this] { Watch(); });
 }
 
 void Acceptor::Stop() {
   if (thread_.joinable()) {
     eventfd_write(stop_, 1);
     thread_.join();
+    watch_.join();
   }
   for (const int listener : listeners_) close(listener);
   if (guard_ != nullptr && !listeners_.empty()) {
     for (const int connection : guard_->held()) close(connection);
   }
   listeners_.clear();
-  if (stop_ >= 0) close(std::exchange(stop_, -1));
+  for (int* event : {&stop_, &came_, &due_}) {
+    if (*event >= 0) close(std::exchange(*event, -1));
+  }
 }
 
 void Acceptor::Run() {
+  std::vector<pollfd> waiting;
+  waiting.reserve(listeners_.size() + 2);
+  for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
+  waiting.push_back({due_, POLLIN, 0});
+  waiting.push_back({stop_, POLLIN, 0});
+  for (;;) {
+    if (poll(waiting.data(), waiting.size(), -1) <= 0) continue;  // a signal
+    if (waiting.back().revents != 0) return;
+    for (std::size_t i = 0; i < listeners_.size(); ++i) {
+      if (waiting[i].revents != 0) AcceptAll(waiting[i].fd);
+    }
+    eventfd_t due = 0;
+    if (waiting[listeners_.size()].revents == 0 || eventfd_read(due_, &due) != 0) continue;
+    for (const int connection : guard_->Released()) take_(listeners_.front(), connection);
+    guard_->Trim();
+  }
+}
+
+void Acceptor::Watch() {
   // Little work, and a flood must not keep it from being done. Without the right to it
   // the thread is as others are.
   constexpr int kNice = -10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
-  std::vector<pollfd> waiting;
-  waiting.reserve(listeners_.size() + 1);
-  for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
-  waiting.push_back({stop_, POLLIN, 0});
-  std::chrono::steady_clock::time_point next_look;
-  for (;;) {
-    const int tick = guard_->idle() ? -1 : static_cast<int>(guard_->Tick().count());
-    const int ready = poll(waiting.data(), waiting.size(), tick);
-    if (ready > 0 && waiting.back().revents != 0) return;
-    if (const auto now = std::chrono::steady_clock::now(); now >= next_look) {
-      guard_->Look(server_);
-      for (const int connection : guard_->Released()) take_(listeners_.front(), connection);
-      next_look = now + guard_->Tick();
-    }
-    if (ready <= 0) continue;  // nobody came, or a signal
-    for (const pollfd& listener : waiting) {
-      if (listener.revents != 0) AcceptAll(listener.fd);
-    }
+  std::array<pollfd, 2> waiting = {{{came_, POLLIN, 0}, {stop_, POLLIN, 0}}};
+  while (waiting.back().revents == 0) {
+    guard_->Look(server_);
+    if (guard_->IsAnythingDue()) eventfd_write(due_, 1);
+    poll(&waiting.back(), 1, static_cast<int>(guard_->Tick().count()));
+    eventfd_t came = 0;
+    if (guard_->idle()) poll(waiting.data(), waiting.size(), -1);
+    eventfd_read(came_, &came);
   }
 }
 
@@ -156,7 +172,10 @@ void Acceptor::AcceptAll(int listener) {
       Refused(Refusal::kDescriptors);
     } else if (connection >= 0) {
       const ConnectionGuard::Verdict verdict = guard_->Take(connection);
-      if (verdict == ConnectionGuard::Verdict::kTake) take_(listener, connection);
+      if (verdict == ConnectionGuard::Verdict::kTake) {
+        eventfd_write(came_, 1);
+        take_(listener, connection);
+      }
       if (verdict == ConnectionGuard::Verdict::kClose) close(connection);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // It waits in the backlog until there is room.

@@ -38,7 +38,7 @@ class Acceptor {
 
   int port() const { return port_; }
 
-  /// Begins to accept, on a thread of its own. Once. `server`: its number in channelz.
+  /// Begins to accept, on threads of its own. Once. `server`: its number in channelz.
   /// `guard` says what is not taken, looks after the others, and must outlive this.
   void Start(ConnectionGuard* guard, std::int64_t server, Take take);
   /// Closes the port. Connections that were taken stay. May be called again.
@@ -48,16 +48,19 @@ class Acceptor {
   Acceptor() = default;
   absl::Status Bind(const addrinfo& address);
   void Run();
+  void Watch();
   void AcceptAll(int listener);
   void Refused(Refusal why);
 
   std::vector<int> listeners_;
   int port_ = 0;
-  int stop_ = -1;  ///< eventfd
+  int stop_ = -1, came_ = -1, due_ = -1;  ///< eventfds: of both threads; for watch_; for thread_
   ConnectionGuard* guard_ = nullptr;
   std::int64_t server_ = 0;
   Take take_;
-  std::thread thread_;
+  /// Accepts, and hands over, whereupon gRPC may use it for the first calls of the
+  /// connection; so what these may do is watched by another.
+  std::thread thread_, watch_;
   std::uint64_t refused_ = 0, told_ = 0;  ///< connections; of the thread alone
   std::int64_t next_line_ns_ = 0;
 };

@@ -97,6 +97,7 @@ void ConnectionGuard::Refused(Refusal why) {
 }
 
 ConnectionGuard::Verdict ConnectionGuard::Take(int descriptor) {
+  const std::lock_guard lock(mutex_);
   Forget(descriptor);  // of an earlier connection that had the same number
   Connection connection;
   if (!PeerOf(descriptor, &connection.peer, &connection.name))
@@ -142,6 +143,7 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
 /// Of each peer that was barred a few at a time, which bars it again: so much may one who
 /// goes on have under way.
 std::vector<int> ConnectionGuard::Released() {
+  const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   std::vector<int> released, waiting;
   absl::flat_hash_map<std::string, int> of_peer;
@@ -222,15 +224,17 @@ void ConnectionGuard::FindSockets(std::int64_t server) {
   }
 }
 
-/// Whether enough has come, or enough time has passed, for a look.
+/// Whether enough has come, or enough time has passed, for a look. What is there and not
+/// read yet may become calls at any time.
 bool ConnectionGuard::Due(int descriptor, const Connection& connection,
                           Clock::time_point now) const {
-  return now - connection.looked >= kTimeToLook ||
+  return now - connection.looked >= kTimeToLook || BytesUnread(descriptor) >= kBytesOfNew ||
          BytesReceived(descriptor) - connection.bytes >=
              (now < connection.new_until ? kBytesOfNew : kBytesToLook);
 }
 
 void ConnectionGuard::Look(std::int64_t server) {
+  const std::lock_guard lock(mutex_);
   std::array<epoll_event, 512> events;
   const int count = epoll_wait(activity_, events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -257,6 +261,7 @@ void ConnectionGuard::Look(std::int64_t server) {
     }
     connection.active = false;
     Judge(descriptor, connection, now);
+    if (BytesUnread(descriptor) >= kBytesOfNew) hurry_until_ = now + kHurry;
     // What has calls under way is looked at again, whether or not more comes.
     if (connection.streams.open() == 0) continue;
     connection.active = true;
@@ -267,12 +272,34 @@ void ConnectionGuard::Look(std::int64_t server) {
     ForgetGone(kForgetAtATime);
     next_sweep_ = now + kSweep;
   }
-  if (now >= trim_until_ || now < next_trim_) return;
-  next_trim_ = now + kBetweenTrims;
+}
+
+bool ConnectionGuard::TrimIsDue() const {
+  const Clock::time_point now = Clock::now();
+  return now < trim_until_ && now >= next_trim_;
+}
+
+bool ConnectionGuard::idle() const {
+  const std::lock_guard lock(mutex_);
+  return connections_.empty() && held_.empty() && Clock::now() >= trim_until_;
+}
+
+bool ConnectionGuard::IsAnythingDue() const {
+  const std::lock_guard lock(mutex_);
+  return !held_.empty() || TrimIsDue();
+}
+
+void ConnectionGuard::Trim() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!TrimIsDue()) return;
+    next_trim_ = Clock::now() + kBetweenTrims;
+  }
   malloc_trim(0);
 }
 
 std::chrono::milliseconds ConnectionGuard::Tick() const {
+  const std::lock_guard lock(mutex_);
   return Clock::now() < hurry_until_ ? kQuick : kUsual;
 }
 

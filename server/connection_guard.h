@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +34,7 @@ struct ConnectionCounts {
 /// connection did is read from gRPC's own counts of its streams (channelz), and only of
 /// connections that something arrived on.
 ///
-/// Thread safety: one thread; counts() from any.
+/// Thread safety: one thread takes and releases, another one looks; the rest from any.
 class ConnectionGuard {
  public:
   explicit ConnectionGuard(const ConnectionLimits& limits);
@@ -55,9 +56,14 @@ class ConnectionGuard {
   void Refused(Refusal why);
   /// Looks at what came since the last time. `server`: its number in channelz.
   void Look(std::int64_t server);
-  /// Whether there is anything to look at.
-  bool idle() const { return connections_.empty() && held_.empty(); }
-  /// That still wait; the caller closes them at the end.
+  /// Whether there is nothing to look at.
+  bool idle() const;
+  /// Whether it is time for Released, or for Trim.
+  bool IsAnythingDue() const;
+  /// Gives the system what connections that were shut down have left. It may take a tenth
+  /// of a second.
+  void Trim();
+  /// That still wait; the caller closes them at the end, when nobody takes any more.
   const std::vector<int>& held() const { return held_; }
   const ConnectionCounts& counts() const { return counts_; }
 
@@ -97,9 +103,12 @@ class ConnectionGuard {
                 Clock::time_point time) const;
   void ShutDown(int descriptor, Connection& connection, Refusal why);
 
+  bool TrimIsDue() const;
+
   const ConnectionLimits limits_;
   ConnectionCounts counts_;
-  int activity_ = -1;  ///< an epoll of all connections
+  mutable std::mutex mutex_;  ///< of what follows, but activity_
+  int activity_ = -1;         ///< an epoll of all connections
   std::unordered_map<int, Connection> connections_;
   absl::flat_hash_map<std::string, std::uint32_t> by_peer_;
   absl::flat_hash_map<std::string, int> nameless_;  ///< connections whose socket is not known

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,11 @@ std::uint64_t BytesReceived(int descriptor) {
   return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0
              ? info.tcpi_bytes_received
              : 0;
+}
+
+std::uint64_t BytesUnread(int descriptor) {
+  int bytes = 0;
+  return ioctl(descriptor, FIONREAD, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
 bool PeerOf(int descriptor, std::string* peer, std::string* name) {

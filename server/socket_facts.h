@@ -10,6 +10,8 @@ namespace hmann {
 /// Its number, never used again; 0: it is closed, or no socket.
 std::uint64_t CookieOf(int descriptor);
 std::uint64_t BytesReceived(int descriptor);
+/// Of these, what the process has not read yet.
+std::uint64_t BytesUnread(int descriptor);
 /// Of the other end: `peer`, its address without port (of IPv6 the network, 8 bytes,
 /// since who has one address there has them all); `name`, as gRPC writes address and
 /// port.
