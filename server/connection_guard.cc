@@ -8,11 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "grpc/grpc.h"
-#include "grpc/support/alloc.h"
-#include "nlohmann/json.hpp"
 #include "server/socket_facts.h"
 #include "spdlog/spdlog.h"
 
@@ -42,28 +37,6 @@ constexpr std::chrono::milliseconds kBarred(250);
 constexpr int kReleasedTogether = 2;
 /// Closed connections are looked for so often.
 constexpr std::chrono::milliseconds kSweep(20);
-
-/// gRPC's text, given back when it goes.
-class Text {
- public:
-  explicit Text(char* text) : text_(text) {}
-  ~Text() { gpr_free(text_); }
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
-  absl::string_view view() const { return text_ == nullptr ? "" : text_; }
-
- private:
-  char* const text_;
-};
-
-/// The whole number of a member `"key":"123"`; 0 when there is none.
-std::uint64_t Count(absl::string_view json, absl::string_view key) {
-  const std::size_t at = json.find(absl::StrCat("\"", key, "\":\""));
-  if (at == absl::string_view::npos) return 0;
-  const absl::string_view rest = json.substr(at + key.size() + 4);
-  std::uint64_t count = 0;
-  return absl::SimpleAtoi(rest.substr(0, rest.find('"')), &count) ? count : 0;
-}
 
 }  // namespace
 
@@ -206,20 +179,14 @@ void ConnectionGuard::ForgetGone(std::size_t most) {
 }
 
 void ConnectionGuard::FindSockets(std::int64_t server) {
-  const Text text(grpc_channelz_get_server_sockets(
-      server, std::max<std::int64_t>(0, last_socket_ - kOutOfOrder), 0));
-  const auto found = nlohmann::json::parse(text.view(), nullptr, false);
-  if (!found.is_object() || !found.contains("socketRef")) return;
-  for (const auto& socket : found["socketRef"]) {
-    std::int64_t number = 0;
-    if (!absl::SimpleAtoi(socket.value("socketId", ""), &number)) continue;
-    last_socket_ = std::max(last_socket_, number);
-    constexpr std::size_t kPrefix = 7;  // "chttp2 "
-    const std::string name = socket.value("name", "");
-    const auto nameless = nameless_.find(name.size() > kPrefix ? name.substr(kPrefix) : name);
+  for (const NumberedSocket& socket :
+       SocketsOf(server, std::max<std::int64_t>(0, last_socket_ - kOutOfOrder))) {
+    last_socket_ = std::max(last_socket_, socket.number);
+    const auto nameless = nameless_.find(socket.name);
     // An older one of the same name was that of a connection before it.
-    if (nameless == nameless_.end() || number <= connections_[nameless->second].after) continue;
-    connections_[nameless->second].socket = number;
+    if (nameless == nameless_.end() || socket.number <= connections_[nameless->second].after)
+      continue;
+    connections_[nameless->second].socket = socket.number;
     nameless_.erase(nameless);
   }
 }
@@ -304,14 +271,7 @@ std::chrono::milliseconds ConnectionGuard::Tick() const {
 }
 
 void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_point now) {
-  const Text text(grpc_channelz_get_socket(connection.socket));
-  Streams streams;
-  // Ends before beginnings: a count that is read late must not exceed what it is of.
-  streams.messages = Count(text.view(), "messagesReceived");
-  streams.succeeded = Count(text.view(), "streamsSucceeded");
-  streams.failed = Count(text.view(), "streamsFailed");
-  streams.started =
-      std::max(Count(text.view(), "streamsStarted"), streams.succeeded + streams.failed);
+  const StreamCounts streams = StreamsOf(connection.socket);
   connection.bytes = BytesReceived(descriptor);
   connection.looked = now;
   const std::int64_t without_message = WithoutMessage(connection, streams);
@@ -334,7 +294,7 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
 /// Each call here has one message from its client. So of the messages, those that belong
 /// to no call that ended well are of calls that failed or are open: there are at least so
 /// many open calls without theirs as there are open calls more than such messages.
-std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const Streams& now) {
+std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const StreamCounts& now) {
   const auto unclaimed =
       static_cast<std::int64_t>(now.messages) - static_cast<std::int64_t>(now.succeeded);
   if (now.open() == 0) connection.unclaimed_of_ended = unclaimed;
@@ -343,7 +303,7 @@ std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const Strea
 
 /// While there are such calls, and no message comes at all, somebody has begun a request
 /// and does not go on.
-bool ConnectionGuard::HalfSent(Connection& connection, const Streams& now, bool half,
+bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, bool half,
                                Clock::time_point time) const {
   if (!half || connection.half_sent_since == Clock::time_point() ||
       now.messages != connection.messages_then) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "server/channelz.h"
 #include "server/options.h"
 
 namespace hmann {
@@ -69,10 +70,6 @@ class ConnectionGuard {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Streams {
-    std::uint64_t started = 0, succeeded = 0, failed = 0, messages = 0;
-    std::uint64_t open() const { return started - succeeded - failed; }
-  };
   struct Connection {
     std::uint64_t cookie = 0;  ///< the kernel's number of the socket, never used again
     std::string peer;          ///< address, without port
@@ -83,7 +80,7 @@ class ConnectionGuard {
     bool shut = false;         ///< shut down; gRPC has yet to notice
     std::uint64_t bytes = 0;   ///< received when last looked at
     Clock::time_point looked, new_until;
-    Streams streams;                      ///< when last looked at
+    StreamCounts streams;                 ///< when last looked at
     std::uint64_t failed_before = 0;      ///< of the second before this one
     Clock::time_point second_began;       ///< that failed_before was counted at
     std::int64_t unclaimed_of_ended = 0;  ///< messages; see WithoutMessage
@@ -98,8 +95,8 @@ class ConnectionGuard {
   void FindSockets(std::int64_t server);
   bool Due(int descriptor, const Connection& connection, Clock::time_point now) const;
   void Judge(int descriptor, Connection& connection, Clock::time_point now);
-  static std::int64_t WithoutMessage(Connection& connection, const Streams& now);
-  bool HalfSent(Connection& connection, const Streams& now, bool half,
+  static std::int64_t WithoutMessage(Connection& connection, const StreamCounts& now);
+  bool HalfSent(Connection& connection, const StreamCounts& now, bool half,
                 Clock::time_point time) const;
   void ShutDown(int descriptor, Connection& connection, Refusal why);
 

@@ -47,6 +47,14 @@ double Seconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
+std::string ReasonOf(const absl::Status& status) {
+  google::rpc::ErrorInfo info;
+  const auto payload = status.GetPayload(
+      absl::StrCat("type.googleapis.com/", google::rpc::ErrorInfo::descriptor()->full_name()));
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
+  return info.reason();
+}
+
 std::string WithoutFolder(absl::string_view message, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return std::string(message);

@@ -51,6 +51,9 @@ absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanosecond
 /// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
 absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
 
+/// The reason of its ErrorInfo, as "QUEUE_FULL"; empty when it has none.
+std::string ReasonOf(const absl::Status& status);
+
 /// Ends a call at once.
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status);
 

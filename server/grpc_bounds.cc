@@ -1,14 +1,11 @@
 #include "server/grpc_bounds.h"
 
-#include <algorithm>
 #include <chrono>
 #include <mutex>
 
-#include "absl/strings/numbers.h"
 #include "grpc/grpc.h"
-#include "grpc/support/alloc.h"
 #include "grpcpp/resource_quota.h"
-#include "nlohmann/json.hpp"
+#include "server/channelz.h"
 
 namespace hmann {
 namespace {
@@ -24,26 +21,6 @@ constexpr int kMostHeaders = 16 << 10;
 
 int Milliseconds(std::chrono::nanoseconds time) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
-}
-
-/// The highest number of a server in this process.
-std::int64_t LastServer() {
-  std::int64_t last = 0;
-  for (bool end = false; !end;) {
-    char* text = grpc_channelz_get_servers(last + 1);
-    const auto page = nlohmann::json::parse(text == nullptr ? "" : text, nullptr, false);
-    gpr_free(text);
-    const std::int64_t before = last;
-    if (page.is_object() && page.contains("server")) {
-      for (const auto& server : page["server"]) {
-        std::int64_t number = 0;
-        if (absl::SimpleAtoi(server["ref"].value("serverId", ""), &number))
-          last = std::max(last, number);
-      }
-    }
-    end = last == before;
-  }
-  return last;
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ struct HeldServer {
   explicit HeldServer(const std::vector<IndexSpec>& specs)
       : registry(specs),
         pool(1, {.queue = 10, .bytes = 1 << 20}),
-        service(&registry, &pool, RequestLimits(), 4 << 20, 10s) {
+        metrics(registry),
+        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -97,6 +98,7 @@ struct HeldServer {
 
   Registry registry;
   SearchPool pool;
+  Metrics metrics;
   SearchService service;
   HealthService health;
   std::unique_ptr<grpc::Server> server;

@@ -111,6 +111,14 @@ absl::Status ServerOptions::Validate() const {
                      " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
                      "or --insecure if that is meant"));
   }
+  if (!http.empty() && !insecure) {
+    HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback(http));
+    if (!http_loopback) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--http ", http, " is reached from other machines, unencrypted: give --insecure if that ",
+          "is meant"));
+    }
+  }
   HMANN_RETURN_IF_ERROR(connections.Validate());
   if (threads < 0 || threads > 4096)
     return absl::InvalidArgumentError(

@@ -60,9 +60,10 @@ struct TlsFiles {
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
   std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one
-  OpenOptions open;                        ///< tiers, for every index
-  int threads = 0;                         ///< searches side by side; 0: UsableCores()
-  std::uint32_t queue = 256;               ///< requests that may wait for a thread of a lane
+  std::string http;           ///< HOST:PORT of /metrics, /livez and /readyz; empty: none
+  OpenOptions open;           ///< tiers, for every index
+  int threads = 0;            ///< searches side by side; 0: UsableCores()
+  std::uint32_t queue = 256;  ///< requests that may wait for a thread of a lane
   std::chrono::nanoseconds most_work = std::chrono::minutes(1);  ///< of a request, one thread
   std::uint64_t most_bytes = 1 << 30;  ///< of the requests under way and their replies
   std::chrono::nanoseconds default_deadline =

@@ -9,6 +9,18 @@
 
 namespace hmann {
 
+const char* Name(IndexState state) {
+  switch (state) {
+    case IndexState::kLoading:
+      return "loading";
+    case IndexState::kServing:
+      return "serving";
+    case IndexState::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
 absl::Status ServedIndex::Load(const OpenOptions& options) {
   const auto open = [&]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(guard_, FileGuard::Take(spec_.path));

@@ -18,6 +18,8 @@
 namespace hmann {
 
 enum class IndexState { kLoading, kServing, kFailed };
+/// "loading", "serving", "failed".
+const char* Name(IndexState state);
 
 /// How far the check of what is read in place has come.
 struct ScrubProgress {

@@ -70,6 +70,16 @@ SearchPool::~SearchPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+PoolLoad SearchPool::load() const {
+  const std::lock_guard lock(mutex_);
+  const auto of = [](const Lane& lane) {
+    PoolLoad::Lane load{lane.jobs.size(), lane.running, lane.busy};
+    for (const SearchJob* job : lane.jobs) load.work += job->Left();
+    return load;
+  };
+  return {of(quick_), of(bulk_), bytes_};
+}
+
 std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job) const {
   if (lane.jobs.empty() && lane.busy == 0) return {};
   const auto now = SearchJob::Clock::now();

@@ -68,6 +68,17 @@ class SearchJob {
   absl::Status status_;  // guarded by mutex_
 };
 
+/// What waits for a pool, and runs in it.
+struct PoolLoad {
+  struct Lane {
+    std::size_t jobs = 0;              ///< that wait, wholly or in part
+    std::chrono::nanoseconds work{0};  ///< that they and those that run will take, as estimated
+    int busy = 0;                      ///< searches that run
+  };
+  Lane quick, bulk;
+  std::uint64_t bytes = 0;  ///< of requests taken and their replies, about
+};
+
 /// What may wait for a pool.
 struct PoolBounds {
   std::size_t queue = 256;                                  ///< jobs of a lane, wholly or in part
@@ -99,6 +110,7 @@ class SearchPool {
   SearchPool& operator=(const SearchPool&) = delete;
 
   int threads() const { return threads_; }
+  PoolLoad load() const;
 
   /// Takes the job; its Complete will be called. Errors, then Complete is not called:
   /// RESOURCE_EXHAUSTED with QUEUE_FULL, MEMORY_FULL or NO_TIME and a delay, estimated
@@ -136,7 +148,7 @@ class SearchPool {
 
   const int threads_;
   const PoolBounds bounds_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Lane quick_, bulk_;
   std::uint64_t bytes_ = 0;  // of the jobs that Submit took and that are not complete
   bool here_ = false;        // a search runs in a caller's thread

@@ -20,6 +20,8 @@
 #include "server/convert.h"
 #include "server/grpc_bounds.h"
 #include "server/health.h"
+#include "server/http_port.h"
+#include "server/metrics.h"
 #include "server/registry.h"
 #include "server/scrubber.h"
 #include "server/search_pool.h"
@@ -62,12 +64,14 @@ ServerOptions Resolve(ServerOptions options) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   HMANN_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<Server> server(new Server(Resolve(options)));
+  HMANN_RETURN_IF_ERROR(server->ListenHttp());
   HMANN_RETURN_IF_ERROR(server->Listen());
   server->loader_ = std::thread([raw = server.get()] { raw->Load(); });
   server->watcher_ = std::thread([raw = server.get()] { raw->Watch(); });
   server->scrubber_ = std::make_unique<Scrubber>(
       *server->registry_, options.scrub_bytes_per_second,
       [raw = server.get()](const ServedIndex& index) { raw->Withdrawn(index); });
+  if (server->http_ != nullptr) server->http_->Start();
   return server;
 }
 
@@ -76,9 +80,11 @@ Server::Server(const ServerOptions& options)
       registry_(std::make_unique<Registry>(options.indexes)),
       pool_(std::make_unique<SearchPool>(
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
-      health_(std::make_unique<HealthService>()) {}
+      health_(std::make_unique<HealthService>()),
+      metrics_(std::make_unique<Metrics>(*registry_)) {}
 
 Server::~Server() {
+  http_.reset();
   BeginDrain();
   Shutdown(std::chrono::nanoseconds::zero());
 }
@@ -86,8 +92,9 @@ Server::~Server() {
 absl::Status Server::Listen() {
   const std::uint64_t max_request_bytes =
       MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
-  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
-                                             max_request_bytes, options_.default_deadline);
+  service_ =
+      std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
+                                      max_request_bytes, options_.default_deadline, metrics_.get());
   if (!options_.tokens.empty()) {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
@@ -122,7 +129,33 @@ absl::Status Server::Listen() {
   return absl::OkStatus();
 }
 
+absl::Status Server::ListenHttp() {
+  if (options_.http.empty()) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(http_, HttpPort::Listen(options_.http));
+  http_->Add("/livez", [] { return HttpPort::Reply{200, "ok\n"}; });
+  http_->Add("/readyz", [this] {
+    // Draining: no service serves. An index that failed does not keep the others away.
+    bool ready = health_->Status(kServiceName) == grpc::health::v1::HealthCheckResponse::SERVING;
+    std::string text;
+    for (const auto& index : registry_->indexes()) {
+      const IndexState state = index->state();
+      ready = ready && state != IndexState::kLoading;
+      absl::StrAppend(&text, index->name(), ": ", Name(state), "\n");
+    }
+    return HttpPort::Reply{ready ? 200 : 503, text};
+  });
+  http_->Add("/metrics", [this] {
+    return HttpPort::Reply{200, metrics_->Text(*pool_, guard_.get())};
+  });
+  return absl::OkStatus();
+}
+
 int Server::port() const { return acceptor_->port(); }
+
+std::string Server::http_address() const {
+  if (http_ == nullptr) return "";
+  return absl::StrCat(options_.http.substr(0, options_.http.rfind(':')), ":", http_->port());
+}
 
 std::string Server::address() const {
   return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port());

@@ -24,6 +24,8 @@ namespace hmann {
 class Acceptor;
 class ConnectionGuard;
 class HealthService;
+class HttpPort;
+class Metrics;
 class Registry;
 class Scrubber;
 class SearchPool;
@@ -50,6 +52,8 @@ class Server {
   int port() const;
   /// "127.0.0.1:50051", with the port that was picked.
   std::string address() const;
+  /// "127.0.0.1:9100", of /metrics; empty when there is none.
+  std::string http_address() const;
 
   /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION when none
   /// serves, with the reasons.
@@ -68,6 +72,7 @@ class Server {
  private:
   explicit Server(const ServerOptions& options);
   absl::Status Listen();
+  absl::Status ListenHttp();
   void Load();
   void Watch();
   void ReloadTokens();
@@ -79,6 +84,7 @@ class Server {
   const std::unique_ptr<Registry> registry_;
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<HealthService> health_;
+  const std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
@@ -92,6 +98,7 @@ class Server {
   std::mutex health_mutex_;
   std::thread loader_, watcher_;
   std::unique_ptr<Scrubber> scrubber_;
+  std::unique_ptr<HttpPort> http_;  // its pages are of all the others
 };
 
 }  // namespace hmann

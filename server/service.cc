@@ -36,6 +36,8 @@ struct ParsedQuery {
   std::optional<v1::Prediction> predicted;
   std::chrono::nanoseconds budget{0};
   bool counters = false;
+  Metrics* metrics = nullptr;
+  SearchJob::Clock::time_point began;
 
   /// Small enough for the thread that read it from the socket, which must not wait.
   bool IsNarrow() const {
@@ -73,12 +75,17 @@ std::uint64_t Bytes(const ParsedQuery& parsed) {
 /// gRPC is done, which is after Complete.
 class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
-  PooledCall(ParsedQuery parsed, Clock::time_point deadline)
+  PooledCall(Method method, ParsedQuery parsed, Clock::time_point deadline)
       : SearchJob(parsed.index, parsed.vectors.count, EffortOf(parsed.dials, parsed.budget),
                   Bytes(parsed), deadline),
+        method_(method),
         parsed_(std::move(parsed)) {}
 
-  void Complete(const absl::Status& status) override { Finish(ToGrpc(status)); }
+  void Complete(const absl::Status& status) override {
+    parsed_.metrics->Ended(method_, parsed_.index, status, Clock::now() - parsed_.began,
+                           parsed_.vectors.count);
+    Finish(ToGrpc(status));
+  }
   void OnCancel() override { Cancel(); }
   void OnDone() override { delete this; }
 
@@ -108,6 +115,7 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
     return &answer;
   }
 
+  const Method method_;
   const ParsedQuery parsed_;
 };
 
@@ -122,6 +130,7 @@ absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffe
 class SingleCall : public PooledCall {
  public:
   using Request = v1::SearchRequest;
+  static constexpr Method kMethod = Method::kSearch;
 
   static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
                                                   const RequestLimits& limits,
@@ -131,7 +140,9 @@ class SingleCall : public PooledCall {
 
   SingleCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
              grpc::ByteBuffer* reply)
-      : PooledCall(std::move(parsed), deadline), request_(std::move(request)), reply_(reply) {}
+      : PooledCall(kMethod, std::move(parsed), deadline),
+        request_(std::move(request)),
+        reply_(reply) {}
 
   void Complete(const absl::Status& status) override {
     PooledCall::Complete(status.ok() ? Write(response_, reply_) : status);
@@ -140,8 +151,8 @@ class SingleCall : public PooledCall {
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
-    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits,
-                                                      parsed_.counters ? &counters : nullptr));
+    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, &counters));
+    parsed_.metrics->Worked(*parsed_.index, counters);
     response_.mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
     response_.mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
     for (const Neighbour& neighbour : answer->nearest) {
@@ -164,6 +175,7 @@ class SingleCall : public PooledCall {
 class BatchCall : public PooledCall {
  public:
   using Request = v1::SearchBatchRequest;
+  static constexpr Method kMethod = Method::kSearchBatch;
 
   static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
                                                   const RequestLimits& limits,
@@ -174,7 +186,9 @@ class BatchCall : public PooledCall {
 
   BatchCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
             grpc::ByteBuffer* reply)
-      : PooledCall(std::move(parsed), deadline), request_(std::move(request)), reply_(reply) {}
+      : PooledCall(kMethod, std::move(parsed), deadline),
+        request_(std::move(request)),
+        reply_(reply) {}
 
   void Complete(const absl::Status& status) override {
     if (!status.ok()) {
@@ -192,9 +206,8 @@ class BatchCall : public PooledCall {
  protected:
   absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
     Counters counters;
-    HMANN_ASSIGN_OR_RETURN(const auto* answer,
-                           Search(i, absl::StrCat("queries[", i, "]"), searcher, limits,
-                                  parsed_.counters ? &counters : nullptr));
+    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, absl::StrCat("queries[", i, "]"), searcher,
+                                                      limits, &counters));
     Keep(i, *answer);
     Add(counters);
     return absl::OkStatus();
@@ -221,7 +234,7 @@ class BatchCall : public PooledCall {
                   ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message())
                   : done);
         },
-        parsed_.counters ? &counters : nullptr, WithBudget(limits));
+        &counters, WithBudget(limits));
     Add(counters);
     return status.ok() ? first_error : status;
   }
@@ -242,6 +255,7 @@ class BatchCall : public PooledCall {
   }
 
   void Add(const Counters& counters) {
+    parsed_.metrics->Worked(*parsed_.index, counters);
     if (!parsed_.counters) return;
     const std::lock_guard lock(mutex_);
     counters_ += counters;
@@ -314,20 +328,30 @@ absl::Status SearchService::Authorized(const grpc::CallbackServerContext& contex
 }
 
 template <typename Call>
+grpc::ServerUnaryReactor* SearchService::Refuse(grpc::CallbackServerContext* context,
+                                                const absl::Status& status) {
+  metrics_.Ended(Call::kMethod, nullptr, status, {}, 0);
+  return Reply(context, status);
+}
+
+template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer& bytes,
                                                grpc::ByteBuffer* reply) {
+  const auto began = SearchJob::Clock::now();
   if (stopping_.load(std::memory_order_relaxed)) {
     refused_.fetch_add(1);
-    return Reply(context, ServerStopping());
+    return Refuse<Call>(context, ServerStopping());
   }
   if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
-    return Reply(context, status);
+    return Refuse<Call>(context, status);
   auto request = std::make_unique<typename Call::Request>();
   if (const absl::Status status = Read(bytes, request.get()); !status.ok())
-    return Reply(context, status);
+    return Refuse<Call>(context, status);
   absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, *request);
-  if (!parsed.ok()) return Reply(context, parsed.status());
+  if (!parsed.ok()) return Refuse<Call>(context, parsed.status());
+  parsed->metrics = &metrics_;
+  parsed->began = began;
   const bool narrow = parsed->IsNarrow();
   auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context), reply);
   if (narrow && pool_.TryRunHere(call)) return call;

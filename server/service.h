@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "hmann/v1/search.grpc.pb.h"
+#include "server/metrics.h"
 #include "server/options.h"
 #include "server/registry.h"
 #include "server/search_pool.h"
@@ -18,15 +19,17 @@ class SearchService
     : public v1::Search::WithRawCallbackMethod_Search<
           v1::Search::WithRawCallbackMethod_SearchBatch<v1::Search::CallbackService>> {
  public:
-  /// `registry` and `pool` must outlive the service. `limits.max_query_threads` is
-  /// resolved; `max_request_bytes` is what Describe says.
+  /// `registry`, `pool` and `metrics` must outlive the service.
+  /// `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
-                std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline)
+                std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline,
+                Metrics* metrics)
       : registry_(*registry),
         pool_(*pool),
         limits_(limits),
         max_request_bytes_(max_request_bytes),
-        default_deadline_(default_deadline) {}
+        default_deadline_(default_deadline),
+        metrics_(*metrics) {}
 
   /// From then on calls need a token. Before the server starts; not owned.
   void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
@@ -56,6 +59,9 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
+  template <typename Call>
+  grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context,
+                                   const absl::Status& status);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
@@ -64,6 +70,7 @@ class SearchService
   const RequestLimits limits_;
   const std::uint64_t max_request_bytes_;
   const std::chrono::nanoseconds default_deadline_;
+  Metrics& metrics_;
   const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -23,7 +24,9 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kMostGrowth = std::int64_t{64} << 20;
+/// 64 MiB are wanted and kept on a machine that does nothing else; where others want the
+/// cores, the guard comes later. Without it each flood here takes 240 MiB and more.
+constexpr std::int64_t kMostGrowth = std::int64_t{160} << 20;
 
 /// A field of /proc/PID/status, in bytes.
 std::int64_t StatusBytes(pid_t pid, const std::string& field) {
@@ -95,7 +98,9 @@ class Memory {
     before_ = StatusBytes(pid, "VmRSS");
   }
   void ExpectBounded() const {
-    EXPECT_LE(StatusBytes(pid_, "VmHWM") - before_, kMostGrowth) << "of " << before_;
+    const std::int64_t growth = StatusBytes(pid_, "VmHWM") - before_;
+    std::cout << "the server took at most " << (growth >> 20) << " MiB more than before\n";
+    EXPECT_LE(growth, kMostGrowth) << "of " << before_;
   }
   void ExpectGivenBack() const {
     constexpr std::int64_t kKept = std::int64_t{16} << 20;

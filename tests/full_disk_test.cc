@@ -38,9 +38,8 @@ TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
   if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
   const std::string index = folder / "a.hmann";
   const std::string base = "datasets/sample/base.u8bin";
-  const Outcome small =
-      RunProgram({HmannProgram(), "build", "--base", base, "--out", index, "--rows", "2000",
-                  "--no-calibrate"});
+  const Outcome small = RunProgram({HmannProgram(), "build", "--base", base, "--out", index,
+                                    "--rows", "2000", "--no-calibrate"});
   ASSERT_EQ(small.exit_code, 0) << small.err;
   const std::string before = ReadFile(index);
 

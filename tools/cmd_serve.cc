@@ -149,8 +149,13 @@ absl::Status Serve(const Flags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
   std::fprintf(stderr, "listening on %s\n", server->address().c_str());
-  if (flags.json)
-    HMANN_RETURN_IF_ERROR(PrintJson({{"listening", server->address()}, {"port", server->port()}}));
+  const std::string http = server->http_address();
+  if (!http.empty()) std::fprintf(stderr, "metrics on http://%s/metrics\n", http.c_str());
+  if (flags.json) {
+    nlohmann::ordered_json json = {{"listening", server->address()}, {"port", server->port()}};
+    if (!http.empty()) json["http"] = http;
+    HMANN_RETURN_IF_ERROR(PrintJson(json));
+  }
   HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
   Drain(*server, *signals, flags.drain);
   return absl::OkStatus();
@@ -169,6 +174,8 @@ CommandAction SetupServe(CLI::App& app) {
       ->check(CheckIndex);
   app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")
       ->capture_default_str();
+  app.add_option("--http", flags->server.http,
+                 "HOST:PORT of /metrics (for Prometheus), /livez and /readyz (default: none)");
   AddOpenFlags(app, &flags->server.open);
   app.add_option("--threads", flags->server.threads,
                  "searches side by side (0: one per core; eight per core where L0 is on nvme, "

@@ -157,8 +157,7 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   HMANN_ASSIGN_OR_RETURN(table.calibration, CalibrationOfIndex(options, progress).Run(index));
   HMANN_RETURN_IF_ERROR(WriteTunedTable(index, table));
   // As every search will read it: rounded.
-  HMANN_ASSIGN_OR_RETURN(const TunedTable stored,
-                         ReadTunedTable(index, info.content_hash, info.n));
+  HMANN_ASSIGN_OR_RETURN(const TunedTable stored, ReadTunedTable(index, info.content_hash, info.n));
   if (!stored.calibration.has_value())
     return absl::DataLossError(absl::StrCat(index, ": the calibration was written and is gone"));
   return *stored.calibration;

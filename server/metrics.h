@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "index/dials/counters.h"
+#include "server/connection_guard.h"
+#include "server/registry.h"
+#include "server/search_pool.h"
+
+namespace prometheus {
+class Counter;
+class Histogram;
+class Registry;
+}  // namespace prometheus
+
+namespace hmann {
+
+/// A call that searches.
+enum class Method { kSearch, kSearchBatch };
+
+/// What a server counts, for Prometheus. Only names that the server itself chose become
+/// labels, so no client can make the text grow.
+///
+/// Thread safety: all from any thread.
+class Metrics {
+ public:
+  /// `registry` must outlive this.
+  explicit Metrics(const Registry& registry);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// A call has ended. `index`: null when it named none of this server's. `took`: from
+  /// when its request was there; `queries`: in it.
+  void Ended(Method method, const ServedIndex* index, const absl::Status& status,
+             std::chrono::nanoseconds took, std::size_t queries);
+  /// What the queries of a call took.
+  void Worked(const ServedIndex& index, const Counters& work);
+
+  /// All of it in Prometheus' text format, 0.0.4. `connections`: null while there are
+  /// none.
+  std::string Text(const SearchPool& pool, const ConnectionGuard* connections);
+
+ private:
+  struct OfIndex;
+
+  const Registry& indexes_;
+  const std::unique_ptr<prometheus::Registry> families_;
+  std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< as in indexes_
+  std::mutex reading_;                              ///< one text at a time
+};
+
+}  // namespace hmann
