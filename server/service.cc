@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/message_lite.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/convert.h"
 #include "server/errors.h"
+#include "server/raw_message.h"
 
 namespace hmann {
 namespace {
@@ -118,14 +117,6 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   const Method method_;
   const ParsedQuery parsed_;
 };
-
-/// `message` as the bytes of a reply.
-absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffer* reply) {
-  bool own = false;
-  const grpc::Status status =
-      grpc::SerializationTraits<google::protobuf::MessageLite>::Serialize(message, reply, &own);
-  return status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message());
-}
 
 class SingleCall : public PooledCall {
  public:
@@ -298,15 +289,6 @@ class BatchCall : public PooledCall {
   std::mutex mutex_;
   Counters counters_;
 };
-
-/// gRPC's own answer to bytes that are no message is UNIMPLEMENTED, without a word.
-absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
-  grpc::ByteBuffer read = bytes;  // counted, not copied
-  if (grpc::SerializationTraits<google::protobuf::MessageLite>::Deserialize(&read, message).ok())
-    return absl::OkStatus();
-  return BadField("request", absl::StrCat("expected a ", message->GetTypeName(), ", found ",
-                                          bytes.Length(), " bytes that are none"));
-}
 
 }  // namespace
 
