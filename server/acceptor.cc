@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,7 +17,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "index/base/status_macros.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann {
@@ -57,6 +58,20 @@ int PortOf(int listener) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen) {
+  std::unique_ptr<Acceptor> acceptor(new Acceptor);
+  const std::string path = UnixPath(listen);
+  if (const absl::Status status = path.empty() ? acceptor->Open(listen) : acceptor->OpenUnix(path);
+      !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message()));
+  }
+  for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
+    *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  }
+  return acceptor;
+}
+
+absl::Status Acceptor::Open(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   std::string host = listen.substr(0, colon);
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -65,22 +80,38 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
   hints.ai_flags = AI_PASSIVE;
   if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
       error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("listen ", listen, ": ", gai_strerror(error)));
+    return absl::InvalidArgumentError(gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
-  std::unique_ptr<Acceptor> acceptor(new Acceptor);
   absl::Status first_error;
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next)
-    first_error.Update(acceptor->Bind(*address));
-  if (acceptor->listeners_.empty()) {
-    return absl::Status(first_error.code(),
-                        absl::StrCat("listen ", listen, ": ", first_error.message()));
+    first_error.Update(Bind(*address));
+  return listeners_.empty() ? first_error : absl::OkStatus();
+}
+
+absl::Status Acceptor::OpenUnix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a path of at most ", sizeof(address.sun_path) - 1, " characters is expected"));
   }
-  for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
-    *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  path.copy(address.sun_path, path.size());
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
+  listeners_.push_back(listener);  // closed by Stop
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  // A socket at which nobody listens is what a server that was killed left.
+  struct stat found {};
+  if (stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connect(probe, to, sizeof(address)) != 0 && errno == ECONNREFUSED) unlink(path.c_str());
+    if (probe >= 0) close(probe);
   }
-  return acceptor;
+  if (bind(listener, to, sizeof(address)) != 0) return absl::ErrnoToStatus(errno, "bind");
+  path_ = path;
+  if (::listen(listener, kBacklog) != 0) return absl::ErrnoToStatus(errno, "listen");
+  return absl::OkStatus();
 }
 
 absl::Status Acceptor::Bind(const addrinfo& address) {
@@ -124,6 +155,7 @@ void Acceptor::Stop() {
     for (const int connection : guard_->held()) close(connection);
   }
   listeners_.clear();
+  if (!path_.empty()) unlink(std::exchange(path_, "").c_str());
   for (int* event : {&stop_, &came_, &due_}) {
     if (*event >= 0) close(std::exchange(*event, -1));
   }

@@ -28,15 +28,17 @@ class Acceptor {
   /// Takes the listener's and the connection's descriptor; owns the latter.
   using Take = std::function<void(int listener, int connection)>;
 
-  /// Binds every address of "HOST:PORT" and listens; port 0 picks one. Errors:
-  /// INVALID_ARGUMENT for a host or port that cannot be read; of bind(2) when none can be
-  /// bound, as "listen 127.0.0.1:50051: Address already in use".
+  /// Binds every address of "HOST:PORT" and listens; port 0 picks one. Or "unix:PATH": a
+  /// socket at which nobody listens any more is replaced; who may connect is said by the
+  /// rights of its folder and the umask. Errors: INVALID_ARGUMENT for a host, port or path
+  /// that cannot be read; of bind(2) when none can be bound, as "listen 127.0.0.1:50051:
+  /// Address already in use".
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& listen);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return port_; }  ///< 0 of unix:PATH
 
   /// Begins to accept, on threads of its own. Once. `server`: its number in channelz.
   /// `guard` says what is not taken, looks after the others, and must outlive this.
@@ -46,6 +48,8 @@ class Acceptor {
 
  private:
   Acceptor() = default;
+  absl::Status Open(const std::string& listen);
+  absl::Status OpenUnix(const std::string& path);
   absl::Status Bind(const addrinfo& address);
   void Run();
   void Watch();
@@ -54,6 +58,7 @@ class Acceptor {
 
   std::vector<int> listeners_;
   int port_ = 0;
+  std::string path_;  ///< of unix:PATH, which is removed at the end
   int stop_ = -1, came_ = -1, due_ = -1;  ///< eventfds: of both threads; for watch_; for thread_
   ConnectionGuard* guard_ = nullptr;
   std::int64_t server_ = 0;

@@ -101,7 +101,7 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
   connection.after = last_socket_;
   connection.new_until = hurry_until_ = connection.looked + kHurry;
   ++by_peer_[connection.peer];
-  nameless_[connection.name] = descriptor;
+  if (!connection.name.empty()) nameless_[connection.name] = descriptor;
   connections_[descriptor] = std::move(connection);
   counts_.accepted.fetch_add(1, std::memory_order_relaxed);
   counts_.open.store(connections_.size(), std::memory_order_relaxed);
@@ -221,7 +221,8 @@ void ConnectionGuard::Look(std::int64_t server) {
       Forget(descriptor);
       continue;
     }
-    if (connection.shut) continue;
+    // gRPC's counts of it cannot be told from those of others without a name.
+    if (connection.shut || connection.name.empty()) continue;
     if (connection.socket == 0 || !Due(descriptor, connection, now)) {
       waiting.push_back(descriptor);
       continue;

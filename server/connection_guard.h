@@ -33,7 +33,8 @@ struct ConnectionCounts {
 /// calls begun and cancelled by the thousand, a request of which no rest comes. (The
 /// gRPC that we are built with holds memory for all of these without a bound.) What a
 /// connection did is read from gRPC's own counts of its streams (channelz), and only of
-/// connections that something arrived on.
+/// connections that something arrived on. Those of a Unix socket are counted and no more:
+/// who may open it may as well end the server.
 ///
 /// Thread safety: one thread takes and releases, another one looks; the rest from any.
 class ConnectionGuard {

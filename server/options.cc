@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -40,13 +41,19 @@ absl::StatusOr<IndexSpec> IndexSpec::Parse(const std::string& text) {
   return spec;
 }
 
+std::string UnixPath(const std::string& listen) {
+  absl::string_view path = listen;
+  return absl::ConsumePrefix(&path, "unix:") ? std::string(path) : "";
+}
+
 absl::StatusOr<bool> IsLoopback(const std::string& listen) {
+  if (!UnixPath(listen).empty()) return true;
   const std::size_t colon = listen.rfind(':');
   std::uint32_t port = 0;
   if (colon == std::string::npos || colon == 0 ||
       !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--listen: expected HOST:PORT, found '", listen, "'"));
+        absl::StrCat("--listen: expected HOST:PORT or unix:PATH, found '", listen, "'"));
   }
   const std::string host = listen.substr(0, colon);
   if (host == "localhost" || host == "[::1]") return true;

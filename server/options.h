@@ -59,7 +59,7 @@ struct TlsFiles {
 
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
-  std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one
+  std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one; or unix:PATH
   std::string http;           ///< HOST:PORT of /metrics, /livez and /readyz; empty: none
   OpenOptions open;           ///< tiers, for every index
   int threads = 0;            ///< searches side by side; 0: UsableCores()
@@ -80,8 +80,11 @@ struct ServerOptions {
   absl::Status Validate() const;
 };
 
-/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0") can be reached from
-/// this machine only. Errors: INVALID_ARGUMENT when it is not HOST:PORT.
+/// The path of "unix:PATH"; empty when `listen` is something else.
+std::string UnixPath(const std::string& listen);
+
+/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0", "unix:/run/hmann") can
+/// be reached from this machine only. Errors: INVALID_ARGUMENT when it is none of these.
 absl::StatusOr<bool> IsLoopback(const std::string& listen);
 
 }  // namespace hmann

@@ -158,6 +158,7 @@ std::string Server::http_address() const {
 }
 
 std::string Server::address() const {
+  if (acceptor_->port() == 0) return options_.listen;
   return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port());
 }
 

@@ -33,6 +33,11 @@ bool PeerOf(int descriptor, std::string* peer, std::string* name) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) return false;
+  if (address.ss_family == AF_UNIX) {
+    *peer = "unix";
+    name->clear();
+    return true;
+  }
   char text[INET6_ADDRSTRLEN] = {};
   const auto* four = reinterpret_cast<const sockaddr_in*>(&address);
   const auto* six = reinterpret_cast<const sockaddr_in6*>(&address);

@@ -14,7 +14,7 @@ std::uint64_t BytesReceived(int descriptor);
 std::uint64_t BytesUnread(int descriptor);
 /// Of the other end: `peer`, its address without port (of IPv6 the network, 8 bytes,
 /// since who has one address there has them all); `name`, as gRPC writes address and
-/// port.
+/// port. Of a Unix socket "unix", and no name.
 /// False: it is gone.
 bool PeerOf(int descriptor, std::string* peer, std::string* name);
 

@@ -172,7 +172,7 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--index", flags->indexes, "NAME=IDX, once per index")
       ->required()
       ->check(CheckIndex);
-  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one")
+  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one; or unix:PATH")
       ->capture_default_str();
   app.add_option("--http", flags->server.http,
                  "HOST:PORT of /metrics (for Prometheus), /livez and /readyz (default: none)");

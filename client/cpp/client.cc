@@ -110,7 +110,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   if (const std::size_t colon = address.rfind(':');
       colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("server: expected HOST:PORT, found '", address, "'"));
+        absl::StrCat("server: expected HOST:PORT or unix:PATH, found '", address, "'"));
   }
   HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));
   grpc::ChannelArguments arguments;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kMostFile = 1_MiB;
 
 bool IsThisMachine(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return true;
   const std::string host = address.substr(0, address.rfind(':'));
   return host == "localhost" || host == "[::1]" ||
          (absl::StartsWith(host, "127.") && std::all_of(host.begin(), host.end(), [](char c) {

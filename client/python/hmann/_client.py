@@ -51,7 +51,7 @@ class Client:
     says when to come back, is made again within its timeout: searches change nothing.
 
     Args:
-        address: HOST:PORT.
+        address: HOST:PORT, or unix:PATH.
         timeout: seconds that a call may take, unless it says otherwise.
         retry: False: no call is made again.
 

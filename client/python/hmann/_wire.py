@@ -42,10 +42,12 @@ def channel_options(retry: bool) -> List[Tuple[str, Any]]:
 
 
 def check_address(address: str) -> str:
-    """HOST:PORT, or InvalidArgumentError."""
+    """HOST:PORT or unix:PATH; anything else is an InvalidArgumentError."""
     host, colon, port = str(address).rpartition(":")
     if not (colon and host and port):
-        raise errors.InvalidArgumentError(f"server: expected HOST:PORT, found '{address}'")
+        raise errors.InvalidArgumentError(
+            f"server: expected HOST:PORT or unix:PATH, found '{address}'"
+        )
     return str(address)
 
 

@@ -1,0 +1,92 @@
+// A server that listens at a path.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/temp_folder.h"
+#include "server/testing/fixture.h"
+
+namespace hmann {
+namespace {
+
+using testing::HasSubstr;
+
+ServerOptions At(const std::string& path) {
+  ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+  options.listen = absl::StrCat("unix:", path);
+  return options;
+}
+
+absl::Status Search(Served& served) {
+  return served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
+}
+
+/// A socket in the file system that nobody listens at any more.
+void LeaveSocket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  close(left);
+}
+
+TEST(UnixSocketTest, AnswersAndIsGoneWithItsServer) {
+  const TempFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/socket");
+  {
+    Served served(At(path));
+    EXPECT_EQ(served.server->address(), absl::StrCat("unix:", path));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(Search(served), absl::OkStatus());
+    Served second_client(At(absl::StrCat(path, "2")));
+    EXPECT_EQ(Search(second_client), absl::OkStatus());
+    served.server->BeginDrain();
+    EXPECT_FALSE(std::filesystem::exists(path));
+    EXPECT_EQ(Search(served), absl::OkStatus()) << "on the connection that there is";
+  }
+}
+
+TEST(UnixSocketTest, TakesThePlaceOfOneThatWasKilledAndOfNobodyElse) {
+  const TempFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/socket");
+  LeaveSocket(path);
+  Served served(At(path));
+  EXPECT_EQ(Search(served), absl::OkStatus());
+  const absl::Status taken = Server::Start(At(path)).status();
+  EXPECT_THAT(std::string(taken.message()),
+              HasSubstr(absl::StrCat("listen unix:", path, ": bind: Address already in use")));
+  EXPECT_EQ(Search(served), absl::OkStatus());
+
+  const std::string file = folder.Write("file", "not a socket");
+  EXPECT_FALSE(Server::Start(At(file)).ok());
+  EXPECT_EQ(std::filesystem::file_size(file), 12u);
+}
+
+TEST(UnixSocketTest, WhatCannotBeIsNamed) {
+  EXPECT_THAT(std::string(Server::Start(At(std::string(200, 'x'))).status().message()),
+              HasSubstr("at most 107 characters"));
+  EXPECT_FALSE(Server::Start(At("/nowhere/socket")).ok());
+  EXPECT_FALSE(Server::Start(At("")).ok());
+}
+
+TEST(UnixSocketTest, SoManyConnectionsAndNoMore) {
+  const TempFolder folder;
+  ServerOptions options = At(absl::StrCat(folder.path(), "/socket"));
+  options.connections.connections_per_peer = 2;
+  Served served(options);
+  EXPECT_EQ(Search(served), absl::OkStatus());
+  auto second = client::Client::Connect(served.server->address(), {.own_connection = true});
+  EXPECT_TRUE(second->List().ok());
+  auto third =
+      client::Client::Connect(served.server->address(), {.own_connection = true, .retry = false});
+  EXPECT_EQ(third->List().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Search(served), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hmann
