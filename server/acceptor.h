@@ -30,9 +30,9 @@ class Acceptor {
 
   /// Binds every address of "HOST:PORT" and listens; port 0 picks one. Or "unix:PATH": a
   /// socket at which nobody listens any more is replaced; who may connect is said by the
-  /// rights of its folder and the umask. Errors: INVALID_ARGUMENT for a host, port or path
-  /// that cannot be read; of bind(2) when none can be bound, as "listen 127.0.0.1:50051:
-  /// Address already in use".
+  /// rights of its folder and the umask. Errors: INVALID_ARGUMENT for a host, port or
+  /// path that cannot be read; of bind(2) when none can be bound, as
+  /// "listen 127.0.0.1:50051: Address already in use".
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& listen);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
