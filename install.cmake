@@ -34,8 +34,9 @@ find_dependency(OpenMP COMPONENTS CXX)
 include(${CMAKE_CURRENT_LIST_DIR}/hmann-targets.cmake)
 ]])
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/hmann-config-version.cmake COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 file(CONFIGURE OUTPUT hmann.pc @ONLY CONTENT [[
-prefix=@CMAKE_INSTALL_PREFIX@
+prefix=${pcfiledir}/@up@
 Name: hmann
 Description: Nearest-neighbour search in two-tier memory (HM-ANN)
 Version: @PROJECT_VERSION@
@@ -49,12 +50,21 @@ install(FILES ${CMAKE_BINARY_DIR}/hmann-config.cmake ${CMAKE_BINARY_DIR}/hmann-c
 install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 
 if(TARGET hmann)
-  install(TARGETS hmann RUNTIME)
-  install(FILES ${CMAKE_SOURCE_DIR}/server/hmann.service DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
+  install(TARGETS hmann RUNTIME COMPONENT program)
+  install(FILES ${CMAKE_SOURCE_DIR}/server/hmann.service DESTINATION lib/systemd/system COMPONENT program)
+  install(FILES ${CMAKE_SOURCE_DIR}/proto/hmann/v1/search.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann/proto/hmann/v1 COMPONENT library)
   install(CODE "
     set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
     file(MAKE_DIRECTORY \"\${share}/bash-completion/completions\")
     execute_process(COMMAND $<TARGET_FILE:hmann> man --out \"\${share}/man/man1\" COMMAND_ERROR_IS_FATAL ANY)
     execute_process(COMMAND $<TARGET_FILE:hmann> completion bash OUTPUT_FILE \"\${share}/bash-completion/completions/hmann\"
-      COMMAND_ERROR_IS_FATAL ANY)")
+      COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
+endif()
+if(TARGET hmann_python)
+  set(python lib/python3/dist-packages)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/client/python/hmann DESTINATION ${python} COMPONENT python
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN py.typed)
+  install(FILES ${CMAKE_BINARY_DIR}/python/hmann/v1/search_pb2.py ${CMAKE_BINARY_DIR}/python/hmann/v1/search_pb2_grpc.py
+    DESTINATION ${python}/hmann/v1 COMPONENT python)
+  install(TARGETS hmann_python LIBRARY DESTINATION ${python}/hmann COMPONENT python)
 endif()

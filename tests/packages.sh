@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# packages.sh PACKAGES TREE: the packages of a build installed into a bare Debian 12 at TREE (made by debootstrap; emptied first), used, and
+# removed again. Needs root and Debian's packages.
+set -euo pipefail
+packages=$(readlink -f "$1") tree=$2
+[[ $EUID -eq 0 ]] || { echo "packages: a bare tree is made by root" >&2; exit 1; }
+in_tree() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+cleanup() { umount -l "$tree/proc" "$tree/dev" 2>/dev/null || true; }
+trap cleanup EXIT
+
+rm -rf "$tree"
+debootstrap --variant=minbase bookworm "$tree" >"$tree.log" 2>&1 || { tail -5 "$tree.log" >&2; exit 1; }
+mount -t proc proc "$tree/proc"
+mount --bind /dev "$tree/dev"
+for file in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d /etc/resolv.conf /etc/hosts; do
+  [[ -e $file ]] && rm -rf "$tree$file" && cp -a "$file" "$tree$file"
+done
+cp "$packages"/*.deb "$tree/root/"
+cp -r datasets/sample "$tree/root/sample"
+cp -r tests/consumer "$tree/root/consumer"
+in_tree apt-get -q update >>"$tree.log" 2>&1
+ours() { in_tree find /usr /etc -path '*hmann*' -not -path '*nlohmann*' | sort; }
+before=$(ours)
+[[ -z $before ]] || { echo "packages: the bare tree has hmann already: $before" >&2; exit 1; }
+
+echo "installing"
+in_tree sh -c 'apt-get -q -y install --no-install-recommends /root/*.deb g++ pkg-config' >>"$tree.log" 2>&1 ||
+  { tail -20 "$tree.log" >&2; exit 1; }
+
+echo "the program"
+in_tree sh -ec '
+  cd /root
+  hmann build --base sample/base.u8bin --out a.hmann --json >build.json
+  hmann search a.hmann --queries sample/query.u8bin --groundtruth sample/query.gt100 --json | grep "\"recall\": 0.9"
+  hmann serve --index sample=a.hmann --listen unix:/tmp/hmann.socket 2>serve.log & server=$!
+  hmann query --server unix:/tmp/hmann.socket --index sample --queries sample/query.u8bin --json | grep "\"qps\""
+  kill $server; wait $server
+  test -s /usr/share/man/man1/hmann-serve.1 -a -s /usr/share/bash-completion/completions/hmann -a -s /usr/lib/systemd/system/hmann.service'
+
+echo "the library"
+in_tree sh -ec '
+  cd /root
+  g++ -std=c++20 consumer/main.cc $(pkg-config --cflags --libs --static hmann) -o by_pkg_config
+  ./by_pkg_config sample/base.u8bin b.hmann | grep "^nearest [0-9]* at "
+  test -s /usr/share/hmann/proto/hmann/v1/search.proto'
+
+echo "the Python package"
+in_tree python3 -c '
+import hmann
+queries = hmann.read_vectors("/root/sample/query.u8bin")
+labels, distances = hmann.open("/root/a.hmann").search(queries, k=10)
+assert labels.shape == (len(queries), 10) and (distances[:, 0] <= distances[:, 9]).all()
+print(labels.shape)'
+
+echo "removing"
+in_tree apt-get -q -y purge hmann libhmann-dev python3-hmann >>"$tree.log" 2>&1
+left=$(ours)
+[[ -z $left ]] || { echo "packages: left behind: $left" >&2; exit 1; }
+echo "nothing is left"
