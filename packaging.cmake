@@ -23,6 +23,7 @@ set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "hmann as a C++ library
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhmann-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libabsl-dev, nlohmann-json3-dev, libxxhash-dev, libnuma-dev, liburing-dev, libhdf5-dev")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libgrpc++-dev, libprotobuf-dev, protobuf-compiler-grpc")
 
 if(TARGET hmann_python)
   list(APPEND CPACK_COMPONENTS_ALL python)
