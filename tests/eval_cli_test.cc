@@ -27,7 +27,8 @@ TEST(Eval, HelpIsOfItsCommands) {
   for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
                                         {"tiers", "--fast-share"},
                                         {"disk", "--in-flight"},
-                                        {"plan", "--shares"}}) {
+                                        {"plan", "--shares"},
+                                        {"load", "--rate"}}) {
     const Outcome help = Hmann({"eval", command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << help.err;
     EXPECT_THAT(help.out,

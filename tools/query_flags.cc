@@ -23,7 +23,8 @@ std::string OptionOf(const Dial& dial) {
   return absl::StrCat("--", absl::StrReplaceAll(std::string(dial.name), {{"_", "-"}}));
 }
 
-/// Targets, and the dials that they take the place of.
+}  // namespace
+
 void AddDials(CLI::App& app, SearchOptions* search) {
   app.add_option(
          "--recall", search->recall,
@@ -53,8 +54,6 @@ void AddDials(CLI::App& app, SearchOptions* search) {
     for (const char* target : {"--recall", "--latency"}) option->excludes(target);
   }
 }
-
-}  // namespace
 
 void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   SearchOptions* search = &flags->search;

@@ -32,6 +32,10 @@ struct QueryFlags {
   bool json = false;
 };
 
+/// Declares targets, and the dials that they take the place of, on `app`; `search` must
+/// outlive it.
+void AddDials(CLI::App& app, SearchOptions* search);
+
 /// Declares --queries --k, targets and dials, --threads --groundtruth --out --rows --json
 /// on `app`; `flags` must outlive it. Checks the suffix of --out while parsing, so that
 /// no work is done for an answer that cannot be written.

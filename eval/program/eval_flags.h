@@ -51,5 +51,6 @@ EvalCommand SetupEvalTiers(CLI::App& eval);
 EvalCommand SetupEvalMemoryMode(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);
 EvalCommand SetupEvalPlan(CLI::App& eval);
+EvalCommand SetupEvalLoad(CLI::App& eval);
 
 }  // namespace hmann

@@ -16,7 +16,7 @@ absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes,
     const std::size_t bytes =
         static_cast<std::size_t>(nodes[layer]) * max_degree[layer] * sizeof(NodeId);
     HMANN_ASSIGN_OR_RETURN(Buffer links, Buffer::Allocate(bytes));
-    std::memset(links.data(), 0xff, bytes);
+    if (bytes > 0) std::memset(links.data(), 0xff, bytes);
     graph.links_.push_back(std::move(links));
   }
   graph.nodes_ = std::move(nodes);

@@ -1,4 +1,5 @@
-// A client by somebody else: searches the index `argv[2]` of the server at `argv[1]`, and says what came.
+// A client by somebody else: searches the index `argv[2]` of the server at `argv[1]`, and
+// says what came.
 #include <cstdio>
 #include <string>
 #include <vector>
