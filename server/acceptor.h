@@ -58,7 +58,7 @@ class Acceptor {
 
   std::vector<int> listeners_;
   int port_ = 0;
-  std::string path_;  ///< of unix:PATH, which is removed at the end
+  std::string path_;                      ///< of unix:PATH, which is removed at the end
   int stop_ = -1, came_ = -1, due_ = -1;  ///< eventfds: of both threads; for watch_; for thread_
   ConnectionGuard* guard_ = nullptr;
   std::int64_t server_ = 0;

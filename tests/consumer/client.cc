@@ -1,10 +1,10 @@
 // A client by somebody else: searches the index `argv[2]` of the server at `argv[1]`, and
 // says what came.
+#include "client/cpp/client.h"
+
 #include <cstdio>
 #include <string>
 #include <vector>
-
-#include "client/cpp/client.h"
 
 int main(int, char** argv) {
   auto client = hmann::client::Client::Connect(argv[1], {.retry = false});
