@@ -55,6 +55,7 @@ void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) 
   slot.frames.Clear();
   for (Reads& reads : slot.reads) {
     reads.places.clear();
+    reads.here = 0;
     reads.waited = false;
     reads.rounds = 0;
   }
@@ -87,8 +88,10 @@ bool BlockDriver::Fetch(Slot& slot, Reads& reads, const W& walk, const Dials& di
       return id < index_.n1();
     });
   }
-  return reads.places.size() == wanted.size() &&
-         (slot.frames.pending() == 0 || slot.frames.AreHere(reads.places));
+  // Each read that is done has all parts look; what was here stays, so none looks twice.
+  while (reads.here < reads.places.size() && slot.frames.IsHere(reads.places[reads.here]))
+    ++reads.here;
+  return reads.here == wanted.size();
 }
 
 template <Walk W>
@@ -147,6 +150,7 @@ void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
 void BlockDriver::Release(Slot& slot, Reads& reads) {
   for (const std::uint32_t place : reads.places) slot.frames.Unpin(place);
   reads.places.clear();
+  reads.here = 0;
   reads.waited = false;
 }
 

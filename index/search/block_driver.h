@@ -27,6 +27,7 @@ class BlockDriver : public Driver {
   /// What a walk, or a part of a multi-start search, waits for.
   struct Reads {
     std::vector<std::uint32_t> places;  ///< of what it wants, as far as it was asked for
+    std::uint32_t here = 0;             ///< of these, the first so many are known to be here
     bool waited = false;                ///< at this step
     std::uint64_t rounds = 0;           ///< steps that had to wait
   };

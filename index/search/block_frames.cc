@@ -48,10 +48,6 @@ void BlockFrames::Unpin(std::uint32_t place) {
   if (--entries_[place].pins == 0 && !IsHere(place)) --pending_;
 }
 
-bool BlockFrames::AreHere(std::span<const std::uint32_t> places) const {
-  return std::ranges::all_of(places, [this](std::uint32_t place) { return IsHere(place); });
-}
-
 bool BlockFrames::HasRecord(NodeId id) const {
   const std::uint32_t place = units_.Find(UnitOf(id));
   return place != IdMap::kAbsent && IsHere(place);

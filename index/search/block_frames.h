@@ -49,7 +49,7 @@ class BlockFrames {
   void Unpin(std::uint32_t place);
   /// Pinned places that are under way.
   std::uint32_t pending() const { return pending_; }
-  bool AreHere(std::span<const std::uint32_t> places) const;
+  bool IsHere(std::uint32_t place) const { return entries_[place].state == State::kHere; }
   bool HasRecord(NodeId id) const;
   /// Of a place that is here.
   const std::byte* Record(NodeId id, std::uint32_t place) const;
@@ -86,7 +86,6 @@ class BlockFrames {
   std::uint32_t Acquire(NodeId id, bool ahead, std::uint32_t rank);
   std::uint32_t TakeFrame(bool ahead);
   void Free(std::uint32_t place);
-  bool IsHere(std::uint32_t place) const { return entries_[place].state == State::kHere; }
   bool ReadCache(const Entry& entry, std::byte* frame) const;
   void OfferToCache(const Entry& entry, const std::byte* frame) const;
 
