@@ -90,6 +90,17 @@ class Sender {
                : client.SearchBatch(options_.index, vectors, options_.search, call).status();
   }
 
+  /// All requests at their times; connection c has numbers c, c + connections, ...
+  void RunStreams(const std::vector<std::chrono::nanoseconds>& arrivals, LoadReport* report) {
+    const auto start = Clock::now();
+    std::vector<std::thread> pool;
+    for (std::size_t c = 0; c < clients_.size(); ++c)
+      pool.emplace_back([&, c] { WorkStream(c, arrivals, start, report); });
+    for (std::thread& thread : pool) thread.join();
+    report->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    std::sort(report->latency_us.begin(), report->latency_us.end());
+  }
+
   /// All requests at their times.
   void Run(const std::vector<std::chrono::nanoseconds>& arrivals, LoadReport* report) {
     const double under_way =
@@ -122,6 +133,46 @@ class Sender {
       latency_us.push_back(
           std::chrono::duration<double, std::micro>(Clock::now() - arrived).count());
     }
+    Add(ended, latency_us, report);
+  }
+
+  void WorkStream(std::size_t c, const std::vector<std::chrono::nanoseconds>& arrivals,
+                  Clock::time_point start, LoadReport* report) {
+    client::SearchStream stream = clients_[c].OpenStream(
+        options_.index, options_.search, {.deadline = options_.time + 2 * options_.deadline});
+    std::uint64_t unanswered = 0;
+    for (std::size_t i = c; i < arrivals.size(); i += clients_.size()) ++unanswered;
+    std::thread sender([&] {
+      for (std::size_t i = c; i < arrivals.size(); i += clients_.size()) {
+        std::this_thread::sleep_until(start + arrivals[i]);
+        const client::Vectors query = client::Vectors::Raw(
+            {static_cast<const std::byte*>(queries_.Row(i % queries_.n())), queries_.row_bytes()});
+        if (!stream.Send(i, query).ok()) break;
+      }
+      stream.DoneSending().IgnoreError();
+    });
+    std::map<absl::StatusCode, std::uint64_t> ended;
+    std::vector<double> latency_us;
+    auto next = stream.Receive();
+    for (; next.ok() && next->has_value(); next = stream.Receive()) {
+      --unanswered;
+      const auto took = Clock::now() - (start + arrivals[(*next)->id]);
+      // A stream has one deadline; that of a query is ours to keep.
+      const absl::StatusCode code = (*next)->answer.ok() && took > options_.deadline
+                                        ? absl::StatusCode::kDeadlineExceeded
+                                        : (*next)->answer.status().code();
+      ++ended[code];
+      if (code == absl::StatusCode::kOk)
+        latency_us.push_back(std::chrono::duration<double, std::micro>(took).count());
+    }
+    if (unanswered > 0)
+      ended[next.ok() ? absl::StatusCode::kInternal : next.status().code()] += unanswered;
+    sender.join();
+    Add(ended, latency_us, report);
+  }
+
+  void Add(const std::map<absl::StatusCode, std::uint64_t>& ended,
+           const std::vector<double>& latency_us, LoadReport* report) {
     const std::lock_guard lock(mutex_);
     for (const auto& [code, count] : ended) report->ended[code] += count;
     report->latency_us.insert(report->latency_us.end(), latency_us.begin(), latency_us.end());
@@ -143,6 +194,8 @@ absl::Status Validate(const LoadOptions& options) {
   }
   if (options.batch == 0 || options.connections < 1)
     return absl::InvalidArgumentError("batch, connections: expected at least 1");
+  if (options.stream && (options.batch > 1 || options.empty))
+    return absl::InvalidArgumentError("stream: its requests have one query each");
   if (options.deadline <= std::chrono::nanoseconds::zero())
     return absl::InvalidArgumentError("deadline: expected more than 0");
   return absl::OkStatus();
@@ -169,7 +222,7 @@ absl::StatusOr<LoadReport> OfferLoad(const VectorFile& queries, const LoadOption
   report.offered = arrivals.size();
   HMANN_ASSIGN_OR_RETURN(const double server_before, CpuSecondsOf(options.server_pid));
   const double client_before = OwnCpuSeconds();
-  sender.Run(arrivals, &report);
+  options.stream ? sender.RunStreams(arrivals, &report) : sender.Run(arrivals, &report);
   report.client_cpu_seconds = OwnCpuSeconds() - client_before;
   HMANN_ASSIGN_OR_RETURN(const double server_after, CpuSecondsOf(options.server_pid));
   report.server_cpu_seconds = server_after - server_before;

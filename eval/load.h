@@ -21,6 +21,7 @@ struct LoadOptions {
   client::ConnectOptions connect;
   SearchOptions search;
   std::uint32_t batch = 1;  ///< queries of a request; 1: Search, more: SearchBatch
+  bool stream = false;      ///< SearchStream, one of each connection
   bool empty = false;       ///< List instead of searches: what a call costs by itself
   double rate = 100;        ///< requests a second, on the mean; times between are exponential
   std::chrono::nanoseconds time = std::chrono::seconds(10);     ///< requests arrive for so long

@@ -35,9 +35,10 @@ std::uint64_t Sum(const LoadReport& report) {
 
 TEST(LoadTest, EveryRequestEndsAndIsTimed) {
   const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
-  for (const std::uint32_t batch : {1u, 7u}) {
+  for (const auto& [batch, stream] : {std::pair(1u, false), {7u, false}, {1u, true}}) {
     LoadOptions options = To(served);
     options.batch = batch;
+    options.stream = stream;
     options.server_pid = ::getpid();
     const auto report = OfferLoad(Queries(), options);
     ASSERT_TRUE(report.ok()) << report.status();
@@ -78,6 +79,21 @@ TEST(LoadTest, WhatIsNotAnsweredIsCountedByCode) {
   EXPECT_LT(report->latency_us.size(), report->offered);
 }
 
+TEST(LoadTest, LateAnswersOfAStreamAreLate) {
+  ServerOptions slow = LoopbackOptions({{"sift", SampleIndex()}});
+  slow.threads = 1;
+  const Served served(slow);
+  LoadOptions options = To(served);
+  options.search = SlowDials();
+  options.stream = true;
+  options.rate = 1000;
+  options.deadline = 50ms;
+  const auto report = OfferLoad(Queries(), options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Sum(*report), report->offered);
+  EXPECT_LT(report->latency_us.size(), report->offered);
+}
+
 TEST(LoadTest, WhatCannotBeIsNamed) {
   const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
   const auto code = [&](auto change) {
@@ -87,6 +103,7 @@ TEST(LoadTest, WhatCannotBeIsNamed) {
   };
   using Code = absl::StatusCode;
   EXPECT_EQ(code([](LoadOptions& o) { o.rate = 0; }), Code::kInvalidArgument);
+  EXPECT_EQ(code([](LoadOptions& o) { o.stream = o.empty = true; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](LoadOptions& o) { o.rate = 1e12; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](LoadOptions& o) { o.batch = 0; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](LoadOptions& o) { o.deadline = 0s; }), Code::kInvalidArgument);

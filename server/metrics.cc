@@ -21,7 +21,8 @@ using prometheus::Histogram;
 using Labels = std::map<std::string, std::string>;
 
 constexpr std::array kMethods = {std::pair(Method::kSearch, "Search"),
-                                 std::pair(Method::kSearchBatch, "SearchBatch")};
+                                 std::pair(Method::kSearchBatch, "SearchBatch"),
+                                 std::pair(Method::kSearchStream, "SearchStream")};
 
 /// Of a search in memory to one that waited; a factor of two to two and a half each.
 const Histogram::BucketBoundaries& Seconds() {

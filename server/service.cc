@@ -15,59 +15,20 @@
 #include "proto/wire.h"
 #include "server/convert.h"
 #include "server/errors.h"
+#include "server/parsed_query.h"
 #include "server/raw_message.h"
 
 namespace hmann {
 namespace {
 
-/// Candidates that a search may keep to be run in gRPC's thread: it ends within a few
-/// hundred microseconds.
-constexpr std::uint64_t kNarrow = 512;
-
-/// Queries of a batch that a thread has under way at once: on a block tier; in memory,
-/// where more gain nothing.
-constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
-
-struct ParsedQuery {
-  ServedIndex* index = nullptr;
-  QueryVectors vectors;
-  Dials dials;
-  std::optional<v1::Prediction> predicted;
-  std::chrono::nanoseconds budget{0};
-  bool counters = false;
-  Metrics* metrics = nullptr;
-  SearchJob::Clock::time_point began;
-
-  /// Small enough for the thread that read it from the socket, which must not wait.
-  bool IsNarrow() const {
-    if (index->on_block_tier()) return false;
-    const std::uint64_t beams = dials.walk == WalkKind::kMultiStart ? dials.ef_l1 : 1;
-    return vectors.count == 1 && dials.query_threads == 1 && dials.ef_l1 <= kNarrow &&
-           dials.ef_l0 * beams <= kNarrow;
-  }
-};
-
+/// Reads and checks all of a request.
 absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits,
                                   const std::string& name, const v1::Vectors& vectors,
                                   std::uint64_t most, absl::string_view field,
                                   const v1::SearchOptions& options) {
-  ParsedQuery parsed;
-  HMANN_ASSIGN_OR_RETURN(parsed.index, registry.Find(name));
-  HMANN_ASSIGN_OR_RETURN(const Index* index, parsed.index->Get());
-  absl::StatusOr<RequestOptions> request = ReadOptions(options, *index, limits);
-  if (!request.ok()) return parsed.index->ForClients(request.status());
-  parsed.dials = request->search.dials;
-  parsed.predicted = PredictionOf(request->search);
-  parsed.budget = request->budget;
-  HMANN_ASSIGN_OR_RETURN(parsed.vectors, ReadVectors(vectors, index->info(), most, field));
-  HMANN_RETURN_IF_ERROR(CheckReplySize(parsed.vectors.count, parsed.dials.k, limits));
-  parsed.counters = options.counters();
+  HMANN_ASSIGN_OR_RETURN(ParsedQuery parsed, ParseOptions(registry, limits, name, options));
+  HMANN_RETURN_IF_ERROR(ParseVectors(vectors, most, field, limits, &parsed));
   return parsed;
-}
-
-std::uint64_t Bytes(const ParsedQuery& parsed) {
-  return parsed.vectors.bytes.size() + parsed.vectors.converted.size() +
-         ReplyBytes(parsed.vectors.count, parsed.dials.k);
 }
 
 /// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when
@@ -76,7 +37,7 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
   PooledCall(Method method, ParsedQuery parsed, Clock::time_point deadline)
       : SearchJob(parsed.index, parsed.vectors.count, EffortOf(parsed.dials, parsed.budget),
-                  Bytes(parsed), deadline),
+                  parsed.Bytes(), deadline),
         method_(method),
         parsed_(std::move(parsed)) {}
 
@@ -89,25 +50,13 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   void OnDone() override { delete this; }
 
  protected:
-  /// `limits` with the request's budget, which ends before the call's deadline: the
-  /// answer is still to be sent.
-  SearchLimits WithBudget(const SearchLimits& limits) const {
-    constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
-    SearchLimits bounded = limits;
-    if (parsed_.budget.count() == 0) return bounded;
-    const std::chrono::nanoseconds left = limits.deadline - Clock::now();
-    bounded.budget =
-        std::max(kAtOnce, std::min(parsed_.budget, left - std::max(kLeastMargin, left / 20)));
-    return bounded;
-  }
-
   /// The answer to query `i`, valid until this thread's next.
   absl::StatusOr<const hmann::Answer*> Search(std::size_t i, absl::string_view field,
                                               Searcher& searcher, const SearchLimits& limits,
                                               Counters* counters) {
     thread_local hmann::Answer answer;
     absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.dials, &answer, counters,
-                                          WithBudget(limits));
+                                          parsed_.WithBudget(limits));
     // The options were valid when the call was parsed, so it is the vector.
     if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
     if (!status.ok()) return status;
@@ -144,16 +93,8 @@ class SingleCall : public PooledCall {
     Counters counters;
     HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, &counters));
     parsed_.metrics->Worked(*parsed_.index, counters);
-    response_.mutable_ids()->Reserve(static_cast<int>(answer->nearest.size()));
-    response_.mutable_distances()->Reserve(static_cast<int>(answer->nearest.size()));
-    for (const Neighbour& neighbour : answer->nearest) {
-      response_.mutable_ids()->AddAlreadyReserved(neighbour.label);
-      response_.mutable_distances()->AddAlreadyReserved(neighbour.distance);
-    }
-    ToWire(parsed_.dials, response_.mutable_dials());
-    if (parsed_.predicted.has_value()) *response_.mutable_predicted() = *parsed_.predicted;
-    response_.set_cut_short(answer->cut_short);
-    if (parsed_.counters) ToWire(counters, response_.mutable_counters());
+    TellDials(parsed_, &response_);
+    ToWire(parsed_, *answer, counters, &response_);
     return absl::OkStatus();
   }
 
@@ -186,8 +127,7 @@ class BatchCall : public PooledCall {
       PooledCall::Complete(status);
     } else {
       CloseGaps();
-      ToWire(parsed_.dials, response_.mutable_dials());
-      if (parsed_.predicted.has_value()) *response_.mutable_predicted() = *parsed_.predicted;
+      TellDials(parsed_, &response_);
       response_.set_cut_short(cut_short_.load());
       if (parsed_.counters) ToWire(counters_, response_.mutable_counters());
       PooledCall::Complete(Write(response_, reply_));
@@ -204,12 +144,7 @@ class BatchCall : public PooledCall {
     return absl::OkStatus();
   }
 
-  std::size_t Together() const override {
-    if (parsed_.index->on_block_tier()) return kTogetherOnBlocks;
-    return parsed_.budget.count() > 0
-               ? 1
-               : kTogetherInMemory;  // a query of a budget waits for no other
-  }
+  std::size_t Together() const override { return parsed_.Together(); }
 
   absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
                           const SearchLimits& limits) override {
@@ -225,7 +160,7 @@ class BatchCall : public PooledCall {
                   ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message())
                   : done);
         },
-        &counters, WithBudget(limits));
+        &counters, parsed_.WithBudget(limits));
     Add(counters);
     return status.ok() ? first_error : status;
   }
@@ -309,6 +244,12 @@ absl::Status SearchService::Authorized(const grpc::CallbackServerContext& contex
   return Authorize(tokens_, {found->second.data(), found->second.size()}, needed);
 }
 
+absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context) {
+  if (!stopping_.load(std::memory_order_relaxed)) return Authorized(context, Role::kRead);
+  refused_.fetch_add(1);
+  return ServerStopping();
+}
+
 template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Refuse(grpc::CallbackServerContext* context,
                                                 const absl::Status& status) {
@@ -321,11 +262,7 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
                                                const grpc::ByteBuffer& bytes,
                                                grpc::ByteBuffer* reply) {
   const auto began = SearchJob::Clock::now();
-  if (stopping_.load(std::memory_order_relaxed)) {
-    refused_.fetch_add(1);
-    return Refuse<Call>(context, ServerStopping());
-  }
-  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
+  if (const absl::Status status = MayStart(*context); !status.ok())
     return Refuse<Call>(context, status);
   auto request = std::make_unique<typename Call::Request>();
   if (const absl::Status status = Read(bytes, request.get()); !status.ok())
@@ -351,6 +288,37 @@ grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request,
                                                      grpc::ByteBuffer* reply) {
   return Start<BatchCall>(context, *request, reply);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::SearchStream(
+    grpc::CallbackServerContext* context) {
+  if (const absl::Status status = MayStart(*context); !status.ok()) {
+    metrics_.Ended(Method::kSearchStream, nullptr, status, {}, 0);
+    return StreamCall::Refuse(status);
+  }
+  std::shared_ptr<StreamCall> stream = StreamCall::Start(
+      {registry_, pool_, limits_, default_deadline_, metrics_}, context->deadline());
+  {
+    const std::lock_guard lock(mutex_);
+    // Twice as many as live, at most.
+    if (streams_.size() == streams_.capacity())
+      std::erase_if(streams_, [](const auto& ended) { return ended.expired(); });
+    streams_.push_back(stream);
+  }
+  if (stopping_.load()) stream->End(ServerStopping());
+  return stream.get();
+}
+
+void SearchService::Stop() {
+  stopping_.store(true);
+  std::vector<std::weak_ptr<StreamCall>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams.swap(streams_);
+  }
+  for (const std::weak_ptr<StreamCall>& weak : streams) {
+    if (const std::shared_ptr<StreamCall> stream = weak.lock()) stream->End(ServerStopping());
+  }
 }
 
 }  // namespace hmann

@@ -2,12 +2,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "hmann/v1/search.grpc.pb.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/registry.h"
 #include "server/search_pool.h"
+#include "server/stream_call.h"
 #include "server/tokens.h"
 
 namespace hmann {
@@ -16,8 +20,9 @@ namespace hmann {
 /// answered in the pool (a single narrow search on an idle server in gRPC's thread), and
 /// end with their client's deadline or cancellation.
 class SearchService
-    : public v1::Search::WithRawCallbackMethod_Search<
-          v1::Search::WithRawCallbackMethod_SearchBatch<v1::Search::CallbackService>> {
+    : public v1::Search::WithRawCallbackMethod_Search<v1::Search::WithRawCallbackMethod_SearchBatch<
+          v1::Search::WithRawCallbackMethod_SearchStream<v1::Search::WithCallbackMethod_Describe<
+              v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>> {
  public:
   /// `registry`, `pool` and `metrics` must outlive the service.
   /// `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
@@ -35,19 +40,22 @@ class SearchService
   void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
 
   /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go
-  /// on. Any thread.
-  void Stop() { stopping_.store(true); }
+  /// on; streams end so when theirs are answered. Any thread.
+  void Stop();
   /// Searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
   using WithRawCallbackMethod_Search::Search;
   using WithRawCallbackMethod_SearchBatch::SearchBatch;
+  using WithRawCallbackMethod_SearchStream::SearchStream;
   grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* SearchBatch(grpc::CallbackServerContext* context,
                                         const grpc::ByteBuffer* request,
                                         grpc::ByteBuffer* reply) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchStream(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
@@ -62,6 +70,7 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context,
                                    const absl::Status& status);
+  absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
@@ -74,6 +83,8 @@ class SearchService
   const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<StreamCall>> streams_;  // guarded by mutex_; some have ended
 };
 
 }  // namespace hmann

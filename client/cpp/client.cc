@@ -1,7 +1,9 @@
 #include "client/cpp/client.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/support/sync_stream.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
@@ -37,6 +40,15 @@ std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) {
   return {field.begin(), field.end()};
 }
 
+Answer AnswerFromWire(const v1::SearchResponse& response) {
+  Answer answer{
+      Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
+  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
+  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
+  answer.cut_short = response.cut_short();
+  return answer;
+}
+
 }  // namespace
 
 struct Cancellation::State {
@@ -54,6 +66,26 @@ void Cancellation::Cancel() {
   if (state_->context != nullptr) state_->context->TryCancel();
 }
 
+/// While it lives, the cancellation reaches the call.
+class Cancellation::Attachment {
+ public:
+  Attachment(Cancellation* cancellation, grpc::ClientContext* context)
+      : state_(cancellation == nullptr ? nullptr : cancellation->state_.get()) {
+    if (state_ == nullptr) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->context = context;
+    if (state_->cancelled) context->TryCancel();
+  }
+  ~Attachment() {
+    if (state_ == nullptr) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->context = nullptr;
+  }
+
+ private:
+  State* const state_;
+};
+
 class Client::Impl {
  public:
   Impl(std::shared_ptr<grpc::Channel> channel, std::string authorization)
@@ -67,35 +99,25 @@ class Client::Impl {
                     const Request& request, Response* response, const CallOptions& call,
                     bool wait_for_ready = false) {
     grpc::ClientContext context;
-    context.set_deadline(
-        std::chrono::system_clock::now() +
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
+    Prepare(call, &context);
     context.set_wait_for_ready(wait_for_ready);
-    if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
-    const Attachment attachment(call.cancellation, &context);
+    const Cancellation::Attachment attachment(call.cancellation, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response));
   }
 
- private:
-  /// While it lives, the cancellation reaches the call.
-  class Attachment {
-   public:
-    Attachment(Cancellation* cancellation, grpc::ClientContext* context)
-        : state_(cancellation == nullptr ? nullptr : cancellation->state_.get()) {
-      if (state_ == nullptr) return;
-      const std::lock_guard lock(state_->mutex);
-      state_->context = context;
-      if (state_->cancelled) context->TryCancel();
-    }
-    ~Attachment() {
-      if (state_ == nullptr) return;
-      const std::lock_guard lock(state_->mutex);
-      state_->context = nullptr;
-    }
+  using Messages = grpc::ClientReaderWriter<v1::SearchStreamRequest, v1::SearchStreamResponse>;
+  std::unique_ptr<Messages> Open(grpc::ClientContext* context, const CallOptions& call) {
+    Prepare(call, context);
+    return stub_->SearchStream(context);
+  }
 
-   private:
-    Cancellation::State* const state_;
-  };
+ private:
+  void Prepare(const CallOptions& call, grpc::ClientContext* context) const {
+    context->set_deadline(
+        std::chrono::system_clock::now() +
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(call.deadline));
+    if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
+  }
 
   const std::unique_ptr<v1::Search::Stub> stub_;
   const std::string authorization_;
@@ -139,12 +161,7 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
   if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call);
       !status.ok())
     return status;
-  Answer answer{
-      Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
-  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
-  answer.cut_short = response.cut_short();
-  return answer;
+  return AnswerFromWire(response);
 }
 
 absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries,
@@ -168,6 +185,93 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
   answer.cut_short = response.cut_short();
   return answer;
+}
+
+/// The call begins with its first message: one without any would look half sent.
+struct SearchStream::Impl {
+  Impl(Client::Impl* of, const std::string& index, const SearchOptions& options,
+       const CallOptions& call)
+      : client(*of), call(call) {
+    request.mutable_search()->set_index(index);
+    hmann::ToWire(options, request.mutable_search()->mutable_options());
+    request.mutable_search()->mutable_options()->set_counters(call.counters);
+  }
+  ~Impl() {
+    if (messages == nullptr || ended) return;
+    context.TryCancel();
+    messages->Finish();
+  }
+
+  /// The sending thread's.
+  void Begin() {
+    if (messages != nullptr) return;
+    {
+      const std::lock_guard lock(mutex);
+      messages = client.Open(&context, call);
+      attachment.emplace(call.cancellation, &context);
+    }
+    begun.notify_all();
+  }
+  /// The receiving thread's.
+  Client::Impl::Messages& Await() {
+    std::unique_lock lock(mutex);
+    begun.wait(lock, [this] { return messages != nullptr; });
+    return *messages;
+  }
+
+  Client::Impl& client;
+  const CallOptions call;
+  v1::SearchStreamRequest request;  ///< the first says index and options, for all
+  grpc::ClientContext context;
+  std::optional<Cancellation::Attachment> attachment;
+  std::mutex mutex;
+  std::condition_variable begun;
+  std::unique_ptr<Client::Impl::Messages> messages;
+  v1::SearchStreamResponse response;
+  bool ended = false;
+};
+
+SearchStream::SearchStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SearchStream::SearchStream(SearchStream&&) noexcept = default;
+SearchStream& SearchStream::operator=(SearchStream&&) noexcept = default;
+SearchStream::~SearchStream() = default;
+
+absl::Status SearchStream::Send(std::uint64_t id, const Vectors& query) {
+  impl_->Begin();
+  impl_->request.set_id(id);
+  ToWire(query, impl_->request.mutable_search()->mutable_query());
+  const bool sent = impl_->messages->Write(impl_->request);
+  impl_->request.Clear();
+  return sent ? absl::OkStatus() : absl::UnavailableError("the stream has ended");
+}
+
+absl::Status SearchStream::DoneSending() {
+  impl_->Begin();
+  return impl_->messages->WritesDone() ? absl::OkStatus()
+                                       : absl::UnavailableError("the stream has ended");
+}
+
+absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
+  Client::Impl::Messages& messages = impl_->Await();
+  if (impl_->ended) return std::nullopt;
+  if (!messages.Read(&impl_->response)) {
+    impl_->ended = true;
+    if (absl::Status status = FromGrpc(messages.Finish()); !status.ok()) return status;
+    return std::nullopt;
+  }
+  const v1::SearchStreamResponse& response = impl_->response;
+  if (response.has_answer())
+    return StreamedAnswer{response.id(), AnswerFromWire(response.answer())};
+  const v1::Failure& failure = response.failure();
+  absl::Status status = FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(failure.code()),
+                                              failure.message(), failure.details()));
+  if (status.ok()) status = absl::InternalError("a response of the stream holds nothing");
+  return StreamedAnswer{response.id(), std::move(status)};
+}
+
+SearchStream Client::OpenStream(const std::string& index, const SearchOptions& options,
+                                const CallOptions& call) {
+  return SearchStream(std::make_unique<SearchStream::Impl>(impl_.get(), index, options, call));
 }
 
 absl::StatusOr<IndexDescription> Client::Describe(const std::string& index,

@@ -64,6 +64,12 @@ struct Answer {
   bool cut_short = false;  ///< by the budget: best so far, perhaps fewer than k
 };
 
+/// Of a stream: what query `id` ended with, as a call of its own would have.
+struct StreamedAnswer {
+  std::uint64_t id = 0;
+  absl::StatusOr<Answer> answer;
+};
+
 /// The answers one after the other: query i has counts[i] ids.
 struct BatchAnswer {
   std::vector<std::uint64_t> ids;
@@ -142,7 +148,9 @@ class Cancellation {
 
  private:
   friend class Client;
+  friend class SearchStream;
   struct State;
+  class Attachment;
   std::unique_ptr<State> state_;
 };
 
@@ -160,6 +168,36 @@ struct ConnectOptions {
   std::string ca_file = {};  ///< encrypt, and believe these authorities (PEM)
   std::string certificate_file = {}, key_file = {};  ///< this client's own (PEM)
   std::string token_file = {};  ///< holds the token that is sent with each call
+};
+
+/// One call over which many queries go; Client::OpenStream makes it. A message costs half
+/// of what a call does, and the server searches for several together. Answers come in any
+/// order. Whoever sends without ever receiving is held back by the server after a while,
+/// for ever: bound what is under way, or receive in a thread of its own.
+///
+/// Thread safety: one thread may send while another receives.
+class SearchStream {
+ public:
+  SearchStream(SearchStream&&) noexcept;
+  SearchStream& operator=(SearchStream&&) noexcept;
+  /// Gives up what has no answer yet.
+  ~SearchStream();
+
+  /// Blocks while the server takes no more. Errors: UNAVAILABLE when the stream has
+  /// ended; Receive says why.
+  absl::Status Send(std::uint64_t id, const Vectors& query);
+  /// No more will be sent.
+  absl::Status DoneSending();
+  /// The next answer; nullopt when all have come after DoneSending. Blocks until one is
+  /// there, before the first Send, too. Errors: what the stream ended with; then what has
+  /// no answer gets none.
+  absl::StatusOr<std::optional<StreamedAnswer>> Receive();
+
+ private:
+  friend class Client;
+  struct Impl;
+  explicit SearchStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Errors of every call: the server's code unchanged, its details in brackets behind its
@@ -183,6 +221,10 @@ class Client {
   absl::StatusOr<BatchAnswer> SearchBatch(const std::string& index, const Vectors& queries,
                                           const SearchOptions& options,
                                           const CallOptions& call = {});
+  /// `call.deadline`: of all of the stream, from its first Send on. A cancellation must
+  /// outlive it, as must this.
+  SearchStream OpenStream(const std::string& index, const SearchOptions& options,
+                          const CallOptions& call = {});
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {});
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
 
@@ -192,6 +234,7 @@ class Client {
   absl::Status WaitReady(const std::string& index, const CallOptions& call = {});
 
  private:
+  friend class SearchStream;
   class Impl;
   explicit Client(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

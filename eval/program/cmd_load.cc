@@ -109,6 +109,8 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   app->add_option("--batch", load->batch, "queries of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app->add_flag("--stream", load->stream, "one SearchStream of each connection, instead of calls")
+      ->excludes("--batch");
   app->add_flag("--empty", load->empty, "calls that search nothing: what a call costs by itself");
   app->add_option("--connections", load->connections, "that requests take in turn")
       ->check(CLI::Range(1, 1024))
