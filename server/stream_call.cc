@@ -200,7 +200,7 @@ void StreamCall::Settle(bool here) {
       }
       if (!reading_ && !no_more_ && unanswered_ < kMostUnanswered) reading_ = read = true;
       if (!writing_ && !replies_.empty()) {
-        out_ = std::move(replies_.front());
+        out_.Swap(&replies_.front());
         replies_.pop_front();
         writing_ = write = true;
       }

@@ -20,7 +20,6 @@ namespace hmann {
 namespace {
 
 using client::Answer;
-using client::CallOptions;
 using client::SearchStream;
 using client::StreamedAnswer;
 using client::Vectors;
@@ -92,6 +91,7 @@ TEST_F(StreamTest, CountersAreOfEachQuery) {
 
 TEST_F(StreamTest, SeveralStreamsAtOnce) {
   std::vector<std::thread> clients;
+  clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([] {
       for (const auto& [id, answer] : Ask(client().OpenStream("sift", {.k = 3}), kQueries))

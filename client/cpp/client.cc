@@ -88,7 +88,7 @@ class Cancellation::Attachment {
 
 class Client::Impl {
  public:
-  Impl(std::shared_ptr<grpc::Channel> channel, std::string authorization)
+  Impl(const std::shared_ptr<grpc::Channel>& channel, std::string authorization)
       : stub_(v1::Search::NewStub(channel)), authorization_(std::move(authorization)) {}
 
   /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and

@@ -35,7 +35,7 @@ template <typename T>
 py::capsule KeeperOf(T value) {
   auto kept = std::make_unique<T>(std::move(value));
   py::capsule capsule(kept.get(), [](void* pointer) { delete static_cast<T*>(pointer); });
-  kept.release();
+  static_cast<void>(kept.release());
   return capsule;
 }
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Dict, List, Optional
+from typing import (
+    Any,
+    AsyncIterable,
+    AsyncIterator,
+    Dict,
+    Iterable,
+    List,
+    Optional,
+    Tuple,
+    Union,
+)
 
 import grpc
 import grpc.aio
 from numpy.typing import ArrayLike
 
-from hmann import _status, _wire
+from hmann import _status, _wire, errors
 from hmann._answer import Answer
 from hmann._client import DEFAULT_TIMEOUT, Connection, RemoteIndexFace
 from hmann.v1 import search_pb2 as pb
@@ -107,3 +117,59 @@ class AsyncIndex(RemoteIndexFace):
             for task in tasks:
                 task.cancel()
         return calls.answer()
+
+    async def search_stream(
+        self,
+        queries: Union[Iterable[ArrayLike], AsyncIterable[ArrayLike]],
+        k: int = 10,
+        *,
+        in_flight: int = 32,
+        return_exceptions: bool = False,
+        details: bool = False,
+        timeout: Optional[float] = None,
+        **dials: Any,
+    ) -> AsyncIterator[Tuple[int, Any]]:
+        """As ``RemoteIndex.search_stream``, for ``async for``; ``queries`` may be an
+        asynchronous iterable too."""
+        calls = _wire.StreamCalls(self._described, k, details, in_flight, dials)
+        room = asyncio.Semaphore(in_flight)
+        call = self._client._connection.stub().SearchStream(timeout=timeout)
+
+        async def send() -> None:
+            number = 0
+            try:
+                async for query in _each(queries):
+                    request = calls.request(number, query)
+                    await room.acquire()
+                    await call.write(request)
+                    number += 1
+            finally:
+                if not call.done():
+                    await call.done_writing()
+
+        sending = asyncio.ensure_future(send())
+        try:
+            async for response in call:
+                room.release()
+                result = calls.result(response)
+                if isinstance(result, errors.Error) and not return_exceptions:
+                    raise result
+                yield response.id, result
+            await sending
+        except grpc.RpcError as failed:
+            raise _status.to_error(failed) from None
+        finally:
+            sending.cancel()
+            call.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _each(
+    queries: Union[Iterable[ArrayLike], AsyncIterable[ArrayLike]],
+) -> AsyncIterator[ArrayLike]:
+    if isinstance(queries, AsyncIterable):
+        async for query in queries:
+            yield query
+    else:
+        for query in queries:
+            yield query

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import grpc
 import numpy as np
@@ -229,3 +230,83 @@ class RemoteIndex(RemoteIndexFace):
             response = self._client._call(method, request, end - time.monotonic())
             calls.take(begin, response)
         return calls.answer()
+
+    def search_stream(
+        self,
+        queries: Iterable[ArrayLike],
+        k: int = 10,
+        *,
+        in_flight: int = 32,
+        return_exceptions: bool = False,
+        details: bool = False,
+        timeout: Optional[float] = None,
+        **dials: Any,
+    ) -> Iterator[Tuple[int, Any]]:
+        """Searches for each query as it comes, over one call; for loops that would make a
+        call for each, and for queries that have no end.
+
+        Args:
+            queries: of shape (dim,) each: rows of an array, or whatever yields them. It is
+                asked for them by another thread.
+            k: neighbours.
+            in_flight: queries that are sent and not yet answered, at most.
+            return_exceptions: yield the exception of a query that fails, and go on; else
+                the first is raised.
+            details: tell what ran (``Answer.details``).
+            timeout: seconds for the whole stream; None: as long as it takes.
+            dials: as ``search``.
+
+        Yields:
+            (number of the query, Answer), as they are done, which is not in their order.
+
+        Raises:
+            Error: as ``search``, and whatever ``queries`` raises, when the queries before
+                are answered.
+        """
+        calls = _wire.StreamCalls(self._described, k, details, in_flight, dials)
+        stub = self._client._connection.stub()
+        return self._stream(stub, calls, queries, in_flight, return_exceptions, timeout)
+
+    @staticmethod
+    def _stream(
+        stub: Any,
+        calls: _wire.StreamCalls,
+        queries: Iterable[ArrayLike],
+        in_flight: int,
+        return_exceptions: bool,
+        timeout: Optional[float],
+    ) -> Iterator[Tuple[int, Any]]:
+        room = threading.Semaphore(in_flight)
+        over = threading.Event()
+        raised: List[BaseException] = []
+
+        def requests() -> Iterator[Any]:
+            try:
+                for number, query in enumerate(queries):
+                    request = calls.request(number, query)
+                    room.acquire()
+                    if over.is_set():
+                        return
+                    yield request
+            except Exception as error:
+                raised.append(error)
+
+        try:
+            call = stub.SearchStream(requests(), timeout=timeout)
+        except ValueError as failed:
+            raise errors.FailedPreconditionError(f"the client is closed: {failed}") from None
+        try:
+            for response in call:
+                room.release()
+                result = calls.result(response)
+                if isinstance(result, errors.Error) and not return_exceptions:
+                    raise result
+                yield response.id, result
+        except grpc.RpcError as failed:
+            raise _status.to_error(failed) from None
+        finally:
+            over.set()
+            room.release()
+            call.cancel()
+        if raised:
+            raise raised[0]

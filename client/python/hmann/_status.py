@@ -9,6 +9,7 @@ import grpc
 from hmann import errors
 
 MOST_ATTEMPTS = 4
+_CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def _fields(message: bytes) -> Iterator[Tuple[int, Any]]:
@@ -60,28 +61,35 @@ def _describe(kind: str, detail: bytes, error: errors.Error) -> str:
     return ""
 
 
+def _error(code: str, message: str, status: bytes) -> errors.Error:
+    """``status``: google.rpc.Status, or nothing."""
+    error = errors.from_status(code, "")
+    extras = []
+    try:
+        for number, detail in _fields(status):
+            if number != 3:
+                continue
+            parts = dict(_fields(detail))
+            kind = _text(parts, 1).rpartition("/")[2]
+            extras.append(_describe(kind, parts.get(2, b""), error))
+    except (IndexError, AttributeError, TypeError):
+        pass  # no google.rpc.Status: the message says what there is
+    extras = sorted(extra for extra in extras if extra)
+    error.args = ((message or code) + (f" [{'; '.join(extras)}]" if extras else ""),)
+    return error
+
+
 def to_error(failed: grpc.RpcError) -> errors.Error:
     """The exception of a call that failed: the server's code and message, and its details
     in brackets behind it, as "the queue is full [QUEUE_FULL; retry after 12 ms]"."""
-    code = failed.code().name
-    error = errors.from_status(code, "")
-    extras = []
-    for key, value in failed.trailing_metadata() or ():
-        if key != "grpc-status-details-bin":
-            continue
-        try:
-            for number, detail in _fields(value):
-                if number != 3:
-                    continue
-                parts = dict(_fields(detail))
-                kind = _text(parts, 1).rpartition("/")[2]
-                extras.append(_describe(kind, parts.get(2, b""), error))
-        except (IndexError, AttributeError, TypeError):
-            pass  # no google.rpc.Status: the message says what there is
-    extras = sorted(extra for extra in extras if extra)
-    message = failed.details() or code
-    error.args = (message + (f" [{'; '.join(extras)}]" if extras else ""),)
-    return error
+    found = [v for key, v in failed.trailing_metadata() or () if key == "grpc-status-details-bin"]
+    status = found[0] if found else b""
+    return _error(failed.code().name, failed.details(), status)
+
+
+def from_failure(failure: Any) -> errors.Error:
+    """The exception of one query of a stream."""
+    return _error(_CODES.get(failure.code, "UNKNOWN"), failure.message, failure.details)
 
 
 def pause_before_retry(error: errors.Error, attempt: int, left: float) -> Optional[float]:

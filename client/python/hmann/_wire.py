@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hmann import errors
+from hmann import _status, errors
 from hmann._answer import Answer
 from hmann.v1 import search_pb2 as pb
 
@@ -119,6 +119,49 @@ def to_options(k: Any, details: bool, dials: Dict[str, Any]) -> Any:
     return message
 
 
+class _Gathered:
+    """An answer that is put together of responses."""
+
+    def __init__(self, queries: int, k: int, details: bool) -> None:
+        self._labels = np.full((queries, k), -1, np.int64)
+        self._distances = np.full((queries, k), np.inf, np.float32)
+        self._details = details
+        self._told: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
+
+    def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
+        """The response to query ``begin`` and those after it, ``counts`` neighbours each."""
+        ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
+        distances = np.fromiter(response.distances, np.float32, len(response.distances))
+        place = 0
+        for i, count in enumerate(counts, begin):
+            self._labels[i, :count] = ids[place : place + count]
+            self._distances[i, :count] = distances[place : place + count]
+            place += count
+        if self._details:
+            self._tell(response)
+
+    def _tell(self, response: Any) -> None:
+        told = self._told
+        told["dials"] = _dials(response.dials)
+        told["cut_short"] += int(response.cut_short)
+        if response.HasField("predicted"):
+            predicted = response.predicted
+            mean_us = predicted.mean_us if predicted.HasField("mean_us") else None
+            told["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
+        for field in pb.Counters.DESCRIPTOR.fields:
+            count = getattr(response.counters, field.name)
+            told["counters"][field.name] = told["counters"].get(field.name, 0) + count
+
+    def answer(self, single: bool) -> Answer:
+        answer = Answer(
+            self._labels[0] if single else self._labels,
+            self._distances[0] if single else self._distances,
+        )
+        if self._details:
+            answer.details = self._told
+        return answer
+
+
 class SearchCalls:
     """One search as calls within the server's limits, and its answer."""
 
@@ -132,13 +175,10 @@ class SearchCalls:
     ) -> None:
         self._index = described.index
         self._options = to_options(k, details, dials)
-        self._details = details
         self._rows, self.single = _to_rows(queries, described.info)
         wanted = self._options.k
-        shape = (len(self._rows), min(wanted, described.info.n))  # more is refused there
-        self._labels = np.full(shape, -1, np.int64)
-        self._distances = np.full(shape, np.inf, np.float32)
-        self._told: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
+        most = min(wanted, described.info.n)  # more is refused there
+        self._gathered = _Gathered(len(self._rows), most, details)
         limits = described.limits
         row_bytes = max(1, self._rows.itemsize * self._rows.shape[1])
         self._step = max(
@@ -164,38 +204,48 @@ class SearchCalls:
 
     def take(self, begin: int, response: Any) -> None:
         """The response to the request of query ``begin`` and those after it."""
-        ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
-        distances = np.fromiter(response.distances, np.float32, len(response.distances))
-        counts = [len(ids)] if self.single else response.counts
-        place = 0
-        for i, count in enumerate(counts, begin):
-            self._labels[i, :count] = ids[place : place + count]
-            self._distances[i, :count] = distances[place : place + count]
-            place += count
-        if self._details:
-            self._tell(response)
-
-    def _tell(self, response: Any) -> None:
-        told = self._told
-        told["dials"] = _dials(response.dials)
-        told["cut_short"] += int(response.cut_short)
-        if response.HasField("predicted"):
-            predicted = response.predicted
-            mean_us = predicted.mean_us if predicted.HasField("mean_us") else None
-            told["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
-        for field in pb.Counters.DESCRIPTOR.fields:
-            count = getattr(response.counters, field.name)
-            told["counters"][field.name] = told["counters"].get(field.name, 0) + count
+        counts = [len(response.ids)] if self.single else response.counts
+        self._gathered.take(begin, counts, response)
 
     def answer(self) -> Answer:
         """Of all responses."""
-        answer = Answer(
-            self._labels[0] if self.single else self._labels,
-            self._distances[0] if self.single else self._distances,
-        )
-        if self._details:
-            answer.details = self._told
-        return answer
+        return self._gathered.answer(self.single)
+
+
+class StreamCalls:
+    """The messages of one SearchStream."""
+
+    def __init__(
+        self, described: Any, k: int, details: bool, in_flight: int, dials: Dict[str, Any]
+    ) -> None:
+        if in_flight < 1:
+            raise errors.InvalidArgumentError(f"in_flight: expected 1 or more, found {in_flight}")
+        self._index = described.index
+        self._options = to_options(k, details, dials)
+        self._info = described.info
+        self._most = min(self._options.k, described.info.n)
+        self._details = details
+
+    def request(self, number: int, query: ArrayLike) -> Any:
+        """Of the query with that number; the first says what holds on for those after it."""
+        row, single = _to_rows(query, self._info)
+        if not single:
+            raise errors.InvalidArgumentError(
+                f"query {number}: expected shape (dim,), found {np.shape(query)}"
+            )
+        search = pb.SearchRequest(query=pb.Vectors(raw=row.tobytes()))
+        if number == 0:
+            search.index = self._index
+            search.options.CopyFrom(self._options)
+        return pb.SearchStreamRequest(id=number, search=search)
+
+    def result(self, response: Any) -> Union[Answer, errors.Error]:
+        """What came for the query ``response.id``."""
+        if response.WhichOneof("result") != "answer":
+            return _status.from_failure(response.failure)
+        gathered = _Gathered(1, self._most, self._details)
+        gathered.take(0, [len(response.answer.ids)], response.answer)
+        return gathered.answer(single=True)
 
 
 def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
