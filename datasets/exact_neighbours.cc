@@ -158,7 +158,8 @@ absl::Status ExactSearch::Check() const {
   const std::uint64_t wanted =
       queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) +
       BlockRows(base_) * dim_ * 4 +
-      BlockRows(queries_) * (std::uint64_t{dim_} * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
+      BlockRows(queries_) *
+          (std::uint64_t{dim_} * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
   const std::uint64_t usable = UsableMemoryBytes();
   if (wanted <= usable) return absl::OkStatus();
   return absl::ResourceExhaustedError(

@@ -322,7 +322,7 @@ void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal w
   shutdown(descriptor, SHUT_RDWR);
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
-  connect(descriptor, &nobody, sizeof(nobody));
+  static_cast<void>(connect(descriptor, &nobody, sizeof(nobody)));
   Refused(why);
   connection.shut = true;
   ++untold_;

@@ -26,6 +26,13 @@ grpc::ByteBuffer FailureOf(std::uint64_t id, const absl::Status& status) {
   return bytes;
 }
 
+/// A call that ends at once.
+class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Refused(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
 }  // namespace
 
 /// Queries of the same options that the pool has together. Their answers leave together,
@@ -126,11 +133,6 @@ std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context,
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
     const absl::Status& status) {
-  class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
-   public:
-    explicit Refused(const absl::Status& status) { Finish(ToGrpc(status)); }
-    void OnDone() override { delete this; }
-  };
   return new Refused(status);
 }
 

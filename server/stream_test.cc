@@ -1,5 +1,5 @@
-// SearchStream through a real server: the answers of single calls, whatever the order, and
-// streams that end in every way that there is.
+// SearchStream through a real server: the answers of single calls, whatever the order,
+// and streams that end in every way that there is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -9,11 +9,16 @@ import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
   options: {
+    help: { type: "boolean" },
     hmann: { type: "string" }, out: { type: "string" }, base: { type: "string" }, n: { type: "string", default: "10M" },
     memory: { type: "string", default: "1GiB,2GiB,8GiB" }, kills: { type: "string", default: "50" }, workers: { type: "string", default: "1,2,4" },
     promote: { type: "string", default: "1GiB" }, seed: { type: "string", default: "1" },
   },
 });
+if (values.help) {
+  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 4).map((line) => line.slice(3)).join("\n"));
+  process.exit(0);
+}
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const bytesOf = (text) => Math.round(parseFloat(text) * (units[text.replace(/[0-9.]/g, "")] ?? 1));
 const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);

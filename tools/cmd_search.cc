@@ -102,6 +102,7 @@ absl::Status Search(const Flags& flags) {
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
+  workers.reserve(static_cast<std::size_t>(run.threads));
   for (int thread = 0; thread < run.threads; ++thread) workers.emplace_back(index);
   if (queries.n() > 0) {
     Answer first;

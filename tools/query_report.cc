@@ -139,10 +139,10 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (value.is_number_float())
-      text = absl::StrFormat(
-          absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds") ? "%.4f" : "%.1f",
-          value.get<double>());
+    if (value.is_number_float()) {
+      const bool small = absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds");
+      text = absl::StrFormat("%.*f", small ? 4 : 1, value.get<double>());
+    }
     out << absl::StrFormat("  %-20s %s\n", name, text);
   }
 }

@@ -26,8 +26,8 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
   }
   buffer.mapping_ = mapping;
   buffer.mapped_bytes_ = mapped;
-  buffer.data_ =
-      reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::uintptr_t>(mapping), alignment));
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping);
+  buffer.data_ = static_cast<std::byte*>(mapping) + (RoundUp(address, alignment) - address);
   buffer.size_ = bytes;
   if (alignment == kHugePage) ::madvise(buffer.data_, RoundUp(bytes, kHugePage), MADV_HUGEPAGE);
   return buffer;

@@ -103,7 +103,7 @@ TEST(BoundedBuild, PromotesAFinishedIndexToTheBytesOfAPromotionInMemory) {
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = 1'000'000 - i;
       first.labels = folder / "labels";
       std::ofstream(first.labels, std::ios::binary)
-          .write(reinterpret_cast<const char*>(labels.data()), 9000 * 8);
+          .write(reinterpret_cast<const char*>(labels.data()), std::streamsize{9000} * 8);
     }
     MustBuild(first);
     BuildOptions promoted;

@@ -43,6 +43,7 @@ class Worker {
   absl::Status Start(std::vector<std::string> command, std::string log) {
     log_ = std::move(log);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (std::string& word : command) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     posix_spawn_file_actions_t actions;

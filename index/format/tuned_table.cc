@@ -198,6 +198,7 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement,
                                             ": run hmann tune for it"));
   }
   std::vector<Offer> offers;
+  offers.reserve(entry->settings.size());
   for (const TunedSetting& setting : entry->settings)
     offers.push_back({setting.mean_us, setting.recall, setting.recall_low});
   const BestOffer best = ChooseOffer(offers, target);

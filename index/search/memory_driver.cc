@@ -42,9 +42,11 @@ template <typename Access>
 void MemoryDriver::Step(Slot<Access>& slot) {
   slot.query.Visit([&slot](auto& walk) {
     Absorb(walk, slot.access, slot.records);
-    if constexpr (Access::kWatchesL1 && requires { walk.HasNewCandidates(); }) {
-      if (walk.HasNewCandidates())
-        slot.access.Stepped(slot.query.found(), slot.query.dials().ef_l1);
+    if constexpr (Access::kWatchesL1) {
+      if constexpr (requires { walk.HasNewCandidates(); }) {
+        if (walk.HasNewCandidates())
+          slot.access.Stepped(slot.query.found(), slot.query.dials().ef_l1);
+      }
     }
     if (!walk.Done()) return AskFor(walk, slot.access, slot.records, slot.query.dials().beam_width);
     slot.query.Next();

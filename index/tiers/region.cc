@@ -87,8 +87,8 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   void* mapping =
       ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", tier);
-  auto* data = reinterpret_cast<std::byte*>(
-      RoundUp(reinterpret_cast<std::uintptr_t>(mapping) + 1, alignment));
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping);
+  auto* data = static_cast<std::byte*>(mapping) + (RoundUp(address + 1, alignment) - address);
   Region::Parts& parts = builder.region_.parts_;
   parts.mapping = mapping;
   parts.mapping_bytes = mapped;
@@ -114,7 +114,8 @@ bool RegionBuilder::TakeHugePages(std::optional<int> node) {
     const bool bound = !node.has_value() || BindToNode(data, bytes, *node, "").ok();
     pool_pages_ = bound && ::madvise(data, bytes, MADV_POPULATE_WRITE) == 0;
   }
-  if (!pool_pages_) ::mmap(data, bytes, PROT_NONE, kFlags | MAP_NORESERVE, -1, 0);
+  if (!pool_pages_)
+    static_cast<void>(::mmap(data, bytes, PROT_NONE, kFlags | MAP_NORESERVE, -1, 0));
   return pool_pages_;
 }
 

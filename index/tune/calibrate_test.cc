@@ -14,8 +14,6 @@
 namespace hmann {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr std::uint32_t kQueries = 200;
 
 struct Outcome {

@@ -71,7 +71,7 @@ std::vector<double> TimeLoads(Chain& chain, std::uint32_t loads, Probes::Clock::
 
 /// GB/s: bytes per ns.
 std::vector<double> TimeStream(Chain& chain, Probes::Clock::duration slice) {
-  constexpr std::uint64_t kChunk = 64 * 1024;
+  constexpr std::uint64_t kChunk = 1 << 16;
   const double ns_per_byte = NsPerUnit(slice, kChunk, [&] {
     const std::byte* begin = chain.base + chain.read;
     if (chain.emulated != nullptr) chain.emulated->Use(begin, kChunk);

@@ -1,10 +1,15 @@
-"""A real `hmann serve` on a port that it picks."""
+"""A real `hmann serve` on a port that it picks, and test cases with one."""
 
 import json
 import signal
 import subprocess
 
-from common import PROGRAM
+from common import PROGRAM, FolderCase
+
+import hmann
+
+#: The time is over; or the server says beforehand that it will be.
+TOO_LATE = (hmann.DeadlineExceededError, hmann.ResourceExhaustedError)
 
 
 class Server:
@@ -29,3 +34,17 @@ class Server:
         self.process.send_signal(how)
         self.process.wait()
         self.process.stdout.close()
+
+
+class ServedCase(FolderCase):
+    """A server of the sample index, which is opened here too."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = Server(cls.path, "--max-batch", 16, "--max-k", 500)
+        cls.addClassCleanup(cls.server.stop, signal.SIGKILL)
+        cls.local = hmann.open(cls.path)
+        cls.addClassCleanup(cls.local.close)
+        with hmann.Client(cls.server.address) as client:
+            client.wait_ready("sample")
