@@ -158,6 +158,14 @@ absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds dela
   return status;
 }
 
+absl::Status OverShare(std::chrono::nanoseconds delay) {
+  absl::Status status = absl::ResourceExhaustedError(
+      "not all that waits can be answered in time, and of yours more waits than of others");
+  AttachReason("OVER_SHARE", {}, &status);
+  AttachRetry(delay, &status);
+  return status;
+}
+
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most) {
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
       "it would take a thread about ", FormatDuration(Seconds(work)), ", and at most ",

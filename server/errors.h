@@ -46,6 +46,8 @@ absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay
 /// The same with NO_TIME: with what was taken before it, it would not be done by a
 /// deadline. `work`: its own, of one thread. After `delay` it would.
 absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay);
+/// The same with OVER_SHARE: it was taken, and gave way to a caller who has less waiting.
+absl::Status OverShare(std::chrono::nanoseconds delay);
 /// RESOURCE_EXHAUSTED, ErrorInfo WORK_TOO_LARGE: not worth a retry.
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most);
 /// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.

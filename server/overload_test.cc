@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <fstream>
 #include <future>
 #include <thread>
 
+#include "datasets/temp_folder.h"
 #include "grpcpp/client_context.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "server/testing/fixture.h"
@@ -18,6 +21,11 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kManySlow = 4096;
 
+// printf %s much | sha256sum; of "little", too.
+const char kTokens[] =
+    "543b1c4bd4f6b184ca2aef09ca8e5aeadb04907efa0ac7b81b00f8b9ea8133cd read\n"
+    "180ca01b95f0dfdd36fbb600e51cf6e46c8ef468de56b017847886fefaf7b6f9 read\n";
+
 class OverloadTest : public testing::Test {
  protected:
   OverloadTest() : slow_queries_(RepeatedQueries(kManySlow)) {}
@@ -26,6 +34,7 @@ class OverloadTest : public testing::Test {
     ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
     options.threads = 1;
     options.queue = 1;
+    options.most_work = 1h;  // however slow this machine is
     return options;
   }
 
@@ -163,6 +172,48 @@ TEST_F(OverloadTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   EXPECT_TRUE(HasDetail(second, "google.rpc.RetryInfo"));
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(OverloadTest, WhoSendsMuchGivesWayToWhoSendsLittle) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  };
+  ServerOptions options = OneThread();
+  options.queue = 2;
+  options.tokens = write("tokens", kTokens);
+  Served served(options);
+  const auto client = [&](const std::string& token) {
+    return *client::Client::Connect(served.server->address(),
+                                    {.own_connection = true, .token_file = write(token, token)});
+  };
+  client::Client much = client("much"), little = client("little");
+  std::array<client::Cancellation, 2> cancellations;
+  std::array<std::future<absl::Status>, 2> batches;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    batches[i] = std::async(std::launch::async, [&, i] {
+      absl::Status status;
+      do {
+        status = much.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(),
+                                  {.deadline = 1h, .cancellation = &cancellations[i]})
+                     .status();
+      } while (Reason(status) == "QUEUE_FULL");
+      return status;
+    });
+  }
+  EXPECT_EQ(Reason(AskUntilRefused(much)), "QUEUE_FULL");
+  EXPECT_EQ(SlowSearch(little), absl::OkStatus());  // one of the two batches is not begun
+  while (batches[0].wait_for(1ms) == std::future_status::timeout &&
+         batches[1].wait_for(1ms) == std::future_status::timeout) {
+  }
+  for (client::Cancellation& cancellation : cancellations) cancellation.Cancel();
+  std::vector<std::string> ends;
+  for (auto& batch : batches) {
+    const absl::Status status = batch.get();
+    ends.push_back(absl::IsCancelled(status) ? "cancelled" : Reason(status));
+  }
+  EXPECT_THAT(ends, testing::UnorderedElementsAre("cancelled", "OVER_SHARE"));
 }
 
 TEST_F(OverloadTest, TheServerSetsADeadlineWhereTheClientSetsNone) {

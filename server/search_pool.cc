@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "server/errors.h"
 
 namespace hmann {
@@ -105,8 +106,7 @@ std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job
   return placed ? none : late(job, before + own);
 }
 
-absl::Status SearchPool::Admit(Lane& lane, const SearchJob& job) const {
-  if (job.Left() > bounds_.work) return WorkTooLarge(job.Left(), bounds_.work);
+absl::Status SearchPool::Admit(const Lane& lane, const SearchJob& job) const {
   if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
   if (bytes_ > 0 && bytes_ + job.bytes_ > bounds_.bytes)
     return MemoryFull(bounds_.bytes, RetryDelay(lane));
@@ -115,18 +115,64 @@ absl::Status SearchPool::Admit(Lane& lane, const SearchJob& job) const {
   return absl::OkStatus();
 }
 
-absl::Status SearchPool::Submit(SearchJob* job) {
+/// Of the caller who has most waiting, more than `job` and what waits beside it of the
+/// same caller: the last that is not begun. Null: there is none.
+SearchJob* SearchPool::ToGiveWay(const Lane& lane, const SearchJob& job) {
+  absl::flat_hash_map<std::uint64_t, std::chrono::nanoseconds> waiting;
+  waiting[job.caller_] = job.Left();
+  for (const SearchJob* one : lane.jobs) waiting[one->caller_] += one->Left();
+  const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
+    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  });
+  if (most->second <= waiting[job.caller_]) return nullptr;
+  const auto last = std::find_if(lane.jobs.rbegin(), lane.jobs.rend(), [&](const SearchJob* one) {
+    return one->caller_ == most->first && one->next_ == 0;
+  });
+  return last == lane.jobs.rend() ? nullptr : *last;
+}
+
+/// As Admit, after what has to give way has left the lane; where that does not help, all
+/// stays.
+absl::Status SearchPool::AdmitWithShares(Lane& lane, const SearchJob& job,
+                                         std::vector<SearchJob*>* give_way) {
+  absl::Status status = Admit(lane, job);
+  while (!status.ok()) {
+    SearchJob* const other = ToGiveWay(lane, job);
+    if (other == nullptr) break;
+    give_way->push_back(other);
+    std::erase(lane.jobs, other);
+    bytes_ -= other->bytes_;
+    status = Admit(lane, job);
+  }
+  if (status.ok()) return status;
+  for (; !give_way->empty(); give_way->pop_back()) {
+    Insert(lane, give_way->back());
+    bytes_ += give_way->back()->bytes_;
+  }
+  return status;
+}
+
+void SearchPool::Insert(Lane& lane, SearchJob* job) {
+  const auto behind = std::upper_bound(
+      lane.jobs.begin(), lane.jobs.end(), job,
+      [](const SearchJob* a, const SearchJob* b) { return a->deadline_ < b->deadline_; });
+  lane.jobs.insert(behind, job);
+}
+
+absl::Status SearchPool::Submit(SearchJob* job, std::uint64_t caller) {
   const std::size_t queries = job->queries_;
   job->one_ = job->index_->meter().Estimate(job->effort_);
+  job->caller_ = caller;
+  if (job->Left() > bounds_.work) return WorkTooLarge(job->Left(), bounds_.work);
   Lane& lane = job->Left() <= kQuick ? quick_ : bulk_;
+  std::vector<SearchJob*> give_way;
+  std::chrono::nanoseconds delay{0};
   {
     const std::lock_guard lock(mutex_);
-    if (absl::Status status = Admit(lane, *job); !status.ok()) return status;
-    const auto behind = std::upper_bound(
-        lane.jobs.begin(), lane.jobs.end(), job,
-        [](const SearchJob* a, const SearchJob* b) { return a->deadline_ < b->deadline_; });
-    lane.jobs.insert(behind, job);
+    if (absl::Status status = AdmitWithShares(lane, *job, &give_way); !status.ok()) return status;
+    Insert(lane, job);
     bytes_ += job->bytes_;
+    if (!give_way.empty()) delay = RetryDelay(lane);
   }
   // The job may be gone from here on.
   if (queries == 1) {
@@ -134,6 +180,7 @@ absl::Status SearchPool::Submit(SearchJob* job) {
   } else {
     lane.wake.notify_all();
   }
+  for (SearchJob* other : give_way) other->Complete(OverShare(delay));
   return absl::OkStatus();
 }
 

@@ -61,8 +61,9 @@ class SearchJob {
   const Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> failed_{false};
-  std::size_t next_ = 0;                 // this and the next: guarded by the pool's mutex
-  std::chrono::nanoseconds one_{0};      // what a query takes, as estimated when it was taken
+  std::size_t next_ = 0;             // this and the next two: guarded by the pool's mutex
+  std::chrono::nanoseconds one_{0};  // what a query takes, as estimated when it was taken
+  std::uint64_t caller_ = 0;
   std::atomic<std::size_t> unfinished_;  // queries
   std::mutex mutex_;
   absl::Status status_;  // guarded by mutex_
@@ -97,7 +98,9 @@ struct PoolBounds {
 /// taken only when its work, and that of those before it, will be done by its deadline,
 /// with a twentieth of the time to spare, and when those behind it are still in time.
 /// What an idle lane gets it takes, whatever the estimate says: that is how estimates
-/// become right. A job whose deadline passed, or whose client went away, is dropped.
+/// become right. Where not all can be taken, callers share alike: for one who has less
+/// waiting, what is not begun of the one who has most gives way. A job whose deadline
+/// passed, or whose client went away, is dropped.
 ///
 /// Thread safety: all from any thread.
 class SearchPool {
@@ -112,10 +115,11 @@ class SearchPool {
   int threads() const { return threads_; }
   PoolLoad load() const;
 
-  /// Takes the job; its Complete will be called. Errors, then Complete is not called:
+  /// Takes the job of a caller (any number that tells them apart); its Complete will be
+  /// called, perhaps with OVER_SHARE. Errors, then Complete is not called:
   /// RESOURCE_EXHAUSTED with QUEUE_FULL, MEMORY_FULL or NO_TIME and a delay, estimated
   /// from the work that waits; WORK_TOO_LARGE, without one.
-  absl::Status Submit(SearchJob* job);
+  absl::Status Submit(SearchJob* job, std::uint64_t caller = 0);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when
   /// nothing waits in the quick lane and one of its threads is idle; that thread stays
@@ -142,7 +146,10 @@ class SearchPool {
   /// True when this was the last of the job, which is gone then.
   static bool Run(const Work& work);
   void Release(Lane& lane, bool here, const Work& work, std::uint64_t bytes);
-  absl::Status Admit(Lane& lane, const SearchJob& job) const;
+  static void Insert(Lane& lane, SearchJob* job);
+  absl::Status Admit(const Lane& lane, const SearchJob& job) const;
+  absl::Status AdmitWithShares(Lane& lane, const SearchJob& job, std::vector<SearchJob*>* give_way);
+  static SearchJob* ToGiveWay(const Lane& lane, const SearchJob& job);
   std::chrono::nanoseconds Late(const Lane& lane, const SearchJob& job) const;
   std::chrono::nanoseconds RetryDelay(const Lane& lane) const;
 

@@ -159,6 +159,54 @@ TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
   EXPECT_EQ(fourth.answered[0], 0);
 }
 
+TEST_F(SearchPoolTest, WhoHasMostWaitingGivesWayToWhoHasLess) {
+  SearchPool pool(1, Bounds(3));
+  constexpr std::uint64_t kHeavy = 1, kLight = 2;
+  NotedJob running(&index_, 5), sooner(&index_, 5, Clock::now() + 1h), later(&index_, 5),
+      again(&index_, 5), light(&index_, 2), more(&index_, 1), equal(&index_, 4);
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running, kHeavy).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&sooner, kHeavy).ok());
+  ASSERT_TRUE(pool.Submit(&later, kHeavy).ok());  // the queue is full
+  EXPECT_EQ(Reason(pool.Submit(&again, kHeavy)), "QUEUE_FULL");
+  ASSERT_TRUE(pool.Submit(&light, kLight).ok());
+  const absl::Status gave_way = later.done().get();
+  EXPECT_EQ(gave_way.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(gave_way), "OVER_SHARE");
+  EXPECT_TRUE(HasDetail(gave_way, "google.rpc.RetryInfo"));
+  EXPECT_EQ(Reason(pool.Submit(&again, kHeavy)), "QUEUE_FULL");  // it has more waiting
+  ASSERT_TRUE(pool.Submit(&more, kLight).ok());                  // less, with it
+  EXPECT_EQ(Reason(sooner.done().get()), "OVER_SHARE");
+  // What heavy has left is begun.
+  EXPECT_EQ(Reason(pool.Submit(&equal, kLight)), "QUEUE_FULL");
+  running.Go();
+  for (NotedJob* job : {&running, &light, &more}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedJob* job : {&sooner, &later, &again, &equal}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, NothingGivesWayWhereThatDoesNotHelp) {
+  SearchPool pool(1, Bounds(10));
+  const auto start = Clock::now();
+  const Effort hour = Guessed(3'600'000'000);
+  NotedJob running(&index_, 20, start + 30h, 1, hour), waiting(&index_, 5, start + 100h, 1, hour),
+      pushes(&index_, 12, start + 13h, 1, hour);
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running, 1).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&waiting, 1).ok());
+  const PoolLoad before = pool.load();
+  // It would make the one late that is begun and does not give way.
+  EXPECT_EQ(Reason(pool.Submit(&pushes, 2)), "NO_TIME");
+  EXPECT_EQ(pool.load().bulk.jobs, before.bulk.jobs);
+  EXPECT_EQ(pool.load().bytes, before.bytes);
+  EXPECT_EQ(pool.load().bulk.work, before.bulk.work);
+  running.Go();
+  for (NotedJob* job : {&running, &waiting}) EXPECT_TRUE(job->done().get().ok());
+}
+
 TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
   SearchPool pool(1, Bounds(10));
   NotedJob here(&index_, 1);

@@ -13,6 +13,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
+#include "server/caller.h"
 #include "server/convert.h"
 #include "server/errors.h"
 #include "server/parsed_query.h"
@@ -274,7 +275,8 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
   const bool narrow = parsed->IsNarrow();
   auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context), reply);
   if (narrow && pool_.TryRunHere(call)) return call;
-  if (const absl::Status status = pool_.Submit(call); !status.ok()) call->Complete(status);
+  const std::uint64_t caller = CallerOf(*context, tokens_ != nullptr);
+  if (const absl::Status status = pool_.Submit(call, caller); !status.ok()) call->Complete(status);
   return call;
 }
 
@@ -296,8 +298,9 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::Sear
     metrics_.Ended(Method::kSearchStream, nullptr, status, {}, 0);
     return StreamCall::Refuse(status);
   }
-  std::shared_ptr<StreamCall> stream = StreamCall::Start(
-      {registry_, pool_, limits_, default_deadline_, metrics_}, context->deadline());
+  std::shared_ptr<StreamCall> stream =
+      StreamCall::Start({registry_, pool_, limits_, default_deadline_, metrics_},
+                        CallerOf(*context, tokens_ != nullptr), context->deadline());
   {
     const std::lock_guard lock(mutex_);
     // Twice as many as live, at most.

@@ -123,9 +123,9 @@ class StreamCall::Group : public SearchJob {
   std::vector<End> ends_;
 };
 
-std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context,
+std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context, std::uint64_t caller,
                                               std::chrono::system_clock::time_point deadline) {
-  std::shared_ptr<StreamCall> call(new StreamCall(context, deadline));
+  std::shared_ptr<StreamCall> call(new StreamCall(context, caller, deadline));
   call->self_ = call;
   call->Settle(false);
   return call;
@@ -136,8 +136,9 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
   return new Refused(status);
 }
 
-StreamCall::StreamCall(const CallContext& context, std::chrono::system_clock::time_point deadline)
-    : context_(context), deadline_(deadline) {}
+StreamCall::StreamCall(const CallContext& context, std::uint64_t caller,
+                       std::chrono::system_clock::time_point deadline)
+    : context_(context), caller_(caller), deadline_(deadline) {}
 
 void StreamCall::End(const absl::Status& status) {
   {
@@ -225,7 +226,8 @@ void StreamCall::Submit(std::unique_ptr<Group> group, bool here) {
   // The pool has it, until it is complete and deletes itself.
   Group* const job = group.release();
   if (here && job->IsNarrow() && context_.pool.TryRunHere(job)) return;
-  if (const absl::Status status = context_.pool.Submit(job); !status.ok()) job->Complete(status);
+  if (const absl::Status status = context_.pool.Submit(job, caller_); !status.ok())
+    job->Complete(status);
 }
 
 void StreamCall::Answered(Group* group, std::vector<grpc::ByteBuffer> replies) {

@@ -43,8 +43,9 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  public:
   static constexpr std::size_t kMostUnanswered = 64;
 
-  /// Begins to read. `deadline`: of the call; max: none, then each query has the default.
-  static std::shared_ptr<StreamCall> Start(const CallContext& context,
+  /// Begins to read. `caller`: as SearchPool::Submit has it. `deadline`: of the call; max:
+  /// none, then each query has the default.
+  static std::shared_ptr<StreamCall> Start(const CallContext& context, std::uint64_t caller,
                                            std::chrono::system_clock::time_point deadline);
   /// Ends at once, with an error.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
@@ -69,7 +70,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   };
   class Group;
 
-  StreamCall(const CallContext& context, std::chrono::system_clock::time_point deadline);
+  StreamCall(const CallContext& context, std::uint64_t caller,
+             std::chrono::system_clock::time_point deadline);
 
   absl::Status Parse(Asked* asked);
   SearchJob::Clock::time_point Deadline() const;
@@ -80,6 +82,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void Answered(Group* group, std::vector<grpc::ByteBuffer> replies);
 
   const CallContext context_;
+  const std::uint64_t caller_;
   const std::chrono::system_clock::time_point deadline_;
   std::shared_ptr<StreamCall> self_;  ///< until OnDone
 
