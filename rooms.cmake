@@ -75,6 +75,28 @@ function(hmann_bench name)
   target_link_libraries(${name} PRIVATE ${B_LINKS} benchmark::benchmark benchmark::benchmark_main)
 endfunction()
 
+# hmann_fuzzer(reader_fuzz KNOWS index/format ... [LINKS ...]): a libFuzzer program; preset `fuzz` (clang) only. True in HMANN_FUZZES there.
+string(FIND "${CMAKE_CXX_FLAGS}" fuzzer-no-link HMANN_FUZZES)
+if(HMANN_FUZZES LESS 0)
+  set(HMANN_FUZZES OFF)
+else()
+  set(HMANN_FUZZES ON)
+  add_custom_target(fuzzers)
+endif()
+function(hmann_fuzzer name)
+  cmake_parse_arguments(F "" "" "KNOWS;LINKS" ${ARGN})
+  if(NOT HMANN_FUZZES)
+    return()
+  endif()
+  add_executable(${name} ${name}.cc)
+  foreach(known IN LISTS F_KNOWS)
+    hmann_target_name(${known} dependency)
+    target_link_libraries(${name} PRIVATE ${dependency})
+  endforeach()
+  target_link_libraries(${name} PRIVATE ${F_LINKS} -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
+endfunction()
+
 # hmann_kernel_tests(index/distance distance TEST distance_test NEON a.cc ... [HEADERS x.h ...] [FLAGS ...])
 # What kernels owe besides their test: symbols and instructions of the objects (a sanitizer or coverage adds its own); that on a CPU without
 # AVX nothing outside the kernel files uses it; and the NEON kernels beside the scalar ones, cross-compiled and emulated. NEON sources need

@@ -43,8 +43,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  public:
   static constexpr std::size_t kMostUnanswered = 64;
 
-  /// Begins to read. `caller`: as SearchPool::Submit has it. `deadline`: of the call; max:
-  /// none, then each query has the default.
+  /// Begins to read. `caller`: as SearchPool::Submit has it. `deadline`: of the call;
+  /// max: none, then each query has the default.
   static std::shared_ptr<StreamCall> Start(const CallContext& context, std::uint64_t caller,
                                            std::chrono::system_clock::time_point deadline);
   /// Ends at once, with an error.

@@ -1,0 +1,107 @@
+/// libFuzzer over what a server makes of a request: its bytes as a message, options and
+/// vectors checked, and the search that they ask for, over a real index. The input's first
+/// byte says whether it is one query, a batch or a message of a stream, whether the index
+/// is named for it, and whether its vectors are given a length that fits; the rest is the
+/// message.
+///
+/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a search by another walk
+/// than the default's is answered. A fuzzer that does not find one within seconds is not
+/// fuzzing.
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "index/base/check.h"
+#include "server/parsed_query.h"
+#include "server/raw_message.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint32_t kDim = 8;
+constexpr RequestLimits kLimits{
+    .max_batch = 4, .max_k = 50, .max_ef = 100, .max_query_threads = 2, .max_reply_bytes = 4096};
+
+/// One index, "a", of 500 vectors; its file goes when it is open.
+const Registry& Served() {
+  static const Registry* const registry = [] {
+    const std::string path = "/tmp/request_fuzz." + std::to_string(::getpid()) + ".hmann";
+    std::mt19937 random(1);
+    std::array<std::byte, 500 * kDim> rows;
+    for (std::byte& value : rows) value = static_cast<std::byte>(random() % 256);
+    BuildOptions options;
+    options.vectors = {rows.data(), DType::kU8, kDim, rows.size() / kDim, kDim};
+    options.out = path;
+    Progress silent(Progress::Show::kNever);
+    HMANN_CHECK(Build(options, silent).ok());
+    auto* made = new Registry({{"a", path}});
+    HMANN_CHECK(made->indexes()[0]->Load({}).ok());
+    std::filesystem::remove(path);
+    return made;
+  }();
+  return *registry;
+}
+
+void Search(const ParsedQuery& parsed) {
+  const std::unique_ptr<Searcher> searcher = parsed.index->TakeSearcher();
+  HMANN_CHECK(searcher != nullptr);
+  for (std::size_t i = 0; i < parsed.vectors.count; ++i) {
+    Answer answer;
+    Counters counters;
+    const absl::Status status = searcher->Search(
+        parsed.vectors.row(i), parsed.dials, &answer, &counters,
+        parsed.WithBudget({SearchJob::Clock::now() + std::chrono::seconds(5), nullptr}));
+    HMANN_CHECK(status.ok() || absl::IsInvalidArgument(status));
+    HMANN_CHECK(answer.nearest.size() <= parsed.dials.k && parsed.dials.k <= kLimits.max_k);
+    static const bool canary = std::getenv("HMANN_FUZZ_CANARY") != nullptr;
+    HMANN_CHECK(!canary || !status.ok() || parsed.dials.walk != WalkKind::kBestFirst);
+    v1::SearchResponse response;
+    ToWire(parsed, answer, counters, &response);
+    TellDials(parsed, &response);
+    grpc::ByteBuffer reply;
+    HMANN_CHECK(Write(response, &reply).ok());
+  }
+}
+
+/// What service and stream do with a request before it waits for a thread.
+void Ask(std::string name, v1::Vectors* vectors, const v1::SearchOptions& options, bool named,
+         bool whole, std::uint64_t most) {
+  if (named) name = "a";
+  if (whole) vectors->mutable_raw()->resize(kDim * (vectors->raw().size() / kDim + 1));
+  absl::StatusOr<ParsedQuery> parsed = ParseOptions(Served(), kLimits, name, options);
+  if (!parsed.ok() || !ParseVectors(*vectors, most, "query", kLimits, &*parsed).ok()) return;
+  HMANN_CHECK(parsed->vectors.count >= 1 && parsed->vectors.count <= most);
+  HMANN_CHECK(parsed->Bytes() < (1 << 20) && parsed->Together() >= 1);
+  Search(*parsed);
+}
+
+void Receive(std::uint8_t how, const grpc::ByteBuffer& bytes) {
+  const bool named = (how & 4) != 0, whole = (how & 8) != 0;
+  v1::SearchRequest one;
+  v1::SearchBatchRequest batch;
+  v1::SearchStreamRequest message;
+  if (how % 3 == 0 && Read(bytes, &one).ok())
+    Ask(one.index(), one.mutable_query(), one.options(), named, whole, 1);
+  if (how % 3 == 1 && Read(bytes, &batch).ok())
+    Ask(batch.index(), batch.mutable_queries(), batch.options(), named, whole, kLimits.max_batch);
+  if (how % 3 == 2 && Read(bytes, &message).ok()) {
+    v1::SearchRequest* search = message.mutable_search();
+    Ask(search->index(), search->mutable_query(), search->options(), named, whole, 1);
+  }
+}
+
+}  // namespace
+}  // namespace hmann
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const grpc::Slice slice(data + 1, size - 1);
+  hmann::Receive(data[0], grpc::ByteBuffer(&slice, 1));
+  return 0;
+}
