@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ class Program {
 inline Outcome RunProgram(const std::vector<std::string>& command, const RunOptions& options = {}) {
   return Program(command, options).Wait();
 }
+
+/// Whether there is time for what a test run has none for: ./dev soak-server.
+inline bool Soaks() { return std::getenv("HMANN_SOAK") != nullptr; }
 
 /// A new folder under testing::TempDir(), removed with all it holds when this goes.
 class TestFolder {

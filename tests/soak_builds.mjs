@@ -78,8 +78,8 @@ let failed = 0;
 function row(name, report, free, { memory, cpu = report.cpu_seconds.total, note = "" }) {
   const same = report.content_hash === free.content_hash, within = memory === undefined || report.peak_anonymous_bytes <= memory;
   failed += same && within ? 0 : 1;
-  const ratio = cpu / free.cpu_seconds.total;
-  console.log(`| ${name} | ${same ? "same" : "OTHER"} | ${gib(report.peak_anonymous_bytes)} GiB${within ? "" : " TOO MUCH"} | ${cpu.toFixed(0)} s, ` +
+  const ratio = cpu / free.cpu_seconds.total, largest = Object.entries(report.anonymous_bytes ?? {}).sort((a, b) => b[1] - a[1])[0]?.[0];
+  console.log(`| ${name} | ${same ? "same" : "OTHER"} | ${gib(report.peak_anonymous_bytes)} GiB${largest ? ` (${largest})` : ""}${within ? "" : " TOO MUCH"} | ${cpu.toFixed(0)} s, ` +
     `${ratio.toFixed(2)} times | ${report.seconds.total.toFixed(0)} s | ${(report.work_bytes / report.n).toFixed(0)} | ${note} |`);
 }
 
