@@ -75,6 +75,7 @@ install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/p
 if(TARGET hmann)
   install(TARGETS hmann RUNTIME COMPONENT program)
   install(FILES ${CMAKE_SOURCE_DIR}/server/hmann.service DESTINATION lib/systemd/system COMPONENT program)
+  install(FILES ${CMAKE_SOURCE_DIR}/server/alerts.yml DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann COMPONENT program)
   install(FILES ${CMAKE_SOURCE_DIR}/proto/hmann/v1/search.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann/proto/hmann/v1 COMPONENT library)
   install(CODE "
     set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")

@@ -140,11 +140,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
       -1);  // the request bounds its reply, and the server has a limit of its own
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (options.retry) {
-    arguments.SetServiceConfigJSON(kRetryPolicy);
-  } else {
-    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  }
+  if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
   return Client(
       std::make_unique<Impl>(grpc::CreateCustomChannel(address, credentials.channel, arguments),
                              std::move(credentials.authorization)));

@@ -54,7 +54,7 @@ class Client:
     Args:
         address: HOST:PORT, or unix:PATH.
         timeout: seconds that a call may take, unless it says otherwise.
-        retry: False: no call is made again.
+        retry: False: no call is made again, but by gRPC what no server has seen.
 
     Raises:
         InvalidArgumentError: an address of another form. That no server is there, the

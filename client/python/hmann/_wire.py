@@ -37,8 +37,8 @@ def channel_options(retry: bool) -> List[Tuple[str, Any]]:
         ("grpc.enable_http_proxy", 0),
     ]
     if retry:
-        return options + [("grpc.service_config", RETRY_POLICY)]
-    return options + [("grpc.enable_retries", 0)]
+        options.append(("grpc.service_config", RETRY_POLICY))
+    return options
 
 
 def check_address(address: str) -> str:
