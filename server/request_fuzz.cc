@@ -1,8 +1,8 @@
 /// libFuzzer over what a server makes of a request: its bytes as a message, options and
-/// vectors checked, and the search that they ask for, over a real index. The input's first
-/// byte says whether it is one query, a batch or a message of a stream, whether the index
-/// is named for it, and whether its vectors are given a length that fits; the rest is the
-/// message.
+/// vectors checked, and the search that they ask for, over a real index. The input's
+/// first byte says whether it is one query, a batch or a message of a stream, whether the
+/// index is named for it, and whether its vectors are given a length that fits; the rest
+/// is the message.
 ///
 /// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a search by another walk
 /// than the default's is answered. A fuzzer that does not find one within seconds is not
@@ -12,12 +12,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <string>
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "index/base/check.h"
+#include "index/base/random.h"
 #include "server/parsed_query.h"
 #include "server/raw_message.h"
 
@@ -32,9 +32,8 @@ constexpr RequestLimits kLimits{
 const Registry& Served() {
   static const Registry* const registry = [] {
     const std::string path = "/tmp/request_fuzz." + std::to_string(::getpid()) + ".hmann";
-    std::mt19937 random(1);
     std::array<std::byte, 500 * kDim> rows;
-    for (std::byte& value : rows) value = static_cast<std::byte>(random() % 256);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(Random(1, i));
     BuildOptions options;
     options.vectors = {rows.data(), DType::kU8, kDim, rows.size() / kDim, kDim};
     options.out = path;
