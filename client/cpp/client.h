@@ -162,8 +162,8 @@ struct CallOptions {
 
 struct ConnectOptions {
   bool own_connection = false;  ///< clients of one address share a connection otherwise
-  /// Try again, briefly, when the server is UNAVAILABLE; searches change nothing. (What no
-  /// server has seen gRPC sends again in any case.)
+  /// Try again, briefly, when the server is UNAVAILABLE; searches change nothing. (What
+  /// no server has seen gRPC sends again in any case.)
   bool retry = true;
   bool tls = false;          ///< encrypt, and believe the authorities of this system
   std::string ca_file = {};  ///< encrypt, and believe these authorities (PEM)

@@ -1,5 +1,6 @@
 #include "index/base/cpu.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -104,6 +105,8 @@ std::uint64_t UsableMemoryBytes() {
   }
   return left;
 }
+
+void KeepNoFreedMemory() { ::mallopt(M_MMAP_THRESHOLD, 1 << 20); }
 
 std::uint64_t PeakRssBytes() {
   struct rusage usage {};

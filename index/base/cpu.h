@@ -15,6 +15,11 @@ int UsableCores();
 /// its working set.
 std::uint64_t UsableMemoryBytes();
 
+/// From here on malloc gives blocks of a MiB and more back to the kernel when they are
+/// freed. By itself it keeps up to 64 MiB of them in each of its arenas, which a process
+/// with a bound of memory cannot spare.
+void KeepNoFreedMemory();
+
 /// Highest resident size of this process so far.
 std::uint64_t PeakRssBytes();
 

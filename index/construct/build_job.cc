@@ -84,6 +84,7 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build.options));
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFolder> work,
                          JoinWorkFolder(build.options, inputs, build.n1));
+  KeepNoFreedMemory();
   const BoundedMemory rooms =
       RoomsOf(inputs.Shape(build.n1), options.memory > 0 ? options.memory : UsableMemoryBytes());
   ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());

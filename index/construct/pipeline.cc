@@ -60,6 +60,7 @@ absl::Status Pipeline::Load() {
 absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) {
   const BuildShape shape = inputs.Shape(layers_.n1());
   if (options_.memory > 0) {
+    KeepNoFreedMemory();
     HMANN_ASSIGN_OR_RETURN(memory_, DivideMemory(shape, options_.memory, options_.workers));
     if (options_.workers > 0) {
       workers_ = Workers{options_.worker_program, options_.work, options_.workers,
