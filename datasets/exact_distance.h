@@ -19,7 +19,7 @@ double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, st
     T x, y;
     std::memcpy(&x, a + c * sizeof(T), sizeof(T));
     std::memcpy(&y, b + c * sizeof(T), sizeof(T));
-    const Sum p = x, q = y;
+    const Sum p = x, q = y;  // NOLINT(bugprone-signed-char-misuse): an i8 is a number
     if (metric == Metric::kL2) {
       difference += (p - q) * (p - q);
     } else {

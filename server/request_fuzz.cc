@@ -32,7 +32,7 @@ constexpr RequestLimits kLimits{
 const Registry& Served() {
   static const Registry* const registry = [] {
     const std::string path = "/tmp/request_fuzz." + std::to_string(::getpid()) + ".hmann";
-    std::array<std::byte, 500 * kDim> rows;
+    std::array<std::byte, std::size_t{500} * kDim> rows;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(Random(1, i));
     BuildOptions options;
     options.vectors = {rows.data(), DType::kU8, kDim, rows.size() / kDim, kDim};
