@@ -155,6 +155,10 @@ class Sender {
     std::vector<double> latency_us;
     auto next = stream.Receive();
     for (; next.ok() && next->has_value(); next = stream.Receive()) {
+      if ((*next)->id >= arrivals.size() || unanswered == 0) {
+        next = absl::InternalError("an answer to what was not asked");
+        break;
+      }
       --unanswered;
       const auto took = Clock::now() - (start + arrivals[(*next)->id]);
       // A stream has one deadline; that of a query is ours to keep.

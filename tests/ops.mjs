@@ -84,8 +84,8 @@ const modes = {
 
 /** Replicas behind haproxy under load, restarted by SIGTERM one after the other. */
 async function rollingRestart(name, { mode, proto, retry, options }) {
-  const ports = [await freePort(), await freePort()], https = [await freePort(), await freePort()], front = await freePort();
-  const replicas = [await serve(ports[0], https[0], options), await serve(ports[1], https[1], options)];
+  const ports = [await freePort(), await freePort()], httpPorts = [await freePort(), await freePort()], front = await freePort();
+  const replicas = [await serve(ports[0], httpPorts[0], options), await serve(ports[1], httpPorts[1], options)];
   const config = join(folder, "haproxy.cfg");
   writeFileSync(config, `global
   maxconn 2000
@@ -120,7 +120,7 @@ backend hmann
     replicas[i].kill("SIGTERM");
     const code = await replicas[i].ended;
     check(code === 0, `${name}: replica ${i} ended with ${code}`);
-    replicas[i] = await serve(ports[i], https[i], options);
+    replicas[i] = await serve(ports[i], httpPorts[i], options);
   }
   await load.ended;
   const [figures] = JSON.parse(load.text.out).load;

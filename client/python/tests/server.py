@@ -48,3 +48,12 @@ class ServedCase(FolderCase):
         cls.addClassCleanup(cls.local.close)
         with hmann.Client(cls.server.address) as client:
             client.wait_ready("sample")
+
+
+class OpenedCase(ServedCase):
+    """With a client of each test's own, by which the index is open."""
+
+    def setUp(self):
+        self.client = hmann.Client(self.server.address)
+        self.addCleanup(self.client.close)
+        self.index = self.client.open("sample")

@@ -9,17 +9,12 @@ import unittest
 
 import numpy as np
 from common import FolderCase
-from server import TOO_LATE, ServedCase, Server
+from server import TOO_LATE, OpenedCase, ServedCase, Server
 
 import hmann
 
 
-class ClientTest(ServedCase):
-    def setUp(self):
-        self.client = hmann.Client(self.server.address)
-        self.addCleanup(self.client.close)
-        self.index = self.client.open("sample")
-
+class ClientTest(OpenedCase):
     def test_it_has_the_face_of_the_index(self):
         self.assertEqual(len(self.index), len(self.local))
         for name in ("dim", "dtype", "metric"):

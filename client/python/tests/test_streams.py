@@ -6,17 +6,12 @@ import time
 import unittest
 
 import numpy as np
-from server import TOO_LATE, ServedCase
+from server import TOO_LATE, OpenedCase, ServedCase
 
 import hmann
 
 
-class StreamTest(ServedCase):
-    def setUp(self):
-        self.client = hmann.Client(self.server.address)
-        self.addCleanup(self.client.close)
-        self.index = self.client.open("sample")
-
+class StreamTest(OpenedCase):
     def test_a_stream_answers_each_query(self):
         expected = self.local.search(self.queries, 6, ef_l0=40, details=True)
         found = {}
