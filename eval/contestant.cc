@@ -66,7 +66,11 @@ absl::StatusOr<Ready> ParseReady(const Json& line) {
   }
   Ready ready;
   ready.library = line["ready"].get<std::string>();
-  HMANN_ASSIGN_OR_RETURN(ready.build_seconds, PositiveIn(line, "build_seconds"));
+  ready.finished = Optional<bool>(line, "finished", false);
+  ready.waits = Optional<bool>(line, "waits", false);
+  if (!ready.finished) {
+    HMANN_ASSIGN_OR_RETURN(ready.build_seconds, PositiveIn(line, "build_seconds"));
+  }
   HMANN_ASSIGN_OR_RETURN(const double bytes, PositiveIn(line, "index_bytes"));
   ready.index_bytes = static_cast<std::uint64_t>(bytes);
   ready.build_cpu_seconds = Optional<double>(line, "build_cpu_seconds", 0);
@@ -86,7 +90,7 @@ std::vector<std::string> Arguments(const ContestantSpec& spec, const ContestantJ
     arguments.emplace_back(option);
     arguments.push_back(value);
   };
-  add("--base", job.base);
+  if (!job.base.empty()) add("--base", job.base);
   add("--queries", job.queries);
   if (job.rows > 0) add("--rows", absl::StrCat(job.rows));
   if (job.query_rows > 0) add("--query-rows", absl::StrCat(job.query_rows));

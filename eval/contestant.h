@@ -37,6 +37,7 @@ struct ContestantSpec {
       command;                  ///< program and leading arguments; those of the job come behind
   Json build = Json::object();  ///< the library's own build settings
   Json settings;                ///< array; null: what the program offers
+  bool keeps_several = false;   ///< queries of a thread in flight, if a setting says so
   std::string memory_group;  ///< cgroup.procs file of the cgroup that the program enters before it
                              ///< starts; "": ours
 };
@@ -49,6 +50,8 @@ struct Ready {
   std::uint64_t index_bytes = 0;
   std::string index_file;  ///< of a kept index; "" if none is
   bool cached = false, counts = false;
+  bool finished = false;  ///< it stood before the sweep: nobody knows what its build took
+  bool waits = false;     ///< for more than the CPU
   Json phases = Json::object();
   Json settings = Json::array();
 };

@@ -183,7 +183,7 @@ std::vector<Json> DiskNotes(const DiskSweepResult& result) {
 
 Json ToJson(const DiskSweepResult& result) {
   Json figures = ToJson(result.sweep);
-  const std::string base = result.sweep.data["base"].get<std::string>();
+  const std::string base = BaseName(figures["data"]);
   figures["title"] = absl::StrCat("Search on a disk: ", base.substr(base.rfind('/') + 1));
   for (Json& contestant : figures["contestants"]) {
     const std::string name = contestant["name"].get<std::string>();

@@ -14,6 +14,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/hmann.h"
 
 namespace hmann {
 namespace {
@@ -64,43 +65,18 @@ absl::Status MeasureDisks(const DiskSweepOptions& options, const std::string& pa
   return absl::OkStatus();
 }
 
-/// Every setting in every shape.
-Json Shaped(const Json& settings, const std::vector<int>& threads,
-            const std::vector<int>& in_flight) {
-  Json shaped = Json::array();
-  for (const int t : threads) {
-    for (const int q : in_flight) {
-      for (Json setting : settings) {
-        setting.update(Json{{"threads", t}, {"in_flight", q}});
-        shaped.push_back(std::move(setting));
-      }
-    }
-  }
-  return shaped;
-}
+const Json kOnNvme = {{"fast", "dram"}, {"slow", "nvme"}};
 
-/// "hmann, 2 threads, 8 in flight".
-std::string RowName(const std::string& contestant, int threads, int in_flight) {
-  std::string name = absl::StrCat(contestant, ", ", threads, threads == 1 ? " thread" : " threads");
-  if (in_flight > 1) absl::StrAppend(&name, ", ", in_flight, " in flight");
-  return name;
-}
-
-/// A contestant a shape.
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
-                                         const DiskSweepOptions& options) {
-  std::vector<ContestantRuns> rows;
-  for (const int threads : options.threads) {
-    for (const ContestantRuns& contestant : runs) {
-      for (const int in_flight : {1, options.in_flight}) {
-        ContestantRuns row = Filter(contestant, RowName(contestant.name, threads, in_flight),
-                                    {{"threads", threads}, {"in_flight", in_flight}});
-        const bool doubled = !rows.empty() && rows.back().name == row.name;
-        if (!row.settings.empty() && !doubled) rows.push_back(std::move(row));
-      }
-    }
+/// A contestant a walk, with settings for a disk.
+std::vector<ContestantSpec> ByWalk(const ContestantSpec& hmann, bool codes) {
+  std::vector<ContestantSpec> walks;
+  for (const char* walk : {"quantised", "best-first"}) {
+    if (!codes && walk == std::string_view("quantised")) continue;
+    walks.push_back(hmann);
+    walks.back().name = absl::StrCat(kOnDisk, " ", walk);
+    walks.back().settings = BlockTierLadder(walk);
   }
-  return rows;
+  return walks;
 }
 
 /// Bytes of the pool of huge pages that a process holds: no memory cgroup counts them.
@@ -177,28 +153,9 @@ absl::Status DiskSweepOptions::Validate() const {
 
 absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric,
                                                             const Json& build) {
-  Json own = {{"fast", "dram"}, {"slow", "nvme"}};
+  Json own = kOnNvme;
   own.update(build);
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec pool, OwnContestant("hmann", own));
-  pool.name = absl::StrCat(kOnDisk, " best-first");
-  pool.settings = Json::array();
-  // More work in L1 saves reads: it is in fast memory.
-  for (const auto& [ef_l1, ef_l0] :
-       {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}}) {
-    pool.settings.push_back({{"walk", "best-first"}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
-  }
-  ContestantSpec quantised = pool;
-  quantised.name = absl::StrCat(kOnDisk, " quantised");
-  quantised.settings = Json::array();
-  for (const auto& [ef_l0, stop] :
-       {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
-    quantised.settings.push_back({{"walk", "quantised"},
-                                  {"ef_l1", 64},
-                                  {"ef_l0", ef_l0},
-                                  {"nprobe", 128},
-                                  {"beam_width", 16},
-                                  {"error_bound", stop}});
-  }
+  HMANN_ASSIGN_OR_RETURN(const ContestantSpec hmann, OwnContestant("hmann", own));
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
   HMANN_ASSIGN_OR_RETURN(ContestantSpec rival,
                          OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
@@ -206,7 +163,17 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric 
   rival.build["level0"] = "mapped";
   rival.settings = Json::array();
   for (const int ef : {10, 16, 26, 40, 64, 100, 160}) rival.settings.push_back({{"ef", ef}});
-  return std::vector<ContestantSpec>{std::move(quantised), std::move(pool), std::move(rival)};
+  std::vector<ContestantSpec> contestants = ByWalk(hmann, true);
+  contestants.push_back(std::move(rival));
+  return contestants;
+}
+
+absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& index) {
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(index));
+  Json build = {{"index", index}};
+  build.update(kOnNvme);
+  HMANN_ASSIGN_OR_RETURN(const ContestantSpec hmann, FinishedContestant(kOnDisk, build));
+  return ByWalk(hmann, info.codes.bits > 0 && info.codes.place == CodePlace::kNode);
 }
 
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress,
@@ -234,11 +201,7 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   HMANN_RETURN_IF_ERROR(limits.Make(result.memory, result.memory_limit, &sweep.contestants));
   result.cgroup_version = limits.groups()[0].version();
   for (std::size_t c = 0; c < sweep.contestants.size(); ++c) {
-    ContestantSpec& spec = sweep.contestants[c];
-    std::vector<int> in_flight = {1};
-    if (spec.name.starts_with(kOnDisk) && options.in_flight > 1)
-      in_flight.push_back(options.in_flight);
-    spec.settings = Shaped(spec.settings, options.threads, in_flight);
+    const ContestantSpec& spec = sweep.contestants[c];
     HMANN_ASSIGN_OR_RETURN(const double left, DropFromPageCache(result.memory[c].index_file));
     if (left > 0.01) {
       say(
@@ -250,6 +213,9 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)",
                       FormatSize(result.memory_limit), result.cgroup_version));
   sweep.notes = DiskNotes(result);
+  sweep.search_threads = options.threads;
+  sweep.in_flight = {1};
+  if (options.in_flight > 1) sweep.in_flight.push_back(options.in_flight);
   sweep.started = [&](std::size_t c, pid_t pid) {
     result.memory[c].loaded_bytes = limits.groups()[c].Use().anonymous_bytes;
     return limits.Started(c, pid, say);
@@ -257,7 +223,6 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   absl::StatusOr<SweepResult> swept = RunSweep(sweep, progress, say);
   if (!swept.ok()) return limits.Explain(swept.status(), result.memory);
   result.sweep = *std::move(swept);
-  result.sweep.runs = SplitByShape(result.sweep.runs, options);
   for (std::size_t c = 0; c < result.memory.size(); ++c) {
     result.memory[c].limit_bytes = limits.groups()[c].limit_bytes();
     result.memory[c].peak_bytes = limits.groups()[c].Use().peak_bytes;

@@ -56,6 +56,8 @@ struct DiskSweepResult {
 /// data is u8 under L2), with settings for such a sweep. Errors: as OwnContestant.
 absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric,
                                                             const Json& build);
+/// hmann alone, on an index file that stands. Errors: of a file that cannot be read.
+absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& index);
 
 /// Builds both indexes without a limit and lets the programs end; measures the disk
 /// through hmann's index file; empties the page cache of both files; starts the programs

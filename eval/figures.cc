@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "eval/statistics.h"
 #include "index/base/statistics.h"
 
@@ -157,10 +158,11 @@ ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const
 }
 
 Json DescribeIndex(const Ready& ready, const Json& build) {
+  const auto of_build = [&](double seconds) { return ready.finished ? Json() : Json(seconds); };
   return {{"library", ready.library},
           {"build", build},
-          {"build_seconds", ready.build_seconds},
-          {"build_cpu_seconds", ready.build_cpu_seconds},
+          {"build_seconds", of_build(ready.build_seconds)},
+          {"build_cpu_seconds", of_build(ready.build_cpu_seconds)},
           {"build_threads", ready.build_threads},
           {"phases", ready.phases},
           {"index_bytes", ready.index_bytes}};
@@ -205,6 +207,37 @@ ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
       seconds->assign(setting.recall.size(), count * static_cast<double>(reading.queries));
   }
   return read;
+}
+
+Json Shaped(const Json& settings, const std::vector<int>& threads,
+            const std::vector<int>& in_flight) {
+  Json shaped = Json::array();
+  for (const int t : threads) {
+    for (const int q : in_flight) {
+      for (Json setting : settings) {
+        setting.update(Json{{"threads", t}, {"in_flight", q}});
+        shaped.push_back(std::move(setting));
+      }
+    }
+  }
+  return shaped;
+}
+
+std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
+                                         const std::vector<int>& threads,
+                                         const std::vector<int>& in_flight) {
+  std::vector<ContestantRuns> rows;
+  for (const int t : threads) {
+    for (const ContestantRuns& contestant : runs) {
+      for (const int q : in_flight) {
+        std::string name = absl::StrCat(contestant.name, ", ", t, t == 1 ? " thread" : " threads");
+        if (q > 1) absl::StrAppend(&name, ", ", q, " in flight");
+        ContestantRuns row = Filter(contestant, name, {{"threads", t}, {"in_flight", q}});
+        if (!row.settings.empty()) rows.push_back(std::move(row));
+      }
+    }
+  }
+  return rows;
 }
 
 Json SettingWithoutThreads(const Json& setting) {

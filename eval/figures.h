@@ -102,6 +102,15 @@ ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
 ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
                          const Reading& reading);
 
+/// Every setting in every shape: with each number of threads that search side by side, of
+/// queries that each keeps in flight.
+Json Shaped(const Json& settings, const std::vector<int>& threads,
+            const std::vector<int>& in_flight);
+/// The same apart again, a contestant a shape: "hmann, 2 threads, 8 in flight".
+std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
+                                         const std::vector<int>& threads,
+                                         const std::vector<int>& in_flight);
+
 /// A setting without "threads": however many there are, a query finds the same with the
 /// same work.
 Json SettingWithoutThreads(const Json& setting);

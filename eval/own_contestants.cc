@@ -45,6 +45,7 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   std::string program;
   if (name == "hmann" || name == "hmann-batch" || name == "hmann-aa" || name == "hmann-insertion") {
     program = "hmann_adapter";
+    spec.keeps_several = true;
     spec.build = build_of_hmann;
     if (name == "hmann-batch") spec.build["in_flight"] = 4;
     if (name == "hmann-insertion") spec.build["method"] = "insertion";
@@ -65,6 +66,39 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   HMANN_ASSIGN_OR_RETURN(program, FindProgram(program));
   spec.command = {program};
   return spec;
+}
+
+absl::StatusOr<ContestantSpec> FinishedContestant(const std::string& name, const Json& build) {
+  ContestantSpec spec;
+  spec.name = name;
+  spec.build = build;
+  spec.keeps_several = true;
+  HMANN_ASSIGN_OR_RETURN(
+      const std::string program,
+      FindProgram(build.contains("server") ? "server_adapter" : "hmann_adapter"));
+  spec.command = {program};
+  return spec;
+}
+
+Json BlockTierLadder(const std::string& walk) {
+  Json settings = Json::array();
+  if (walk == "best-first") {
+    // More work in L1 saves reads: it is in fast memory.
+    for (const auto& [ef_l1, ef_l0] :
+         {std::pair(8, 10), {16, 16}, {32, 32}, {48, 48}, {64, 80}, {96, 128}, {128, 200}})
+      settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
+    return settings;
+  }
+  for (const auto& [ef_l0, stop] :
+       {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {150, 2.5}, {400, 3.5}}) {
+    settings.push_back({{"walk", walk},
+                        {"ef_l1", 64},
+                        {"ef_l0", ef_l0},
+                        {"nprobe", 128},
+                        {"beam_width", 16},
+                        {"error_bound", stop}});
+  }
+  return settings;
 }
 
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text) {

@@ -25,6 +25,15 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
 /// Those of them that can take part with such data.
 std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);
 
+/// hmann on an index that stands: `build` is {"index": FILE} with how it is opened, or
+/// {"server": ADDRESS, "index": NAME} with how it is reached (the adapters' headers).
+/// Errors: NOT_FOUND, as OwnContestant.
+absl::StatusOr<ContestantSpec> FinishedContestant(const std::string& name, const Json& build);
+
+/// Settings of a whole curve of one walk, "best-first" or "quantised" (of codes of
+/// nodes), where L0 is read from a device.
+Json BlockTierLadder(const std::string& walk);
+
 /// "NAME=COMMAND": a program that speaks adapters/PROTOCOL.md, with whatever arguments of
 /// its own, as a shell would read it. Errors: INVALID_ARGUMENT when either side is empty.
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text);

@@ -18,21 +18,35 @@ Json PointJson(const PointFigures& point) {
           {"qps_mad", point.qps_mad}, {"front", point.front},   {"counters", point.counters}};
 }
 
-Json TargetJson(const TargetFigures& at) {
-  return {{"recall", at.target},           {"qps", OrNull(at.qps)},
-          {"qps_mad", OrNull(at.qps_mad)}, {"at_recall", OrNull(at.at_recall)},
-          {"ratio", OrNull(at.ratio)},     {"ratio_mad", OrNull(at.ratio_mad)}};
+/// `of`: whose they are.
+Json TargetJson(const TargetFigures& at, const ContestantFigures& of, const Reading& reading) {
+  return {{"mean_us", OrNull(ObservedAtRecall(of, "mean_us", at.target, reading))},
+          {"p99_us", OrNull(ObservedAtRecall(of, "p99_us", at.target, reading))},
+          {"recall", at.target},
+          {"qps", OrNull(at.qps)},
+          {"qps_mad", OrNull(at.qps_mad)},
+          {"at_recall", OrNull(at.at_recall)},
+          {"ratio", OrNull(at.ratio)},
+          {"ratio_mad", OrNull(at.ratio_mad)}};
 }
 
-Json ContestantJson(const ContestantFigures& contestant) {
+Json ContestantJson(const ContestantFigures& contestant, const Reading& reading) {
   Json points = Json::array(), targets = Json::array();
   for (const PointFigures& point : contestant.points) points.push_back(PointJson(point));
-  for (const TargetFigures& at : contestant.targets) targets.push_back(TargetJson(at));
+  for (const TargetFigures& at : contestant.targets)
+    targets.push_back(TargetJson(at, contestant, reading));
   Json json = {{"name", contestant.name}};
   json.update(DescribeIndex(contestant.ready, contestant.build));
-  json.update(
-      Json{{"wall_over_cpu", contestant.wall_over_cpu}, {"points", points}, {"targets", targets}});
+  json.update(Json{{"wall_over_cpu", contestant.wall_over_cpu},
+                   {"waits", contestant.ready.waits},
+                   {"points", points},
+                   {"targets", targets}});
   return json;
+}
+
+/// Of a time that may not be known.
+std::string TimeCell(const Json& seconds) {
+  return seconds.is_null() ? "-" : FormatDuration(seconds.get<double>());
 }
 
 bool Has(const SweepResult& result, const std::string& name) {
@@ -54,7 +68,11 @@ Json Noise(const SweepResult& result) {
 /// at each target, along the front of that counter.
 Json Work(const SweepResult& result) {
   Json work = Json::array();
+  std::set<std::pair<Json, Json>> seen;
   for (const ContestantRuns& runs : result.runs) {
+    // However a contestant's queries are spread, each takes the same work.
+    if (!result.search_threads.empty() && !seen.emplace(runs.build, runs.ready.library).second)
+      continue;
     std::set<std::string> walks;  // "": of a contestant that has one
     for (const SettingRuns& setting : runs.settings)
       walks.insert(setting.setting.value("walk", std::string()));
@@ -74,6 +92,23 @@ Json Work(const SweepResult& result) {
     }
   }
   return work;
+}
+
+/// Of a sweep that asked for latencies.
+void PrintLatencies(const Json& figures, std::ostream& out) {
+  std::vector<std::vector<std::string>> rows = {{"mean / p99 us of a query"}};
+  for (const Json& target : figures["targets"])
+    rows[0].push_back(absl::StrFormat("at %g", target.get<double>()));
+  for (const Json& contestant : figures["contestants"]) {
+    rows.push_back({contestant["name"].get<std::string>()});
+    for (const Json& at : contestant["targets"]) {
+      rows.back().push_back(at["mean_us"].is_null()
+                                ? "-"
+                                : absl::StrFormat("%.0f / %.0f", at["mean_us"].get<double>(),
+                                                  at["p99_us"].get<double>()));
+    }
+  }
+  PrintColumns(rows, 1, out);
 }
 
 void PrintWork(const Json& figures, std::ostream& out) {
@@ -108,6 +143,10 @@ std::string RatioCell(const Json& at) {
 
 }  // namespace
 
+std::string BaseName(const Json& data) {
+  return data[data["base"].is_null() ? "queries" : "base"].get<std::string>();
+}
+
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json NoiseOf(const ContestantFigures& contestant) {
@@ -130,8 +169,8 @@ void PrintNoise(const Json& noise, std::ostream& out) {
 Json ToJson(const SweepResult& result) {
   Json contestants = Json::array();
   for (const ContestantFigures& contestant : Read(result.runs, result.reading))
-    contestants.push_back(ContestantJson(contestant));
-  const std::string base = result.data["base"].get<std::string>();
+    contestants.push_back(ContestantJson(contestant, result.reading));
+  const std::string base = BaseName(result.data);
   Json figures = {
       {"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
       {"data", result.data},
@@ -142,6 +181,7 @@ Json ToJson(const SweepResult& result) {
       {"reference",
        Has(result, result.reading.reference) ? Json(result.reading.reference) : Json(nullptr)},
       {"targets", result.reading.targets},
+      {"search_threads", result.search_threads},
       {"contestants", contestants}};
   if (Json work = Work(result); !work.empty()) figures["work"] = work;
   if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
@@ -150,16 +190,16 @@ Json ToJson(const SweepResult& result) {
 
 std::string DataLine(const Json& figures) {
   const Json& data = figures["data"];
-  return absl::StrFormat(
-      "%s: %d x %d %s, %s; %d queries, k = %d; %d rounds", data["base"].get<std::string>(),
-      data["n"].get<std::uint64_t>(), data["dim"].get<int>(), data["dtype"].get<std::string>(),
-      data["metric"].get<std::string>(), data["query_count"].get<std::uint64_t>(),
-      data["k"].get<int>(), figures["rounds"].get<int>());
+  return absl::StrFormat("%s: %d x %d %s, %s; %d queries, k = %d; %d rounds", BaseName(data),
+                         data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
+                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
+                         data["query_count"].get<std::uint64_t>(), data["k"].get<int>(),
+                         figures["rounds"].get<int>());
 }
 
 void PrintSweepTable(const Json& figures, std::ostream& out) {
-  out << DataLine(figures) << (figures["clock"] == "cpu" ? ", CPU" : ", wall")
-      << " time, one search thread\n";
+  out << DataLine(figures) << (figures["clock"] == "cpu" ? ", CPU" : ", wall") << " time"
+      << (figures["search_threads"].empty() ? ", one search thread\n" : ", closed loop\n");
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"contestant", "library", "build", "of CPU", "index", "wall/CPU"};
   for (const Json& target : figures["targets"]) {
@@ -171,10 +211,11 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   bool above = false;
   double wall_over_cpu = 0;
   for (const Json& contestant : figures["contestants"]) {
-    wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
+    if (!contestant["waits"].get<bool>())
+      wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
     rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
-                    FormatDuration(contestant["build_seconds"].get<double>()),
-                    FormatDuration(contestant["build_cpu_seconds"].get<double>()),
+                    TimeCell(contestant["build_seconds"]),
+                    TimeCell(contestant["build_cpu_seconds"]),
                     FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
                     absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
     for (const Json& at : contestant["targets"]) {
@@ -184,6 +225,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
     }
   }
   PrintColumns(rows, 2, out);
+  if (!figures["search_threads"].empty()) PrintLatencies(figures, out);
   if (figures.contains("work")) PrintWork(figures, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";
   if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {

@@ -11,14 +11,20 @@
 namespace hmann {
 
 /// `title` `data` `build` `environment` `rounds` `clock` `reference` `targets`
-/// `contestants` (each: `name` `library` `build` `build_seconds` `build_cpu_seconds`
-/// `build_threads` `phases` `index_bytes` `wall_over_cpu`, `points`: `setting` `recall`
-/// `qps` `qps_mad` `front` `counters`, `targets`: `recall` `qps` `qps_mad` `at_recall`
-/// `ratio` `ratio_mad`, null where the curve does not reach), `work` of those that count
-/// (`contestant`, `walk`, and a query's `distances` and `slow_reads` at each target, null
-/// where the curve does not reach) and, where hmann ran twice, `noise` (`recall` and the
-/// `ratio` of the two, median and MAD over rounds).
+/// `search_threads` ([]: one) `contestants` (each: `name` `library` `build`
+/// `build_seconds` `build_cpu_seconds` `build_threads` `phases` `index_bytes`
+/// `wall_over_cpu` `waits`, `points`: `setting` `recall` `qps` `qps_mad` `front`
+/// `counters`, `targets`: `recall` `qps` `qps_mad` `at_recall` `ratio` `ratio_mad`
+/// `mean_us` `p99_us`, null where the curve does not reach or nobody asked; what a build
+/// took is null of an index that stood before), `work` of those that count (`contestant`,
+/// `walk`, and a query's `distances` and `slow_reads` at each target, null where the
+/// curve does not reach) and, where hmann ran twice, `noise` (`recall` and the `ratio` of
+/// the two, median and MAD over rounds).
 Json ToJson(const SweepResult& result);
+
+/// The file that was searched; where only finished indexes are known, that of the
+/// queries.
+std::string BaseName(const Json& data);
 
 /// What was searched and how often, of the figures of a sweep, without the line's end.
 std::string DataLine(const Json& figures);

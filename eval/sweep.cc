@@ -10,12 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "datasets/exact_neighbours.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "eval/report/environment.h"
-#include "index/base/checksum.h"
+#include "eval/sweep_data.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -56,36 +55,6 @@ class ResultLines {
   std::ofstream out_;
 };
 
-/// Changes when a file does.
-std::string FileKey(const std::string& path) {
-  std::error_code ignored;
-  const std::string file = fs::exists(path, ignored) ? path : path.substr(0, path.rfind(':'));
-  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
-                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
-}
-
-absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options, const VectorFile& base,
-                                      const VectorFile& queries, Progress& progress,
-                                      const Say& say) {
-  if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
-  const ContestantJob& job = options.job;
-  ExactOptions exact;
-  exact.metric = job.metric;
-  exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
-  exact.threads = job.threads;
-  const std::string key =
-      absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
-                   std::string(Name(job.metric)), "|", exact.k);
-  const std::string path =
-      absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
-  if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
-  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ",
-                   path, ")"));
-  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbours(base, queries, exact, progress));
-  HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
-  return std::move(report.truth);
-}
-
 /// Recall@`first` of answers of k each.
 double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k,
                   const std::vector<std::uint64_t>& ids) {
@@ -97,6 +66,12 @@ double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k
     sum += RecallAtK(truth, q, first, std::span<const std::uint64_t>(begin, end), {});
   }
   return sum / static_cast<double>(queries);
+}
+
+std::string HowBuilt(const Ready& ready) {
+  if (ready.finished) return "finished before";
+  return absl::StrFormat("built in %s on %d threads%s", FormatDuration(ready.build_seconds),
+                         ready.build_threads, ready.cached ? " (kept from before)" : "");
 }
 
 /// The part of a sweep that runs: contestants, their runs so far, and what is written of
@@ -117,12 +92,10 @@ class InterleavedRuns {
       if (options_.started)
         HMANN_RETURN_IF_ERROR(options_.started(contestants_.size(), contestant.pid()));
       const Ready& ready = contestant.ready();
-      say_(absl::StrFormat(
-          "%s: %s, %s in %s on %d threads%s, %d settings", spec.name, ready.library,
-          FormatSize(ready.index_bytes), FormatDuration(ready.build_seconds), ready.build_threads,
-          ready.cached ? " (kept from before)" : "", contestant.spec().settings.size()));
+      say_(absl::StrCat(spec.name, ": ", ready.library, ", ", FormatSize(ready.index_bytes), ", ",
+                        HowBuilt(ready), ", ", contestant.spec().settings.size(), " settings"));
       ContestantRuns runs = {spec.name, ready, spec.build, {}};
-      for (const Json& setting : contestant.spec().settings)
+      for (const Json& setting : InShapes(contestant.spec()))
         runs.settings.push_back({setting, nullptr, {}, {}, {}, {}, {}});
       Json line = {{"kind", "contestant"}, {"contestant", spec.name}, {"cached", ready.cached}};
       line.update(DescribeIndex(ready, spec.build));
@@ -191,6 +164,12 @@ class InterleavedRuns {
   }
 
  private:
+  Json InShapes(const ContestantSpec& spec) const {
+    if (options_.search_threads.empty()) return spec.settings;
+    return Shaped(spec.settings, options_.search_threads,
+                  spec.keeps_several ? options_.in_flight : std::vector<int>{1});
+  }
+
   absl::Status RunTurn(const Turn& turn, int round) {
     SettingRuns& runs = runs_[turn.contestant].settings[turn.setting];
     Contestant& contestant = contestants_[turn.contestant];
@@ -298,20 +277,23 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
   std::error_code error;
   fs::create_directories(job.folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", job.folder);
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
+  DataShape shape;
+  HMANN_ASSIGN_OR_RETURN(const std::optional<VectorFile> base, OpenBase(options, &shape));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
+  HMANN_RETURN_IF_ERROR(queries.CheckShape(shape.dim, shape.dtype, "the base"));
   job.query_count = queries.n();
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, FindTruth(options, base, queries, progress, say));
   HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
 
   SweepResult result;
   result.rounds = options.rounds;
+  result.search_threads = options.search_threads;
   result.reading = {queries.n(), job.k, options.clock, options.targets, options.reference};
-  result.data = {{"base", job.base},
+  result.data = {{"base", job.base.empty() ? Json() : Json(job.base)},
                  {"queries", job.queries},
-                 {"n", base.n()},
-                 {"dim", base.dim()},
-                 {"dtype", std::string(Name(base.dtype()))},
+                 {"n", shape.n},
+                 {"dim", shape.dim},
+                 {"dtype", std::string(Name(shape.dtype))},
                  {"metric", std::string(Name(job.metric))},
                  {"k", job.k},
                  {"query_count", queries.n()}};
@@ -327,6 +309,8 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
   HMANN_RETURN_IF_ERROR(arena.WarmUp());
   for (int round = 0; round < options.rounds; ++round) HMANN_RETURN_IF_ERROR(arena.Round(round));
   HMANN_ASSIGN_OR_RETURN(result.runs, arena.Finish());
+  if (!options.search_threads.empty())
+    result.runs = SplitByShape(result.runs, options.search_threads, options.in_flight);
   return result;
 }
 

@@ -12,15 +12,30 @@
 
 namespace hmann {
 
+/// What an index is of.
+struct DataShape {
+  std::uint64_t n = 0;
+  std::uint32_t dim = 0;
+  DType dtype = DType::kF32;
+};
+
 struct SweepOptions {
-  ContestantJob job;        ///< `folder` is where everything goes; query_count is filled in
-  std::string groundtruth;  ///< "": computed once and kept in the folder
+  /// `folder` is where everything goes; query_count is filled in; `base` may be "" where
+  /// `shape` and `groundtruth` are given.
+  ContestantJob job;
+  std::string groundtruth;         ///< "": computed once and kept in the folder
+  std::optional<DataShape> shape;  ///< of indexes that stand; a base must be of the same
   std::vector<ContestantSpec> contestants;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};
   std::string reference =
       "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
   RunClock clock = RunClock::kWall;
+  /// Threads that search side by side, and queries that each keeps in flight (of those
+  /// who can): every setting in every shape, a row of the result each. {}: on one thread,
+  /// and nobody asks for latencies.
+  std::vector<int> search_threads;
+  std::vector<int> in_flight = {1};
   bool counters = true;  ///< of those that can count: one more run for all settings of equal dials,
                          ///< before the first round
   /// Queries that are answered untimed at a setting before each timed run of it, so that
@@ -43,10 +58,11 @@ absl::Status CheckWidths(const std::vector<int>& widths);
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SweepResult {
-  Json data;         ///< base, queries, n, dim, dtype, metric, k, query_count
+  Json data;         ///< base (null: none), queries, n, dim, dtype, metric, k, query_count
   Json build;        ///< m, ef_construction, threads
   Json environment;  ///< DescribeEnvironment, before the first run
   int rounds = 0;
+  std::vector<int> search_threads;  ///< {}: one
   Reading reading;
   std::vector<ContestantRuns> runs;
 };

@@ -31,14 +31,8 @@ struct Flags {
 };
 
 absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
-  const std::string name = absl::StrCat("index '", index.name, "'");
-  for (const auto& [theirs, ours] : {std::pair(client::DType::kF32, DType::kF32),
-                                     {client::DType::kU8, DType::kU8},
-                                     {client::DType::kI8, DType::kI8}}) {
-    if (theirs == index.dtype) return queries.CheckShape(index.dim, ours, name);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": its vectors are of a type that this program does not know"));
+  HMANN_ASSIGN_OR_RETURN(const DType dtype, EngineType(index.dtype));
+  return queries.CheckShape(index.dim, dtype, absl::StrCat("index '", index.name, "'"));
 }
 
 /// A connection of one of the clients, and what its answers said.

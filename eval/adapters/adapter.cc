@@ -53,7 +53,7 @@ class Wire {
 std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   CLI::App app("one library behind hmann's evaluation protocol (eval/adapters/PROTOCOL.md)");
   std::string metric = "l2", build = "{}";
-  app.add_option("--base", job->base, "vectors to index")->required();
+  app.add_option("--base", job->base, "vectors to index (\"\": the settings name an index)");
   app.add_option("--queries", job->queries, "vectors to look for")->required();
   app.add_option("--rows", job->rows, "first vectors of --base only");
   app.add_option("--query-rows", job->query_rows, "first vectors of --queries only");
@@ -125,34 +125,47 @@ struct Session {
   std::vector<int> cpus;  ///< for the searching threads, in turn
 };
 
-/// Everything up to the ready line.
-absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
+/// The index that the job asks for, made ready by whatever it takes.
+absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries, Adapter& adapter) {
+  HMANN_ASSIGN_OR_RETURN(const std::optional<FinishedIndex> finished, adapter.OpenFinished(job));
+  if (finished) {
+    return Json{
+        {"finished", true}, {"index_bytes", finished->index_bytes}, {"index_file", finished->file}};
+  }
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file,
-                         VectorFile::Open(job.queries, job.query_rows));
-  HMANN_RETURN_IF_ERROR(query_file.CheckShape(base.dim(), base.dtype(), job.base));
+  HMANN_RETURN_IF_ERROR(queries.CheckShape(base.dim(), base.dtype(), job.base));
   if (job.k > base.n())
     return absl::InvalidArgumentError(
         absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
   HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
+  Json phases = Json::object();
+  for (const auto& [name, seconds] : built.figures.phases) phases[name] = seconds;
+  return Json{{"build_seconds", built.figures.seconds},
+              {"build_cpu_seconds", built.figures.cpu_seconds},
+              {"build_threads", job.threads},
+              {"phases", phases},
+              {"index_bytes", built.figures.index_bytes},
+              {"index_file", built.file},
+              {"cached", built.cached}};
+}
+
+/// Everything up to the ready line.
+absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
+  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file,
+                         VectorFile::Open(job.queries, job.query_rows));
+  HMANN_ASSIGN_OR_RETURN(const Json index, MakeIndex(job, query_file, adapter));
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
   Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};
   HMANN_ASSIGN_OR_RETURN(session.cpus, AllowedCpus());
   if (job.cpu >= 0) session.cpus.insert(session.cpus.begin(), job.cpu);
   HMANN_RETURN_IF_ERROR(PinThisThread(session.cpus[0]));
-  Json phases = Json::object();
-  for (const auto& [name, seconds] : built.figures.phases) phases[name] = seconds;
-  wire.Say({{"ready", adapter.Describe()},
-            {"build_seconds", built.figures.seconds},
-            {"build_cpu_seconds", built.figures.cpu_seconds},
-            {"build_threads", job.threads},
-            {"phases", phases},
-            {"index_bytes", built.figures.index_bytes},
-            {"index_file", built.file},
-            {"cached", built.cached},
-            {"counts", adapter.CanCount()},
-            {"settings", adapter.DefaultSettings()}});
+  Json ready = {{"ready", adapter.Describe()}};
+  ready.update(index);
+  ready.update(Json{{"counts", adapter.CanCount()},
+                    {"waits", adapter.Waits()},
+                    {"settings", adapter.DefaultSettings()}});
+  wire.Say(ready);
   return session;
 }
 
@@ -257,6 +270,10 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::optional<FinishedIndex>> Adapter::OpenFinished(const AdapterJob&) {
+  return std::nullopt;
+}
 
 absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
   return absl::UnimplementedError(absl::StrCat(Describe(), " has no counters"));

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,12 @@ struct BuildFigures {
   double cpu_seconds = 0;  ///< of the whole process
   std::uint64_t index_bytes = 0;
   std::vector<std::pair<std::string, double>> phases;  ///< optional: seconds of parts, in order
+};
+
+/// An index that stood before the sweep began.
+struct FinishedIndex {
+  std::string file;  ///< "": of a server, not ours to see
+  std::uint64_t index_bytes = 0;
 };
 
 /// How a run's queries are spread.
@@ -86,6 +93,13 @@ class Adapter {
   virtual std::string Describe() const = 0;
   /// Settings that give a whole curve, used when the caller brings none.
   virtual nlohmann::json DefaultSettings() const = 0;
+
+  /// Opens the finished index that job.build names; then neither Check nor Build nor Load
+  /// is called, and job.base may be "". nullopt, as here: it names none.
+  virtual absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job);
+  /// Whether a search waits for more than the CPU: then the CPU time of its threads is
+  /// not its cost.
+  virtual bool Waits() const { return false; }
 
   /// Checks what cannot work (a metric, a dtype, a build setting of no meaning) before
   /// any work.

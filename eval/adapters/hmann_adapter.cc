@@ -1,5 +1,6 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
-// "method": "insertion", "seed": 1}, and how it is opened: {"fast": "dram", "slow":
+// "method": "insertion", "alpha": 1.2, "codes": "link", "seed": 1}, or {"index": FILE} of
+// one that is finished; and how it is opened: {"fast": "dram", "slow":
 // "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
 // "helper_threads": 0}, all optional. Settings: dials, as `hmann search --json` names
 // them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
+#include "eval/adapters/asked_dials.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/hmann.h"
@@ -27,11 +29,20 @@ absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key
   return value->get<std::string>();
 }
 
+absl::StatusOr<double> FractionIn(const nlohmann::json& object, const char* key, double fallback) {
+  const auto value = object.find(key);
+  if (value == object.end()) return fallback;
+  if (!value->is_number())
+    return absl::InvalidArgumentError(
+        absl::StrCat("setting ", key, ": expected a number, found ", value->dump()));
+  return value->get<double>();
+}
+
 class HmannAdapter : public Adapter {
  public:
   std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
 
-  /// Of a job that was checked.
+  /// Of an index that is open.
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
     const auto add = [&](const char* walk, int ef_l1, int ef_l0) {
@@ -44,6 +55,7 @@ class HmannAdapter : public Adapter {
     if (build_.metric == Metric::kInnerProduct) {
       for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480})
         add("best-first", 1, ef_l0);
+      if (!HasCodes()) return settings;
       for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("quantised", 16, ef_l0);
       return settings;
     }
@@ -54,29 +66,42 @@ class HmannAdapter : public Adapter {
     for (const double epsilon :
          {0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.24, 0.3, 0.4, 0.6})
       ending("best-first", 1, epsilon);
+    if (!HasCodes()) return settings;
     for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3})
       ending("quantised", 16, epsilon);
     return settings;
   }
 
+  absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job) override {
+    if (!job.build.contains("index")) return std::nullopt;
+    std::vector<std::string> keys = LoadSettings();
+    keys.emplace_back("index");
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
+    HMANN_ASSIGN_OR_RETURN(const std::string path, TextIn(job.build, "index", ""));
+    HMANN_RETURN_IF_ERROR(ReadOpening(job.build));
+    HMANN_RETURN_IF_ERROR(Open(path));
+    build_.metric = index_->info().metric;
+    return FinishedIndex{path, index_->info().file_bytes};
+  }
+
+  bool Waits() const override { return open_.slow.starts_with("nvme"); }
+
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
-    HMANN_RETURN_IF_ERROR(CheckKeys(
-        job.build,
-        {"m", "ef_construction", "method", "promote", "seed", "bits", "codes", "replicas", "fast",
-         "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads", "in_flight"}));
+    std::vector<std::string> keys = LoadSettings();
+    keys.insert(keys.end(), {"m", "ef_construction", "method", "alpha", "promote", "seed", "bits",
+                             "codes", "replicas"});
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
     build_.m = job.m;
     build_.ef_construction = job.ef_construction;
     build_.threads = job.threads;
-    if (const auto promote = job.build.find("promote"); promote != job.build.end()) {
-      if (!promote->is_number()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("setting promote: expected a number, found ", promote->dump()));
-      }
-      build_.promote = promote->get<double>();
+    if (job.build.contains("promote")) {
+      HMANN_ASSIGN_OR_RETURN(build_.promote, FractionIn(job.build, "promote", 0));
     }
+    HMANN_ASSIGN_OR_RETURN(const double alpha, FractionIn(job.build, "alpha", build_.alpha));
+    build_.alpha = static_cast<float>(alpha);
     for (const auto& [name, field, least, most] :
          {std::tuple("bits", &build_.bits, 0, 4),
           {"replicas", &build_.replicas, 1, 4},
@@ -90,26 +115,7 @@ class HmannAdapter : public Adapter {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
     }
     HMANN_RETURN_IF_ERROR(CheckWords(job.build));
-    HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(job.build, "fast", open_.fast));
-    HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(job.build, "slow", open_.slow));
-    HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(job.build, "cache", "none"));
-    HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
-    if (job.build.contains("in_flight")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight,
-                             NumberIn(job.build, "in_flight", 1, kMostInFlight));
-      in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
-    }
-    if (job.build.contains("helper_threads")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads,
-                             NumberIn(job.build, "helper_threads", 0, 64));
-      open_.helper_threads = static_cast<int>(threads);
-    }
-    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes),
-                                     std::pair("migration_bytes", &open_.migration_bytes)}) {
-      if (!job.build.contains(key)) continue;
-      HMANN_ASSIGN_OR_RETURN(*value, NumberIn(job.build, key, 0, std::uint64_t{1} << 48));
-    }
-    return absl::OkStatus();
+    return ReadOpening(job.build);
   }
 
   absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path,
@@ -130,13 +136,12 @@ class HmannAdapter : public Adapter {
   }  // Build has written the file
 
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
-    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
-    index_->Warm();
-    searchers_.emplace_back(index_);
-    return absl::OkStatus();
+    return Open(path);
   }
 
   absl::Status Prepare(const VectorFile& queries) override {
+    const IndexInfo& info = index_->info();
+    HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
     n_ = queries.n();
     row_bytes_ = queries.row_bytes();
     queries_.resize(n_ * row_bytes_);
@@ -146,13 +151,8 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    std::vector<std::string> keys;
-    for (const Dial& dial : DialTable()) keys.emplace_back(dial.name);
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
-    search_ = SearchOptions();
-    const absl::Status asked = AskFromJson(setting, &search_);
-    return asked.ok() ? asked
-                      : absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
+    HMANN_ASSIGN_OR_RETURN(search_, AskedDials(setting));
+    return absl::OkStatus();
   }
 
   absl::Status SetShape(const RunShape& shape) override {
@@ -185,17 +185,50 @@ class HmannAdapter : public Adapter {
   }
 
  private:
+  bool HasCodes() const { return index_->info().codes.bits > 0; }
+
+  absl::Status Open(const std::string& path) {
+    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
+    index_->Warm();
+    searchers_.emplace_back(index_);
+    return absl::OkStatus();
+  }
+
+  /// How an index is opened, whoever has built it.
+  absl::Status ReadOpening(const nlohmann::json& build) {
+    HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(build, "fast", open_.fast));
+    HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(build, "slow", open_.slow));
+    HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(build, "cache", "none"));
+    HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
+    if (build.contains("in_flight")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight,
+                             NumberIn(build, "in_flight", 1, kMostInFlight));
+      in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
+    }
+    if (build.contains("helper_threads")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(build, "helper_threads", 0, 64));
+      open_.helper_threads = static_cast<int>(threads);
+    }
+    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes),
+                                     std::pair("migration_bytes", &open_.migration_bytes)}) {
+      if (!build.contains(key)) continue;
+      HMANN_ASSIGN_OR_RETURN(*value, NumberIn(build, key, 0, std::uint64_t{1} << 48));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckWords(const nlohmann::json& build) {
     HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(build, "codes", "node"));
-    if (codes != "node" && codes != "link") {
+    if (codes != "node" && codes != "link" && codes != "none") {
       return absl::InvalidArgumentError(
-          absl::StrCat("setting codes: expected node or link, found ", codes));
+          absl::StrCat("setting codes: expected node, link or none, found ", codes));
     }
     if (build.contains("method")) {
       HMANN_ASSIGN_OR_RETURN(const std::string method, TextIn(build, "method", ""));
       HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
     }
     build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
+    if (codes == "none") build_.bits = 0;
     return absl::OkStatus();
   }
 

@@ -8,6 +8,7 @@
 #include "eval/program/eval_flags.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/hmann.h"
 #include "tools/flags.h"
 
 namespace hmann {
@@ -18,11 +19,17 @@ constexpr const char* kQuarter = "quarter+64MiB";
 struct DiskFlags : EvalFlags {
   DiskSweepOptions options;  ///< but for `sweep`, which is the base's
   double promote = 0.16;
+  std::string index;  ///< "": one is built
 };
 
 absl::Status RunDiskCommand(DiskFlags& flags) {
   SweepOptions& sweep = flags.sweep;
-  {
+  if (!flags.index.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags.index));
+    HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(flags.index));
+    sweep.shape = {info.n, info.dim, info.dtype};
+    sweep.job.metric = info.metric;
+  } else {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
     HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(base.dtype(), sweep.job.metric,
                                                               {{"promote", flags.promote}}));
@@ -84,6 +91,14 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       *app, "--disk-time", ParseDuration,
       [options](std::chrono::nanoseconds time) { options->disk.time = time; },
       "of the disk by itself, at each depth (default 1s)");
+  app->add_option("--index", flags->index,
+                  "a finished index file, searched alone, instead of building one of --base and "
+                  "hnswlib's");
+  app->get_option("--base")->required(false);
+  app->callback([app] {
+    if (app->count("--base") + app->count("--index") == 0)
+      throw CLI::RequiredError("--base or --index");
+  });
   AddPromote(*app, &flags->promote);
   return {app, [flags] { return RunDiskCommand(*flags); }};
 }

@@ -4,6 +4,7 @@
 #include "datasets/vector_file.h"
 #include "eval/own_contestants.h"
 #include "eval/program/eval_flags.h"
+#include "eval/program/finished_flags.h"
 #include "eval/results.h"
 #include "index/base/status_macros.h"
 
@@ -14,11 +15,13 @@ struct SweepFlags : EvalFlags {
   std::vector<std::string> contestants, adapters;
   double promote = 0.16;
   std::uint64_t seed = 1;
+  FinishedFlags finished;
 };
 
 absl::Status RunSweepCommand(SweepFlags& flags) {
   SweepOptions& sweep = flags.sweep;
-  if (flags.contestants.empty()) {
+  HMANN_RETURN_IF_ERROR(AddFinishedContestants(flags.finished, &sweep));
+  if (flags.contestants.empty() && !flags.finished.any()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
     flags.contestants = OwnContestantNames(base.dtype(), sweep.job.metric);
   }
@@ -48,12 +51,32 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   app->add_option(
          "--contestants", sweep->contestants,
          "some of hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,faiss-sq8,"
-         "faiss-ivfpq (default: all that can take part but hmann-insertion and the last two)")
+         "faiss-ivfpq (default: all that can take part but hmann-insertion and the last two; "
+         "beside "
+         "--index or --server: none)")
       ->delimiter(',');
   app->add_option("--adapter", sweep->adapters,
                   "NAME=COMMAND: one more contestant, a program that speaks the protocol");
   app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
       ->capture_default_str();
+  app->add_option("--search-threads", sweep->sweep.search_threads,
+                  "threads that search side by side, a row each (default: one, without latencies)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64));
+  app->add_option("--in-flight", sweep->sweep.in_flight,
+                  "queries that each of --search-threads keeps under way, a row each, of hmann")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str()
+      ->needs("--search-threads");
+  AddFinished(*app, &sweep->finished);
+  app->get_option("--base")->required(false)->description(
+      "vectors to index, any format that `hmann build` takes; beside --index or --server only "
+      "for their exact neighbours, if --groundtruth is not given");
+  app->callback([app] {
+    if (app->count("--base") + app->count("--index") + app->count("--server") == 0)
+      throw CLI::RequiredError("--base, --index or --server");
+  });
   AddPromote(*app, &sweep->promote);
   app->add_option("--seed", sweep->seed, "of hmann's build")->capture_default_str();
   return {app, [sweep] { return RunSweepCommand(*sweep); }};

@@ -53,7 +53,7 @@ function fillHeader() {
   document.title = `hmann: ${results.title}`;
   byId("title").textContent = results.title;
   byId("subtitle").textContent = `${formatCount(data.n)} vectors of ${data.dim} × ${data.dtype}, ${data.metric}; ${formatCount(data.query_count)} queries, `
-    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.disk ? "closed loop" : "one search thread"}; median of ${results.rounds} rounds`;
+    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.disk || results.search_threads?.length ? "closed loop" : "one search thread"}; median of ${results.rounds} rounds`;
   const own = results.contestants.find((c) => c.name === (results.tiers ? results.tiers.own : "hmann"));
   const sentences = own && results.reference && results.reference !== "hmann" ? own.targets.filter((at) => at.ratio !== null).slice(-2)
     .map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
@@ -109,6 +109,10 @@ function fillTargets() {
         text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
         text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
       }
+      if (at.mean_us) {
+        element("br", "", cell);
+        text(cell, "span", `mean ${formatFigure(at.mean_us)}, p99 ${formatFigure(at.p99_us)} µs`, "quiet").dataset.p99 = at.p99_us;
+      }
     }
   }
   byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
@@ -137,8 +141,9 @@ function fillBuilds() {
     nameCell(row, c.name, c.program);
     const own = Object.fromEntries(Object.entries(c.build).filter(([, value]) => !c.library.includes(String(value))));
     text(row, "td", c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), "text");
-    barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
-    text(row, "td", String(c.build_threads));
+    if (c.build_seconds === null) text(row, "td", "stood before", "quiet");
+    else barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
+    text(row, "td", c.build_seconds === null ? "-" : String(c.build_threads));
     barCell(row, c.index_bytes, most("index_bytes"), formatBytes(c.index_bytes), c.name);
     text(row, "td", Object.entries(c.phases).map(([phase, seconds]) => `${phase} ${formatSeconds(seconds)}`).join(", "), "text quiet");
   }
@@ -146,11 +151,11 @@ function fillBuilds() {
 
 function fillEnvironment() {
   const { environment: e, data, build } = results;
-  const wallOverCpu = Math.max(...results.contestants.map((c) => c.wall_over_cpu));
+  const wallOverCpu = Math.max(...results.contestants.filter((c) => !c.waits).map((c) => c.wall_over_cpu), 1);
   const rows = {
     ...machineRows(e),
     "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
-    "base": data.base, "queries": data.queries, "threads of the build": build.threads,
+    "base": data.base ?? "of finished indexes", "queries": data.queries, "threads of the build": build.threads,
   };
   fillPairs(byId("environment"), rows);
 }

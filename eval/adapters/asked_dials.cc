@@ -1,0 +1,24 @@
+#include "eval/adapters/asked_dials.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "eval/adapters/adapter.h"
+#include "index/base/status_macros.h"
+#include "index/dials/dial_table.h"
+#include "index/dials/dials_json.h"
+
+namespace hmann {
+
+absl::StatusOr<SearchOptions> AskedDials(const nlohmann::json& setting) {
+  std::vector<std::string> keys;
+  for (const Dial& dial : DialTable()) keys.emplace_back(dial.name);
+  HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
+  SearchOptions options;
+  if (const absl::Status asked = AskFromJson(setting, &options); !asked.ok())
+    return absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
+  return options;
+}
+
+}  // namespace hmann

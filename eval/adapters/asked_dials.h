@@ -1,0 +1,13 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "index/dials/options.h"
+#include "nlohmann/json.hpp"
+
+namespace hmann {
+
+/// A setting of a search by hmann, of which every key is a dial. Errors: INVALID_ARGUMENT
+/// naming the key.
+absl::StatusOr<SearchOptions> AskedDials(const nlohmann::json& setting);
+
+}  // namespace hmann

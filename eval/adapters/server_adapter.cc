@@ -1,0 +1,181 @@
+// An hmann server behind the protocol. Build settings: {"server": "127.0.0.1:50051",
+// "index": NAME}, and "tls", "ca_file", "certificate_file", "key_file", "token_file" as
+// `hmann query` takes them. Settings: dials. Each searching thread has a connection of
+// its own; with several in flight it has a SearchStream.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "eval/adapters/adapter.h"
+#include "eval/adapters/asked_dials.h"
+#include "index/base/json_reader.h"
+#include "index/base/status_macros.h"
+#include "index/dials/dials_json.h"
+
+namespace hmann {
+namespace {
+
+using client::Client;
+
+class ServerAdapter : public Adapter {
+ public:
+  std::string Describe() const override {
+    return absl::StrCat("hmann server ", address_, ", index ", index_);
+  }
+
+  nlohmann::json DefaultSettings() const override {
+    nlohmann::json settings = nlohmann::json::array();
+    for (const int ef : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320})
+      settings.push_back({{"walk", "best-first"}, {"ef_l1", 1}, {"ef_l0", ef}});
+    return settings;
+  }
+
+  absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job) override {
+    HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"server", "index", "tls", "ca_file",
+                                                "certificate_file", "key_file", "token_file"}));
+    absl::Status status;
+    JsonReader reader(job.build, "setting ", absl::StatusCode::kInvalidArgument, &status);
+    reader.Text("server", &address_);
+    reader.Text("index", &index_);
+    connect_.own_connection = true;
+    connect_.retry = false;
+    connect_.tls = job.build.value("tls", nlohmann::json()) == true;
+    for (const auto& [key, value] : {std::pair("ca_file", &connect_.ca_file),
+                                     {"certificate_file", &connect_.certificate_file},
+                                     {"key_file", &connect_.key_file},
+                                     {"token_file", &connect_.token_file}}) {
+      if (job.build.contains(key)) reader.Text(key, value);
+    }
+    HMANN_RETURN_IF_ERROR(status);
+    HMANN_RETURN_IF_ERROR(MakeClients(1));
+    HMANN_RETURN_IF_ERROR(clients_[0].WaitReady(index_));
+    HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, clients_[0].Describe(index_));
+    return FinishedIndex{"", index.file_bytes};
+  }
+
+  bool Waits() const override { return true; }
+
+  absl::Status Check(const AdapterJob&, const VectorFile&) override { return Unbuildable(); }
+  absl::Status Build(const AdapterJob&, const VectorFile&, const std::string&,
+                     BuildFigures*) override {
+    return Unbuildable();
+  }
+  absl::Status Save(const std::string&) override { return Unbuildable(); }
+  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string&) override {
+    return Unbuildable();
+  }
+
+  absl::Status Prepare(const VectorFile& queries) override {
+    row_bytes_ = queries.row_bytes();
+    queries_.resize(queries.n() * row_bytes_);
+    for (std::uint64_t i = 0; i < queries.n(); ++i)
+      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Set(const nlohmann::json& setting) override {
+    HMANN_ASSIGN_OR_RETURN(search_, AskedDials(setting));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetShape(const RunShape& shape) override {
+    in_flight_ = static_cast<std::uint64_t>(shape.in_flight);
+    return MakeClients(static_cast<std::size_t>(shape.threads));
+  }
+
+  absl::Status Search(const RunShare& share) override {
+    if (in_flight_ > 1) return Stream(share);
+    for (std::uint64_t q = share.begin; q < share.end; ++q) {
+      const QueryTimer timer(share, q);
+      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Ask(share, q, {}));
+      Store(answer, share, q);
+    }
+    return absl::OkStatus();
+  }
+
+  bool CanCount() const override { return true; }
+  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+    const std::uint64_t n = queries_.size() / row_bytes_;
+    const RunShare all = {0, 0, n, k, ids, nullptr};
+    Counters sum;
+    for (std::uint64_t q = 0; q < n; ++q) {
+      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Ask(all, q, {.counters = true}));
+      if (answer.counters) sum += *answer.counters;
+      Store(answer, all, q);
+    }
+    nlohmann::json counts = ToJson(sum, static_cast<double>(n));
+    counts["distances"] =
+        counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
+    return counts;
+  }
+
+ private:
+  absl::Status Unbuildable() const {
+    return absl::InvalidArgumentError("settings: expected 'server' and 'index'");
+  }
+
+  absl::Status MakeClients(std::size_t threads) {
+    while (clients_.size() < threads) {
+      HMANN_ASSIGN_OR_RETURN(Client client, Client::Connect(address_, connect_));
+      clients_.push_back(std::move(client));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<client::Answer> Ask(const RunShare& share, std::uint64_t q,
+                                     const client::CallOptions& call) {
+    SearchOptions options = search_;
+    options.k = share.k;
+    return clients_[static_cast<std::size_t>(share.thread)].Search(index_, Query(q), options, call);
+  }
+
+  absl::Status Stream(const RunShare& share) {
+    SearchOptions options = search_;
+    options.k = share.k;
+    client::SearchStream stream = clients_[static_cast<std::size_t>(share.thread)].OpenStream(
+        index_, options, {.deadline = std::chrono::hours(1)});
+    std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
+    std::uint64_t sent = share.begin;
+    for (std::uint64_t answered = share.begin; answered < share.end; ++answered) {
+      for (; sent < share.end && sent - answered < in_flight_; ++sent) {
+        timers[sent - share.begin].emplace(share, sent);
+        if (!stream.Send(sent, Query(sent)).ok()) break;  // Receive says why
+      }
+      HMANN_ASSIGN_OR_RETURN(std::optional<client::StreamedAnswer> next, stream.Receive());
+      if (!next || next->id < share.begin || next->id >= share.end)
+        return absl::InternalError("the stream ended before its last answer");
+      timers[next->id - share.begin].reset();
+      HMANN_RETURN_IF_ERROR(next->answer.status());
+      Store(*next->answer, share, next->id);
+    }
+    return stream.DoneSending();
+  }
+
+  client::Vectors Query(std::uint64_t q) const {
+    return client::Vectors::Raw(std::span(queries_).subspan(q * row_bytes_, row_bytes_));
+  }
+
+  static void Store(const client::Answer& found, const RunShare& share, std::uint64_t q) {
+    const std::size_t most = std::min<std::size_t>(found.ids.size(), share.k);
+    for (std::size_t rank = 0; rank < most; ++rank)
+      share.ids[q * share.k + rank] = static_cast<std::uint32_t>(found.ids[rank]);
+  }
+
+  std::string address_, index_;
+  client::ConnectOptions connect_;
+  std::vector<Client> clients_;  ///< one a thread
+  SearchOptions search_;
+  std::uint64_t in_flight_ = 1;
+  std::uint64_t row_bytes_ = 1;
+  std::vector<std::byte> queries_;
+};
+
+}  // namespace
+}  // namespace hmann
+
+int main(int argc, char** argv) {
+  hmann::ServerAdapter adapter;
+  return hmann::RunAdapter(argc, argv, adapter);
+}

@@ -1,0 +1,76 @@
+#include "eval/sweep_data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/exact_neighbours.h"
+#include "index/base/checksum.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Changes when a file does.
+std::string FileKey(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = fs::exists(path, ignored) ? path : path.substr(0, path.rfind(':'));
+  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
+                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<VectorFile>> OpenBase(const SweepOptions& options, DataShape* shape) {
+  const ContestantJob& job = options.job;
+  if (job.base.empty()) {
+    if (!options.shape || options.groundtruth.empty()) {
+      return absl::InvalidArgumentError(
+          "base: expected a file, as the exact neighbours are to be computed, or groundtruth "
+          "beside a finished index; found neither");
+    }
+    *shape = *options.shape;
+    return std::nullopt;
+  }
+  HMANN_ASSIGN_OR_RETURN(VectorFile base, VectorFile::Open(job.base, job.rows));
+  *shape = {base.n(), base.dim(), base.dtype()};
+  if (options.shape) {
+    HMANN_RETURN_IF_ERROR(
+        base.CheckShape(options.shape->dim, options.shape->dtype, "the finished index"));
+    if (options.shape->n != base.n()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          job.base, ": expected ", options.shape->n, " rows, as the finished index has, found ",
+          base.n(), " (--rows takes the first ones; a base that has changed needs a new index)"));
+    }
+  }
+  return base;
+}
+
+absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options,
+                                      const std::optional<VectorFile>& opened,
+                                      const VectorFile& queries, Progress& progress,
+                                      const std::function<void(const std::string&)>& say) {
+  if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
+  const VectorFile& base = *opened;
+  const ContestantJob& job = options.job;
+  ExactOptions exact;
+  exact.metric = job.metric;
+  exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
+  exact.threads = job.threads;
+  const std::string key =
+      absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
+                   std::string(Name(job.metric)), "|", exact.k);
+  const std::string path =
+      absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
+  if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
+  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ",
+                   path, ")"));
+  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbours(base, queries, exact, progress));
+  HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
+  return std::move(report.truth);
+}
+
+}  // namespace hmann
