@@ -42,7 +42,8 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
       {{}, "subcommand"},
       {{"--colour"}, "subcommand"},
       {{"swep"}, "subcommand"},
-      {{"sweep"}, "--base"},
+      {{"sweep"}, "--queries"},
+      {{"sweep", "--queries", "q", "--out", "o"}, "--base, --index or --server"},
       {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
       {{"memory-mode", "--", "extra words"}, "extra words"}};
   for (const auto& [more, word] : wrong) {
