@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/norm_spread.h"
 #include "datasets/vector_writer.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
@@ -39,14 +40,6 @@ enum Stream : std::uint64_t {
   kDirectionValues
 };
 std::uint64_t StreamOf(std::uint64_t seed, Stream stream) { return Random(seed, stream); }
-
-/// Nearly normal (variance 1, within 3.5): a sum of four uniforms, so that it needs no
-/// libm and is the same everywhere.
-double Normal(std::uint64_t stream, std::uint64_t counter) {
-  double sum = -2;
-  for (std::uint64_t j = 0; j < 4; ++j) sum += RandomUnit(stream, 4 * counter + j);
-  return sum * 1.7320508075688772;
-}
 
 /// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below; the
 /// fourth power makes some be repeated often.
@@ -138,7 +131,7 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
     generator.directions_.resize(std::size_t{kDirections} * options.dim);
     const std::uint64_t stream = StreamOf(options.seed, kDirectionValues);
     for (std::size_t j = 0; j < generator.directions_.size(); ++j)
-      generator.directions_[j] = static_cast<float>(Normal(stream, j));
+      generator.directions_[j] = static_cast<float>(RandomNormal(stream, j));
   }
   return generator;
 }
@@ -154,7 +147,7 @@ void Generator::ClusteredRow(std::uint64_t i, double* out) const {
     const std::uint64_t direction = RandomBelow(StreamOf(seed, kDirectionsOf),
                                                 cluster * options_.intrinsic_dim + j, kDirections);
     const double coefficient =
-        scale * Normal(StreamOf(seed, kCoefficients), i * options_.intrinsic_dim + j);
+        scale * RandomNormal(StreamOf(seed, kCoefficients), i * options_.intrinsic_dim + j);
     const float* values = directions_.data() + direction * options_.dim;
     for (std::uint32_t c = 0; c < options_.dim; ++c) out[c] += coefficient * values[c];
   }
@@ -179,7 +172,7 @@ void Generator::Row(std::uint64_t i, std::byte* row) const {
     const bool centroid = RandomUnit(StreamOf(options_.seed, kRadius), i) < kCentroidShare;
     const double radius = kCloudRadius * (centroid ? kCentroidRadius : 1);
     for (std::uint32_t c = 0; c < dim; ++c)
-      Store(dtype_, 0.5 + radius * Normal(components, i * dim + c), row, c);
+      Store(dtype_, 0.5 + radius * RandomNormal(components, i * dim + c), row, c);
     return;
   }
   thread_local std::vector<double> values;
@@ -193,9 +186,15 @@ absl::Status Generate(const GenerateOptions& options, const std::string& path, P
   HMANN_RETURN_IF_ERROR(options.Validate());
   HMANN_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSuffix(path));
   HMANN_ASSIGN_OR_RETURN(const Generator generator, Generator::Make(options, dtype));
+  HMANN_ASSIGN_OR_RETURN(const NormSpread spread,
+                         NormSpread::Make(options.norm_sigma, options.seed, path, dtype));
   return WriteMadeRows(
       path, options.dim, options.n, options.threads,
-      [&](std::uint64_t i, std::byte* row) { generator.Row(options.first + i, row); }, progress);
+      [&](std::uint64_t i, std::byte* row) {
+        generator.Row(options.first + i, row);
+        spread.Apply(options.first + i, options.dim, row);
+      },
+      progress);
 }
 
 }  // namespace hmann

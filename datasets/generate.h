@@ -40,6 +40,7 @@ struct GenerateOptions {
   std::uint32_t clusters = 256;      ///< clustered and duplicates
   std::uint32_t side = 0;  ///< lattice: points along each axis; 0: 128 on as few axes as hold first
                            ///< + n points, three at least
+  double norm_sigma = 0;   ///< f32 alone: see NormSpread
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 

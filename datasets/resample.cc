@@ -4,6 +4,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/norm_spread.h"
 #include "datasets/vector_writer.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
@@ -90,10 +91,16 @@ absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& 
         absl::StrCat(path, ": a suffix of ", std::string(Name(from.dtype())), " expected, as ",
                      from.path(), " is, ", std::string(Name(dtype)), " found"));
   }
+  HMANN_ASSIGN_OR_RETURN(const NormSpread spread,
+                         NormSpread::Make(options.norm_sigma, options.seed, path, dtype));
   const Mixer mixer(from, near_rows, options);
   return WriteMadeRows(
       path, from.dim(), options.n, options.threads,
-      [&](std::uint64_t i, std::byte* row) { mixer.Row(options.first + i, row); }, progress);
+      [&](std::uint64_t i, std::byte* row) {
+        mixer.Row(options.first + i, row);
+        spread.Apply(options.first + i, from.dim(), row);
+      },
+      progress);
 }
 
 }  // namespace hmann

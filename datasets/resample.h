@@ -19,6 +19,7 @@ struct ResampleOptions {
   double share = 0.25;       ///< of the parts that come from another row
   bool queries = false;      ///< out of the rows held out, one in a hundred, which the others
                              ///< are never made of
+  double norm_sigma = 0;     ///< f32 alone: see NormSpread
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 

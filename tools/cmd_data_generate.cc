@@ -26,6 +26,7 @@ absl::Status RunResample(const DataFlags& flags) {
   options.first = flags.generate.first;
   options.seed = flags.generate.seed;
   options.threads = flags.generate.threads;
+  options.norm_sigma = flags.generate.norm_sigma;
   HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.from));
   HMANN_RETURN_IF_ERROR(options.Validate(from));
   Progress progress;
@@ -42,6 +43,7 @@ absl::Status RunResample(const DataFlags& flags) {
                  {"near", options.near},
                  {"share", options.share},
                  {"queries", options.queries},
+                 {"norm_sigma", options.norm_sigma},
                  {"seed", options.seed},
                  {"first", options.first}});
   return Print(flags, report);
@@ -78,6 +80,8 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   app.add_option("--share", flags->resample.share, "resample: of the parts, taken from near rows")
       ->capture_default_str();
   app.add_flag("--queries", flags->resample.queries, "resample: of the rows held out");
+  app.add_option("--norm-sigma", flags->generate.norm_sigma,
+                 "f32: each vector times e^(sigma x normal), for inner product");
   app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
   app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
   app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
@@ -97,6 +101,7 @@ absl::Status RunGenerate(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
   Json report = Describe(file);
   report["kind"] = std::string(Name(options.shape));
+  report["norm_sigma"] = options.norm_sigma;
   report["seed"] = options.seed;
   report["first"] = options.first;
   return Print(flags, report);
