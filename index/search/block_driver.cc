@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -88,7 +89,7 @@ bool BlockDriver::Fetch(Slot& slot, Reads& reads, const W& walk, const Dials& di
       return id < index_.n1();
     });
   }
-  // Each read that is done has all parts look; what was here stays, so none looks twice.
+  // What was here stays, so that nobody looks twice.
   while (reads.here < reads.places.size() && slot.frames.IsHere(reads.places[reads.here]))
     ++reads.here;
   return reads.here == wanted.size();
@@ -116,6 +117,10 @@ bool BlockDriver::StepWalk(Slot& slot, const Dials& dials) {
   if (parts.size() > 1) {
     bool done = true;
     for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (StillWaits(slot, slot.reads[i])) {
+        done = false;
+        continue;
+      }
       while (!parts[i].Done() && Step(slot, slot.reads[i], parts[i], dials)) goes_on = true;
       done = done && parts[i].Done();
     }
@@ -145,6 +150,10 @@ void BlockDriver::FetchAheadOfL0(Slot& slot, const Dials& dials) {
     slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, dials));
   // An error of the device is found by whoever waits for it.
   if (!queue_->empty()) queue_->Pump().IgnoreError();
+}
+
+bool BlockDriver::StillWaits(const Slot& slot, const Reads& reads) {
+  return reads.waited && !slot.frames.IsHere(reads.places[reads.here]);
 }
 
 void BlockDriver::Release(Slot& slot, Reads& reads) {
@@ -208,11 +217,14 @@ absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
       const bool waited = slot.frames.pending() > 0;
       const absl::Status status = slot.frames.HandleDone(done);
       if (!slot.busy || !waited) continue;
-      if (!status.ok()) {
-        Finish(slot, batch, status);
-      } else if (slot.frames.pending() == 0 || slot.query.Parts().size() > 1) {
-        Advance(slot, batch);
-      }
+      slot.moved = true;
+      if (!status.ok()) Finish(slot, batch, status);
+    }
+    // Once for all reads that were done meanwhile.
+    for (const auto& slot : slots_) {
+      if (std::exchange(slot->moved, false) && slot->busy &&
+          (slot->frames.pending() == 0 || slot->query.Parts().size() > 1))
+        Advance(*slot, batch);
     }
     return absl::OkStatus();
   }

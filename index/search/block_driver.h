@@ -39,6 +39,7 @@ class BlockDriver : public Driver {
     Query query;
     BlockFrames frames;
     bool busy = false;
+    bool moved = false;                     ///< a read that it waits for was done
     std::size_t which = 0;                  ///< number of its query
     StopCheck::Clock::time_point cut;       ///< when its budget is spent
     std::array<Reads, kBeamsAtOnce> reads;  ///< of its walk, or of each part of it
@@ -65,6 +66,8 @@ class BlockDriver : public Driver {
   /// of its parts as can go. False: it has to wait.
   bool StepWalk(Slot& slot, const Dials& dials);
   void FetchAheadOfL0(Slot& slot, const Dials& dials);
+  /// What it waited for last is not here yet.
+  static bool StillWaits(const Slot& slot, const Reads& reads);
   static void Release(Slot& slot, Reads& reads);
   static void CutShort(Slot& slot);
   void Finish(Slot& slot, const QueryBatch& batch, const absl::Status& status);
