@@ -12,6 +12,7 @@
 #include "index/format/verify.h"
 #include "index/index_impl.h"
 #include "index/search/driver.h"
+#include "index/search/label_lookup.h"
 
 namespace hmann {
 
@@ -133,6 +134,12 @@ absl::Status Searcher::SearchMany(
     const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
     const SearchLimits& limits) {
   return driver_->Run({n, in_flight, query, dials, done, counters, limits});
+}
+
+absl::Status Searcher::Get(std::span<const std::uint64_t> labels, void* vectors, Counters* counters,
+                           const SearchLimits& limits) {
+  return GetVectors(ImplOf(*index_).placed(), *driver_, labels, static_cast<std::byte*>(vectors),
+                    counters, limits);
 }
 
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path) {

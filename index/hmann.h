@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ struct OpenOptions {
 
 /// Where a structure lies while an index is open.
 struct Placement {
-  /// Section of the file: "upper_links[1]", "fast_rows", "fast_labels", "l0"; or made by
+  /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0"; or made by
   /// Open: "cells", "l0_cache", "migration_space" (of the searchers that have asked for
   /// Prefetch::kHelper; there where helpers run).
   std::string structure;
@@ -148,6 +149,17 @@ class Searcher {
       std::uint32_t in_flight,
       const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
       Counters* counters = nullptr, const SearchLimits& limits = {});
+
+  /// Vectors by their labels, as the index has them: dim components of its dtype each, in
+  /// the order of `labels`, to `vectors`, which has room for them. f32 vectors under
+  /// cosine come divided by their norm. Of a label that several vectors have, it is
+  /// always the same one of them, that of the lowest internal id. After an error
+  /// `vectors` means nothing. The budget of `limits` does not count. Errors: NOT_FOUND
+  /// naming the first label that no vector has; FAILED_PRECONDITION for a file from
+  /// before there were orders of labels (format 2.0); those of reads, as Search has them;
+  /// DATA_LOSS, too, where the order is damaged.
+  absl::Status Get(std::span<const std::uint64_t> labels, void* vectors,
+                   Counters* counters = nullptr, const SearchLimits& limits = {});
 
  private:
   std::shared_ptr<const Index> index_;

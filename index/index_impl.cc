@@ -9,6 +9,13 @@
 #include "index/search/choose_helpers.h"
 
 namespace hmann {
+namespace {
+
+bool IsLabelOrder(const Section& section) {
+  return section.kind == SectionKind::kLabelOrder || section.kind == SectionKind::kLabelMarks;
+}
+
+}  // namespace
 
 absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier,
                                                       Progress& progress) {
@@ -88,6 +95,17 @@ absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   return absl::OkStatus();
 }
 
+absl::Status IndexImpl::PlaceLabelOrder(Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> mapped, MakeTier("mapped"));
+  for (const Section& section : file_.sections()) {
+    if (!IsLabelOrder(section)) continue;
+    HMANN_RETURN_IF_ERROR(PlaceSection(section, *mapped, progress).status());
+  }
+  placed_.label_order = file_.label_order();
+  placed_.label_marks = file_.label_marks();
+  return absl::OkStatus();
+}
+
 absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress) {
   for (const Section& section : file_.sections()) {
     if (section.kind != SectionKind::kL0) continue;
@@ -131,6 +149,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   placed_.label_bytes = placed_.records.label_bytes;
   HMANN_RETURN_IF_ERROR(PlaceUpperLayers(*fast, progress));
   HMANN_RETURN_IF_ERROR(PlaceCodes(*fast, progress));
+  HMANN_RETURN_IF_ERROR(PlaceLabelOrder(progress));
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
   // Copies of a helper are for memory that can be addressed; a device copies by itself.
@@ -186,6 +205,7 @@ void IndexImpl::ReadTuned(const OpenOptions& options) {
 
 void IndexImpl::Warm() const {
   for (const auto& section : sections_) {
+    if (IsLabelOrder(section->section)) continue;
     for (std::size_t offset = 0; offset < section->region.bytes().size(); offset += kBlockBytes) {
       const volatile std::byte* touched = section->region.data() + offset;
       (void)*touched;

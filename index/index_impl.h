@@ -60,6 +60,8 @@ class IndexImpl {
   absl::Status CheckNow(std::initializer_list<SectionKind> kinds) const;
   absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
   absl::Status PlaceCodes(const Tier& fast, Progress& progress);
+  /// Where it lies: what is asked for by label is no reason to load 4 bytes a vector.
+  absl::Status PlaceLabelOrder(Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
   absl::Status MakeCache(const OpenOptions& options, Progress& progress);
 

@@ -137,8 +137,25 @@ std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) {
 
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits) {
   const std::uint64_t bytes = ReplyBytes(queries, k);
-  return bytes <= limits.max_reply_bytes ? absl::OkStatus()
-                                         : ReplyTooLarge(bytes, limits.max_reply_bytes);
+  if (bytes <= limits.max_reply_bytes) return absl::OkStatus();
+  return ReplyTooLarge("options.k", bytes, limits.max_reply_bytes,
+                       "ask for fewer neighbours or send fewer queries at once");
+}
+
+absl::StatusOr<std::uint64_t> CheckGet(const v1::GetRequest& request, const IndexInfo& info,
+                                       const RequestLimits& limits) {
+  const auto labels = static_cast<std::uint64_t>(request.labels_size());
+  if (labels == 0) return BadField("labels", "expected one or more, found none");
+  if (labels > limits.max_batch) {
+    return BadField("labels",
+                    absl::StrCat("expected at most ", limits.max_batch, ", found ", labels));
+  }
+  const std::uint64_t vector_bytes = info.dim * SizeOf(info.dtype);
+  if (labels * vector_bytes > limits.max_reply_bytes) {
+    return ReplyTooLarge("labels", labels * vector_bytes, limits.max_reply_bytes,
+                         "ask for fewer vectors at once");
+  }
+  return vector_bytes;
 }
 
 v1::DType ToWire(DType dtype) {

@@ -50,6 +50,11 @@ std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);
 /// Checks ReplyBytes against limits.max_reply_bytes.
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits);
 
+/// Bytes of a vector of the answer. Errors: INVALID_ARGUMENT naming the field: no label,
+/// more than max_batch, or an answer of more than max_reply_bytes.
+absl::StatusOr<std::uint64_t> CheckGet(const v1::GetRequest& request, const IndexInfo& info,
+                                       const RequestLimits& limits);
+
 v1::DType ToWire(DType dtype);
 v1::Metric ToWire(Metric metric);
 std::optional<v1::Prediction> PredictionOf(const ResolvedSearch& search);

@@ -101,6 +101,23 @@ absl::Status UnknownIndex(absl::string_view asked) {
   return status;
 }
 
+absl::Status UnknownLabel(const absl::Status& why) {
+  absl::Status status = absl::NotFoundError(why.message());
+  google::rpc::ResourceInfo detail;
+  detail.set_resource_type("label");
+  // "label 7: no vector ..."
+  const absl::string_view name = why.message().substr(0, why.message().find(':'));
+  detail.set_resource_name(std::string(name.substr(name.find(' ') + 1)));
+  Attach(detail, &status);
+  return status;
+}
+
+absl::Status NoLabelOrder(const absl::Status& why) {
+  absl::Status status = absl::FailedPreconditionError(why.message());
+  AttachReason("NO_LABEL_ORDER", {}, &status);
+  return status;
+}
+
 absl::Status IndexLoading(absl::string_view name) {
   absl::Status status = absl::UnavailableError(absl::StrCat("index '", name, "' is loading"));
   AttachReason("INDEX_LOADING", {{"index", std::string(name)}}, &status);
@@ -177,10 +194,11 @@ absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanosecond
   return status;
 }
 
-absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most) {
-  absl::Status status = BadField(
-      "options.k", absl::StrCat("the answers would take ", bytes, " bytes, expected at most ", most,
-                                ": ask for fewer neighbours or send fewer queries at once"));
+absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::uint64_t most,
+                           absl::string_view instead) {
+  absl::Status status =
+      BadField(field, absl::StrCat("the answers would take ", bytes, " bytes, expected at most ",
+                                   most, ": ", instead));
   AttachReason("REPLY_TOO_LARGE",
                {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}},
                &status);

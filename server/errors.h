@@ -25,6 +25,12 @@ absl::Status NotAuthenticated(bool has_token);
 absl::Status NotPermitted(absl::string_view needed);
 /// NOT_FOUND, ResourceInfo of type "index"; of a long name the beginning.
 absl::Status UnknownIndex(absl::string_view name);
+/// What the engine says of a label that no vector has, as NOT_FOUND with ResourceInfo of
+/// type "label".
+absl::Status UnknownLabel(const absl::Status& why);
+/// FAILED_PRECONDITION, ErrorInfo NO_LABEL_ORDER: the index was made before there were
+/// any.
+absl::Status NoLabelOrder(const absl::Status& why);
 /// UNAVAILABLE, ErrorInfo INDEX_LOADING, RetryInfo.
 absl::Status IndexLoading(absl::string_view name);
 /// UNAVAILABLE, ErrorInfo SERVER_STOPPING: another server may answer, this one will not.
@@ -50,8 +56,9 @@ absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds dela
 absl::Status OverShare(std::chrono::nanoseconds delay);
 /// RESOURCE_EXHAUSTED, ErrorInfo WORK_TOO_LARGE: not worth a retry.
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most);
-/// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE.
-absl::Status ReplyTooLarge(std::uint64_t bytes, std::uint64_t most);
+/// INVALID_ARGUMENT, BadRequest and ErrorInfo REPLY_TOO_LARGE. `instead`: what to do.
+absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::uint64_t most,
+                           absl::string_view instead);
 
 /// The reason of its ErrorInfo, as "QUEUE_FULL"; empty when it has none.
 std::string ReasonOf(const absl::Status& status);

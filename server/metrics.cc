@@ -20,9 +20,9 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Labels = std::map<std::string, std::string>;
 
-constexpr std::array kMethods = {std::pair(Method::kSearch, "Search"),
-                                 std::pair(Method::kSearchBatch, "SearchBatch"),
-                                 std::pair(Method::kSearchStream, "SearchStream")};
+constexpr std::array kMethods = {
+    std::pair(Method::kSearch, "Search"), std::pair(Method::kSearchBatch, "SearchBatch"),
+    std::pair(Method::kSearchStream, "SearchStream"), std::pair(Method::kGet, "Get")};
 
 /// Of a search in memory to one that waited; a factor of two to two and a half each.
 const Histogram::BucketBoundaries& Seconds() {

@@ -22,8 +22,8 @@ class Registry;
 
 namespace hmann {
 
-/// A call that searches; of a stream, each query is one.
-enum class Method { kSearch, kSearchBatch, kSearchStream };
+/// A call that runs in the pool; of a stream, each query is one.
+enum class Method { kSearch, kSearchBatch, kSearchStream, kGet };
 
 /// What a server counts, for Prometheus. Only names that the server itself chose become
 /// labels, so no client can make the text grow.

@@ -22,11 +22,11 @@ struct IndexSpec {
 
 /// What one request may ask for. Published by Describe.
 struct RequestLimits {
-  std::uint32_t max_batch = 4096;
+  std::uint32_t max_batch = 4096;  ///< queries, or labels
   std::uint32_t max_k = 10000;
   std::uint32_t max_ef = 10000;              ///< of ef_l1, ef_l0 and nprobe
   std::uint32_t max_query_threads = 0;       ///< 0: as many as the server has threads
-  std::uint64_t max_reply_bytes = 64 << 20;  ///< 12 bytes an id
+  std::uint64_t max_reply_bytes = 64 << 20;  ///< 12 bytes an id, or vectors
 };
 
 /// What connections may do.

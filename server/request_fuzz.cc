@@ -1,8 +1,8 @@
-/// libFuzzer over what a server makes of a request: its bytes as a message, options and
-/// vectors checked, and the search that they ask for, over a real index. The input's
-/// first byte says whether it is one query, a batch or a message of a stream, whether the
-/// index is named for it, and whether its vectors are given a length that fits; the rest
-/// is the message.
+/// libFuzzer over what a server makes of a request: its bytes as a message, options,
+/// vectors and labels checked, and the search that they ask for, over a real index. The
+/// input's first byte says whether it is one query, a batch, a message of a stream or
+/// labels, whether the index is named for it, and whether its vectors are given a length
+/// that fits; the rest is the message.
 ///
 /// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a search by another walk
 /// than the default's is answered. A fuzzer that does not find one within seconds is not
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "grpcpp/support/byte_buffer.h"
@@ -80,19 +81,35 @@ void Ask(std::string name, v1::Vectors* vectors, const v1::SearchOptions& option
   Search(*parsed);
 }
 
+void Get(v1::GetRequest& request, bool named) {
+  if (named) request.set_index("a");
+  const absl::StatusOr<ServedIndex*> served = Served().Find(request.index());
+  if (!served.ok()) return;
+  const auto bytes = CheckGet(request, (*(*served)->Get())->info(), kLimits);
+  if (!bytes.ok()) return;
+  HMANN_CHECK(*bytes == kDim && request.labels_size() <= static_cast<int>(kLimits.max_batch));
+  std::array<std::byte, std::size_t{4} * kDim> vectors;
+  const std::span<const std::uint64_t> labels(request.labels().data(),
+                                              static_cast<std::size_t>(request.labels_size()));
+  const absl::Status status = (*served)->TakeSearcher()->Get(labels, vectors.data());
+  HMANN_CHECK(status.ok() || absl::IsNotFound(status));
+}
+
 void Receive(std::uint8_t how, const grpc::ByteBuffer& bytes) {
-  const bool named = (how & 4) != 0, whole = (how & 8) != 0;
+  const bool named = (how & 8) != 0, whole = (how & 16) != 0;
   v1::SearchRequest one;
   v1::SearchBatchRequest batch;
   v1::SearchStreamRequest message;
-  if (how % 3 == 0 && Read(bytes, &one).ok())
+  v1::GetRequest labels;
+  if (how % 4 == 0 && Read(bytes, &one).ok())
     Ask(one.index(), one.mutable_query(), one.options(), named, whole, 1);
-  if (how % 3 == 1 && Read(bytes, &batch).ok())
+  if (how % 4 == 1 && Read(bytes, &batch).ok())
     Ask(batch.index(), batch.mutable_queries(), batch.options(), named, whole, kLimits.max_batch);
-  if (how % 3 == 2 && Read(bytes, &message).ok()) {
+  if (how % 4 == 2 && Read(bytes, &message).ok()) {
     v1::SearchRequest* search = message.mutable_search();
     Ask(search->index(), search->mutable_query(), search->options(), named, whole, 1);
   }
+  if (how % 4 == 3 && Read(bytes, &labels).ok()) Get(labels, named);
 }
 
 }  // namespace

@@ -251,10 +251,9 @@ absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context)
   return ServerStopping();
 }
 
-template <typename Call>
-grpc::ServerUnaryReactor* SearchService::Refuse(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* SearchService::Refuse(Method method, grpc::CallbackServerContext* context,
                                                 const absl::Status& status) {
-  metrics_.Ended(Call::kMethod, nullptr, status, {}, 0);
+  metrics_.Ended(method, nullptr, status, {}, 0);
   return Reply(context, status);
 }
 
@@ -264,12 +263,12 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
                                                grpc::ByteBuffer* reply) {
   const auto began = SearchJob::Clock::now();
   if (const absl::Status status = MayStart(*context); !status.ok())
-    return Refuse<Call>(context, status);
+    return Refuse(Call::kMethod, context, status);
   auto request = std::make_unique<typename Call::Request>();
   if (const absl::Status status = Read(bytes, request.get()); !status.ok())
-    return Refuse<Call>(context, status);
+    return Refuse(Call::kMethod, context, status);
   absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, *request);
-  if (!parsed.ok()) return Refuse<Call>(context, parsed.status());
+  if (!parsed.ok()) return Refuse(Call::kMethod, context, parsed.status());
   parsed->metrics = &metrics_;
   parsed->began = began;
   const bool narrow = parsed->IsNarrow();

@@ -21,8 +21,9 @@ namespace hmann {
 /// end with their client's deadline or cancellation.
 class SearchService
     : public v1::Search::WithRawCallbackMethod_Search<v1::Search::WithRawCallbackMethod_SearchBatch<
-          v1::Search::WithRawCallbackMethod_SearchStream<v1::Search::WithCallbackMethod_Describe<
-              v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>> {
+          v1::Search::WithRawCallbackMethod_SearchStream<
+              v1::Search::WithRawCallbackMethod_Get<v1::Search::WithCallbackMethod_Describe<
+                  v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>> {
  public:
   /// `registry`, `pool` and `metrics` must outlive the service.
   /// `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
@@ -45,6 +46,7 @@ class SearchService
   /// Searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
+  using WithRawCallbackMethod_Get::Get;
   using WithRawCallbackMethod_Search::Search;
   using WithRawCallbackMethod_SearchBatch::SearchBatch;
   using WithRawCallbackMethod_SearchStream::SearchStream;
@@ -56,6 +58,8 @@ class SearchService
                                         grpc::ByteBuffer* reply) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchStream(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
+                                const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
@@ -67,8 +71,7 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
-  template <typename Call>
-  grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context,
+  grpc::ServerUnaryReactor* Refuse(Method method, grpc::CallbackServerContext* context,
                                    const absl::Status& status);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;

@@ -14,6 +14,10 @@ std::size_t Bucket(std::uint64_t width, std::size_t buckets) {
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(width)), buckets - 1);
 }
 
+std::size_t RowOf(const Effort& effort) {
+  return effort.walk.has_value() ? static_cast<std::size_t>(*effort.walk) : kWalks;
+}
+
 }  // namespace
 
 Effort EffortOf(const Dials& dials, std::chrono::nanoseconds budget) {
@@ -22,7 +26,7 @@ Effort EffortOf(const Dials& dials, std::chrono::nanoseconds budget) {
 }
 
 std::chrono::nanoseconds WorkMeter::Estimate(const Effort& effort) const {
-  const Means& means = means_[static_cast<std::size_t>(effort.walk)];
+  const Means& means = means_[RowOf(effort)];
   const std::size_t bucket = Bucket(effort.width, kWidths);
   double ns = static_cast<double>(kGuess) * static_cast<double>(effort.width);
   for (std::size_t away = 0; away < kWidths; ++away) {
@@ -43,7 +47,7 @@ std::chrono::nanoseconds WorkMeter::Estimate(const Effort& effort) const {
 
 void WorkMeter::Observe(const Effort& effort, std::chrono::nanoseconds time, bool whole) {
   if (effort.budget.count() > 0) return;  // says nothing of one without
-  auto& mean = means_[static_cast<std::size_t>(effort.walk)][Bucket(effort.width, kWidths)];
+  auto& mean = means_[RowOf(effort)][Bucket(effort.width, kWidths)];
   const std::int64_t before = mean.load(std::memory_order_relaxed), ns = time.count();
   if (!whole && ns <= before) return;
   const std::int64_t after = before == 0 ? ns : before + (ns - before) / kShare;

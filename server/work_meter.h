@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "index/dials/dials.h"
 
@@ -12,7 +13,7 @@ namespace hmann {
 
 /// How much one query asks for, before anything is known of the machine.
 struct Effort {
-  WalkKind walk = WalkKind::kBestFirst;
+  std::optional<WalkKind> walk = WalkKind::kBestFirst;  ///< none: a vector that is got by label
   std::uint64_t width = 1;             ///< candidates that it may keep, cells that it reads
   std::chrono::nanoseconds budget{0};  ///< more than 0: its search ends then
 };
@@ -21,8 +22,8 @@ struct Effort {
 Effort EffortOf(const Dials& dials, std::chrono::nanoseconds budget);
 
 /// What a query takes of a thread, learnt from those that ran: one mean for each walk and
-/// each power of two of the width. Wall time, so that what a device or other processes
-/// take is in it. Thread-safe.
+/// for what is none, and for each power of two of the width. Wall time, so that what a
+/// device or other processes take is in it. Thread-safe.
 class WorkMeter {
  public:
   /// Of a width that was not seen yet: from the nearest that was, in proportion. When
@@ -34,7 +35,7 @@ class WorkMeter {
  private:
   static constexpr std::size_t kWidths = 40;
   using Means = std::array<std::atomic<std::int64_t>, kWidths>;  // ns; 0: none yet
-  std::array<Means, kWalks> means_{};
+  std::array<Means, kWalks + 1> means_{};
 };
 
 }  // namespace hmann

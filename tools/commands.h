@@ -31,6 +31,7 @@ CommandAction SetupTune(CLI::App& app);
 CommandAction SetupInfo(CLI::App& app);
 CommandAction SetupVerify(CLI::App& app);
 CommandAction SetupSearch(CLI::App& app);
+CommandAction SetupGet(CLI::App& app);
 CommandAction SetupServe(CLI::App& app);
 CommandAction SetupQuery(CLI::App& app);
 CommandAction SetupEval(CLI::App& app);

@@ -33,6 +33,8 @@ constexpr Command kCommands[] = {
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth "
      "datasets/sample/query.gt100",
      SetupSearch},
+    {"get", "Vectors of an index by their labels", "hmann get sample.hmann --labels 17,3 --json",
+     SetupGet},
     {"serve", "Serve indexes over gRPC",
      "hmann serve --index sample=sample.hmann --listen 127.0.0.1:50051", SetupServe},
     {"query", "Search an index through a server",

@@ -270,6 +270,20 @@ SearchStream Client::OpenStream(const std::string& index, const SearchOptions& o
   return SearchStream(std::make_unique<SearchStream::Impl>(impl_.get(), index, options, call));
 }
 
+absl::StatusOr<std::vector<std::byte>> Client::Get(const std::string& index,
+                                                   std::span<const std::uint64_t> labels,
+                                                   const CallOptions& call) {
+  v1::GetRequest request;
+  v1::GetResponse response;
+  request.set_index(index);
+  request.mutable_labels()->Add(labels.begin(), labels.end());
+  if (absl::Status status = impl_->Call(&v1::Search::Stub::Get, request, &response, call);
+      !status.ok())
+    return status;
+  const auto bytes = std::as_bytes(std::span(response.vectors().raw()));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
 absl::StatusOr<IndexDescription> Client::Describe(const std::string& index,
                                                   const CallOptions& call) {
   v1::DescribeRequest request;

@@ -226,6 +226,13 @@ class Client {
   /// outlive it, as must this.
   SearchStream OpenStream(const std::string& index, const SearchOptions& options,
                           const CallOptions& call = {});
+  /// Vectors by their labels, in the index's dtype, little-endian, one after the other
+  /// in the order of `labels`; f32 under cosine divided by their norm. Errors also:
+  /// NOT_FOUND naming a label that no vector has; FAILED_PRECONDITION for an index from
+  /// before there were orders of labels.
+  absl::StatusOr<std::vector<std::byte>> Get(const std::string& index,
+                                             std::span<const std::uint64_t> labels,
+                                             const CallOptions& call = {});
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {});
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
 

@@ -39,7 +39,8 @@ std::uint64_t FixedUpperBytes(const BuildShape& shape) {
 
 std::uint64_t FixedWriteBytes(const BuildShape& shape) {
   const std::uint64_t others = shape.n - shape.n1;
-  return UpperBytes(shape) + ByNode(shape) + shape.n * kId +
+  // Ids by node, and by label.
+  return UpperBytes(shape) + ByNode(shape) + shape.n * (2 * kId) +
          others * (shape.replicas == 2 ? kId : 0) + shape.n1 * (2 * kId) + kAround;
 }
 

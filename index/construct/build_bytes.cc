@@ -57,8 +57,9 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   // cell, or two places, for each centroid.
   const std::uint64_t cells =
       upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + second_links;
+  // Ids by node, and by label.
   const std::uint64_t writing =
-      upper + n * kId + others * second + n1 * 2 * kId +
+      upper + n * 2 * kId + others * second + n1 * 2 * kId +
       (by_node ? std::min<std::uint64_t>(others, 1 << 16) * code : 0) +
       (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
   return labels +

@@ -136,7 +136,7 @@ TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
 
 TEST_F(Corruption, OtherVersionsAreNamed) {
   for (const auto& [major, minor] :
-       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 1}, {3, 0}}) {
+       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 2}, {3, 0}}) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), kMajor, major);
     Poke(std::span(bytes), kMinor, minor);
@@ -146,7 +146,7 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     const absl::Status status = Open(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor,
-                                             "; this program reads 2.0: build it again"));
+                                             "; this program reads 2.0 to 2.1: build it again"));
   }
   const absl::Status swapped =
       OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));
@@ -189,8 +189,8 @@ TEST_F(Corruption, HostileMetadataIsRefused) {
       {OpenWith(kAlpha, 2.5f), "alpha: expected 1 to 2"},
       {OpenWith(kAlpha, std::numeric_limits<float>::quiet_NaN()), "alpha: expected 1 to 2"},
       {OpenWith(kSectionCount, ~std::uint32_t{0}), "at most 96 sections"},
-      {OpenWith(kSectionCount, std::uint32_t{5}), "expected section l0; found the end"},
-      {OpenWith(kSectionCount, std::uint32_t{7}), "section of kind 0: expected to start at"},
+      {OpenWith(kSectionCount, std::uint32_t{6}), "expected section l0; found the end"},
+      {OpenWith(kSectionCount, std::uint32_t{8}), "section of kind 0: expected to start at"},
   };
   for (const auto& [status, what] : cases) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << what << ": " << status;
@@ -214,11 +214,11 @@ TEST_F(Corruption, HostileSectionsAreRefused) {
       {with(0, [](Section& s) { s.offset = 0; }), "expected to start at 4096"},
       {with(0, [](Section& s) { s.offset += 64; }), "a multiple of 4096"},
       {with(1, [&](Section& s) { s.offset = sections_[0].offset; }), "expected to start at"},
-      {with(5, [&](Section& s) { s.offset = good_.size(); }), "within the file"},
-      {with(5, [&](Section& s) { s.offset = huge / kBlockBytes * kBlockBytes; }),
+      {with(6, [&](Section& s) { s.offset = good_.size(); }), "within the file"},
+      {with(6, [&](Section& s) { s.offset = huge / kBlockBytes * kBlockBytes; }),
        "within the file"},
-      {with(5, [&](Section& s) { s.bytes = huge; }), "within the file"},
-      {with(5, [&](Section& s) { s.bytes = huge - s.offset + 1 + kBlockBytes; }),
+      {with(6, [&](Section& s) { s.bytes = huge; }), "within the file"},
+      {with(6, [&](Section& s) { s.bytes = huge - s.offset + 1 + kBlockBytes; }),
        "within the file"},
       {with(0, [](Section& s) { s.bytes -= 4; }), "expected 1024 bytes; found 1020"},
       {with(0, [](Section& s) { s.layer = 2; }), "expected upper_links[1]"},
@@ -236,14 +236,14 @@ TEST_F(Corruption, ASectionTooManyIsRefused) {
   std::vector<std::byte> bytes = good_;
   bytes.resize(bytes.size() + kBlockBytes);
   Poke(std::span(bytes), kFileBytes, std::uint64_t{bytes.size()});
-  Poke(std::span(bytes), kSectionCount, std::uint32_t{7});
-  Poke(std::span(bytes), kSections + 6 * sizeof(Section),
-       Section{.kind = static_cast<SectionKind>(9), .offset = good_.size(), .bytes = 10});
+  Poke(std::span(bytes), kSectionCount, std::uint32_t{8});
+  Poke(std::span(bytes), kSections + 7 * sizeof(Section),
+       Section{.kind = static_cast<SectionKind>(99), .offset = good_.size(), .bytes = 10});
   ResealHeader(bytes);
   const absl::Status status = Open(bytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("section of kind 9: expected no more sections"));
+              HasSubstr("section of kind 99: expected no more sections"));
 }
 
 /// A file with codes and two centroids a node.

@@ -133,7 +133,7 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(info->alpha, 1.25f);
   EXPECT_DOUBLE_EQ(info->promote, 0.16);
   EXPECT_EQ(info->seed, 7u);
-  EXPECT_EQ(info->version, "2.0");
+  EXPECT_EQ(info->version, "2.1");
   EXPECT_FALSE(info->user_labels);
   ASSERT_EQ(info->layers.size(), 4u);
   EXPECT_EQ(info->layers[1].nodes, 32u);
@@ -173,11 +173,11 @@ TEST(Format, GoldenFile) {
   ASSERT_TRUE(file.ok()) << file.status();
   ExpectHolds(*file, index);
   EXPECT_EQ(Verify(kGolden), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "2.0");
+  EXPECT_EQ(file->info().version, "2.1");
   EXPECT_LT(file->info().file_bytes, 100'000u);
   std::set<SectionKind> kinds;
   for (const Section& section : file->sections()) kinds.insert(section.kind);
-  EXPECT_EQ(kinds.size(), 8u) << "every kind of section is in it";
+  EXPECT_EQ(kinds.size(), 9u) << "every kind of section is in it";
   EXPECT_EQ(file->info().codes, index.contents.codes);
   ASSERT_EQ(file->cells().size(), index.contents.cells.size());
   for (std::size_t i = 0; i < file->cells().size(); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
 #include "index/codes/code_layout.h"
+#include "index/format/label_order.h"
 #include "index/graph/cells.h"
 
 namespace hmann {
@@ -95,10 +97,10 @@ absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
                    absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
                    absl::Hex(found, absl::kZeroPad16));
   }
-  if (raw.format_major != kFormatMajor || raw.format_minor != kFormatMinor) {
-    return absl::UnimplementedError(
-        absl::StrCat(path, ": is format ", raw.format_major, ".", raw.format_minor,
-                     "; this program reads ", kFormatMajor, ".", kFormatMinor, ": build it again"));
+  if (raw.format_major != kFormatMajor || raw.format_minor > kFormatMinor) {
+    return absl::UnimplementedError(absl::StrCat(
+        path, ": is format ", raw.format_major, ".", raw.format_minor, "; this program reads ",
+        kFormatMajor, ".0 to ", kFormatMajor, ".", kFormatMinor, ": build it again"));
   }
   if (raw.endian_tag != kEndianTag)
     return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
@@ -121,6 +123,7 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.alpha = raw.alpha;
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
+  header.label_order = raw.format_minor > 0;
   header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes,
                   static_cast<CodePlace>(raw.code_place)};
   header.cell_count = raw.cell_count;
@@ -201,25 +204,14 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
 }  // namespace
 
 std::string Name(const Section& section) {
-  switch (section.kind) {
-    case SectionKind::kUpperLinks:
-      return absl::StrCat("upper_links[", section.layer, "]");
-    case SectionKind::kFastRows:
-      return "fast_rows";
-    case SectionKind::kFastLabels:
-      return "fast_labels";
-    case SectionKind::kL0:
-      return "l0";
-    case SectionKind::kCells:
-      return "cells";
-    case SectionKind::kSecondCentroids:
-      return "second_centroids";
-    case SectionKind::kCodeMean:
-      return "code_mean";
-    case SectionKind::kCodes:
-      return "codes";
-  }
-  return absl::StrCat("of kind ", static_cast<std::uint32_t>(section.kind));
+  static constexpr const char* kNames[] = {"fast_rows", "fast_labels",      "l0",
+                                           "cells",     "second_centroids", "code_mean",
+                                           "codes",     "label_order",      "label_marks"};
+  if (section.kind == SectionKind::kUpperLinks)
+    return absl::StrCat("upper_links[", section.layer, "]");
+  const auto kind = static_cast<std::uint32_t>(section.kind);
+  const std::uint32_t place = kind - static_cast<std::uint32_t>(SectionKind::kFastRows);
+  return place < std::size(kNames) ? kNames[place] : absl::StrCat("of kind ", kind);
 }
 
 RecordLayout Header::Records() const {
@@ -302,6 +294,9 @@ std::vector<Section> PlanSections(const Header& header) {
   if (header.codes.replicas == 2) add(SectionKind::kSecondCentroids, 0, others * sizeof(NodeId));
   if (has_codes) add(SectionKind::kCodeMean, 0, header.dim * sizeof(float));
   if (by_node) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
+  if (header.label_order) add(SectionKind::kLabelOrder, 0, layers.n() * sizeof(NodeId));
+  if (header.label_order && header.label_bytes == 8)
+    add(SectionKind::kLabelMarks, 0, LabelMarks(layers.n()) * sizeof(std::uint64_t));
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
   return sections;
 }
@@ -311,7 +306,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   HeaderBytes raw{};
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
-  raw.format_minor = kFormatMinor;
+  raw.format_minor = header.label_order ? kFormatMinor : 0;
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;

@@ -20,7 +20,8 @@ static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 2;
-constexpr std::uint16_t kFormatMinor = 0;
+/// 2.0, which is read too, has no order of labels.
+constexpr std::uint16_t kFormatMinor = 1;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -36,6 +37,8 @@ enum class SectionKind : std::uint32_t {
   kSecondCentroids = 6,
   kCodeMean = 7,
   kCodes = 8,
+  kLabelOrder = 9,
+  kLabelMarks = 10,
 };
 
 /// One entry of the section table, 32 bytes in the file.
@@ -48,7 +51,7 @@ struct Section {
 };
 
 /// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids",
-/// "code_mean", "codes", "l0".
+/// "code_mean", "codes", "label_order", "label_marks", "l0".
 std::string Name(const Section& section);
 
 /// Promoted vectors start on a cache line each.
@@ -68,6 +71,7 @@ struct Header {
   float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
   std::uint32_t label_bytes = 4;
+  bool label_order = true;  ///< false in format 2.0
   CodeInfo codes;
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the centroid of some node
   std::uint64_t file_bytes = 0;

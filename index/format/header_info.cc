@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/format/header.h"
+#include "index/format/label_order.h"
 #include "index/graph/cells.h"
 
 namespace hmann {
@@ -35,6 +36,10 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
                                    {"cells", "fast", centroids, 0},
                                    {"code_mean", "fast", header.dim * sizeof(float), 0}});
   }
+  if (header.label_order) {
+    const std::uint64_t marks = header.label_bytes == 8 ? LabelMarks(n) * sizeof(std::uint64_t) : 0;
+    lines.insert(lines.end() - 1, {"label_order", "file", n * sizeof(NodeId) + marks, 0});
+  }
   std::uint64_t used = 0;
   for (const StructureBytes& line : lines) used += line.bytes;
   lines.insert(lines.end() - 1, {"padding", "file", header.file_bytes - used, 0});
@@ -59,7 +64,7 @@ IndexInfo Header::Info() const {
   info.bytes = BytesByStructure(*this);
   info.content_hash = content_hash;
   info.seed = seed;
-  info.version = absl::StrCat(kFormatMajor, ".", kFormatMinor);
+  info.version = absl::StrCat(kFormatMajor, ".", label_order ? kFormatMinor : 0);
   info.file_bytes = file_bytes;
   info.codes = codes;
   info.user_labels = label_bytes == 8;

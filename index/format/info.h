@@ -43,7 +43,7 @@ struct LayerInfo {
 /// formulas gives (0: no formula; a line of its own).
 struct StructureBytes {
   std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels",
-                     ///< "norms", "padding", "header"
+                     ///< "norms", "label_order" (with its marks), "padding", "header"
   std::string tier;  ///< "fast", "slow", "file"
   std::uint64_t bytes = 0;
   std::uint64_t formula = 0;
@@ -65,7 +65,7 @@ struct IndexInfo {
   std::vector<StructureBytes> bytes;
   std::uint64_t content_hash = 0;  ///< over all sections
   std::uint64_t seed = 0;
-  std::string version;  ///< of the file format, "2.0"
+  std::string version;  ///< of the file format, "2.1"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
   bool user_labels =

@@ -45,6 +45,13 @@ std::span<const std::byte> IndexFile::codes() const {
   return Optional<std::byte>(SectionKind::kCodes);
 }
 
+std::span<const NodeId> IndexFile::label_order() const {
+  return Optional<NodeId>(SectionKind::kLabelOrder);
+}
+std::span<const std::uint64_t> IndexFile::label_marks() const {
+  return Optional<std::uint64_t>(SectionKind::kLabelMarks);
+}
+
 const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
   const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) {
     return s.kind == kind && s.layer == layer;

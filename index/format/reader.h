@@ -50,6 +50,10 @@ class IndexFile {
   std::span<const float> code_mean() const;
   /// (n - n1) x code_bytes; empty without codes.
   std::span<const std::byte> codes() const;
+  /// n ids by label (see label_order.h); empty in a file of format 2.0.
+  std::span<const NodeId> label_order() const;
+  /// Of the user's labels; empty where there is no order, or labels are row numbers.
+  std::span<const std::uint64_t> label_marks() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// Stored vector of a node, promoted or not.

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -13,6 +12,8 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
+#include "index/format/first_fault.h"
+#include "index/format/label_order.h"
 #include "index/format/link_list.h"
 #include "index/format/reader.h"
 
@@ -20,28 +21,6 @@ namespace hmann {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-/// Of the faults that several threads find, keeps the one that lies first in the file.
-class FirstFault {
- public:
-  void Report(std::uint64_t offset, std::string what) {
-    std::lock_guard lock(mutex_);
-    if (found_ && offset >= offset_) return;
-    found_ = true;
-    offset_ = offset;
-    what_ = std::move(what);
-  }
-  absl::Status ToStatus(const std::string& path) const {
-    if (!found_) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path, ": offset ", offset_, ": ", what_));
-  }
-
- private:
-  std::mutex mutex_;
-  bool found_ = false;
-  std::uint64_t offset_ = 0;
-  std::string what_;
-};
 
 class Verifier {
  public:
@@ -59,6 +38,7 @@ class Verifier {
       HMANN_RETURN_IF_ERROR(CheckLinks(layer));
     HMANN_RETURN_IF_ERROR(CheckLinks(0));
     HMANN_RETURN_IF_ERROR(CheckNodes());
+    HMANN_RETURN_IF_ERROR(CheckLabelMarks());
     HMANN_RETURN_IF_ERROR(CheckCells());
     return CheckReachable();
   }
@@ -161,19 +141,59 @@ class Verifier {
                                             file_.info().layers[layer].mean_degree));
   }
 
-  /// Vectors, labels and padding of every node.
+  /// Vectors, labels and padding of every node; where labels are row numbers, their
+  /// order, too.
   absl::Status CheckNodes() {
-    std::vector<std::atomic<std::uint64_t>> seen(file_.info().user_labels ? 0
-                                                                          : layers_.n() / 64 + 1);
-    return ForEach("vectors", layers_.n(), kNodesPerStep, "vectors",
-                   [&](std::size_t begin, std::size_t end, FirstFault& fault) {
-                     for (std::size_t i = begin; i < end; ++i) {
-                       const auto id = static_cast<NodeId>(i);
-                       const Bytes label = id < layers_.n1() ? CheckPromoted(id, fault)
-                                                             : CheckFullRecord(id, fault);
-                       if (!seen.empty()) CheckRowNumber(id, label, seen, fault);
-                     }
-                   });
+    const bool user_labels = file_.info().user_labels;
+    std::vector<std::atomic<std::uint64_t>> seen(user_labels ? 0 : layers_.n() / 64 + 1);
+    if (user_labels && !file_.label_order().empty()) labels_.resize(layers_.n());
+    FirstFault in_order;
+    HMANN_RETURN_IF_ERROR(ForEach("vectors", layers_.n(), kNodesPerStep, "vectors",
+                                  [&](std::size_t begin, std::size_t end, FirstFault& fault) {
+                                    for (std::size_t i = begin; i < end; ++i) {
+                                      const auto id = static_cast<NodeId>(i);
+                                      const Bytes label = id < layers_.n1()
+                                                              ? CheckPromoted(id, fault)
+                                                              : CheckFullRecord(id, fault);
+                                      if (!labels_.empty())
+                                        std::memcpy(&labels_[id], label.data(), label.size());
+                                      if (!user_labels && CheckRowNumber(id, label, seen, fault))
+                                        CheckPlace(id, in_order);
+                                    }
+                                  }));
+    return in_order.ToStatus(file_.file().path());
+  }
+
+  /// That the row number of `id` leads back to it.
+  void CheckPlace(NodeId id, FirstFault& fault) const {
+    const std::span<const NodeId> order = file_.label_order();
+    const std::uint64_t row = file_.Label(id);
+    if (order.empty() || order[row] == id) return;
+    fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&order[row])),
+                 absl::StrCat("order of labels: expected node ", id, ", of label ", row, "; found ",
+                              order[row]));
+  }
+
+  /// The order of the user's labels.
+  absl::Status CheckLabelMarks() {
+    FirstFault fault;
+    LabelOrderFault wrong;
+    const std::span<const NodeId> order = file_.label_order();
+    const std::span<const std::uint64_t> marks = file_.label_marks();
+    if (labels_.empty() || CheckLabelOrder(labels_, order, marks, &wrong)) return absl::OkStatus();
+    if (wrong.in_marks) {
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&marks[wrong.place])),
+                   absl::StrCat("mark ", wrong.place, " of the labels: expected ",
+                                labels_[order[wrong.place * kLabelsPerMark]], "; found ",
+                                marks[wrong.place]));
+    } else {
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&order[wrong.place])),
+                   absl::StrCat("order of labels, entry ", wrong.place,
+                                ": expected a node whose label and id come after those of the "
+                                "entry before; found ",
+                                order[wrong.place]));
+    }
+    return fault.ToStatus(file_.file().path());
   }
 
   /// Row and padding of a promoted node, padding of its link record. Returns its label.
@@ -242,7 +262,7 @@ class Verifier {
     }
   }
 
-  void CheckRowNumber(NodeId id, Bytes place, std::vector<std::atomic<std::uint64_t>>& seen,
+  bool CheckRowNumber(NodeId id, Bytes place, std::vector<std::atomic<std::uint64_t>>& seen,
                       FirstFault& fault) const {
     std::uint32_t label;
     std::memcpy(&label, place.data(), sizeof(label));
@@ -250,11 +270,15 @@ class Verifier {
       fault.Report(OffsetOf(place.data()),
                    absl::StrCat("label of node ", id, ": expected a row number below ", layers_.n(),
                                 "; found ", label));
-    } else if ((seen[label / 64].fetch_or(std::uint64_t{1} << label % 64) >> label % 64 & 1) != 0) {
+      return false;
+    }
+    if ((seen[label / 64].fetch_or(std::uint64_t{1} << label % 64) >> label % 64 & 1) != 0) {
       fault.Report(OffsetOf(place.data()),
                    absl::StrCat("label of node ", id, ": expected a row number of its own; found ",
                                 label, " again"));
+      return false;
     }
+    return true;
   }
 
   absl::Status CheckCells() const {
@@ -323,7 +347,8 @@ class Verifier {
   const RecordLayout& records_;
   Progress& progress_;
   ThreadPool pool_;
-  Bytes upper_;  ///< links of the upper layer that is being checked
+  Bytes upper_;                        ///< links of the upper layer that is being checked
+  std::vector<std::uint64_t> labels_;  ///< the user's, by id, where there is an order of them
 };
 
 }  // namespace

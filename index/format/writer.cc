@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/format/header.h"
+#include "index/format/label_order.h"
 #include "index/format/section_writer.h"
 
 namespace hmann {
@@ -45,14 +45,9 @@ class NodeEncoder {
     std::memset(place + count * one, 0, (most - count) * one);
   }
 
-  absl::Status PutLabel(NodeId id, std::byte* place) {
+  void PutLabel(NodeId id, std::byte* place) const {
     const std::uint64_t label = contents_.label(id);
-    if (label_bytes_ == 4 && label > std::numeric_limits<std::uint32_t>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("node ", id, ": expected a label of 32 bits; found ", label));
-    }
     std::memcpy(place, &label, label_bytes_);
-    return absl::OkStatus();
   }
 
   double MeanDegree(std::uint32_t layer) const {
@@ -118,7 +113,7 @@ absl::Status WriteFastLabels(NodeId n1, std::uint32_t label_bytes, NodeEncoder& 
                              SectionWriter& out) {
   std::byte label[sizeof(std::uint64_t)];
   for (NodeId id = 0; id < n1; ++id) {
-    HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, label));
+    nodes.PutLabel(id, label);
     HMANN_RETURN_IF_ERROR(out.Append(label, label_bytes));
   }
   return absl::OkStatus();
@@ -137,6 +132,19 @@ absl::Status WriteArray(const std::vector<T>& values, SectionWriter& out) {
   return out.Append(values.data(), values.size() * sizeof(T));
 }
 
+/// Ids by label; `marks` becomes what label_marks has.
+absl::Status WriteLabelOrder(const IndexContents& contents, const Ticker& ticker,
+                             std::vector<std::uint64_t>& marks, SectionWriter& out) {
+  const NodeId n = contents.layers.n();
+  const auto check = [&ticker] { return ticker.CheckCancelled(); };
+  HMANN_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                         contents.user_labels ? OrderByLabel(n, contents.label, check)
+                                              : OrderByRow(n, contents.label, check));
+  for (NodeId i = 0; contents.user_labels && i < n; i += kLabelsPerMark)
+    marks.push_back(contents.label(order[i]));
+  return WriteArray(order, out);
+}
+
 absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, NodeEncoder& nodes,
                      Ticker& ticker, SectionWriter& out) {
   std::vector<std::byte> link_record(layout.regions[0].record_bytes),
@@ -153,7 +161,7 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
                          record.data() + layout.LinksEnd(id));
     if (full) {
       std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
-      HMANN_RETURN_IF_ERROR(nodes.PutLabel(id, record.data() + layout.label_offset));
+      nodes.PutLabel(id, record.data() + layout.label_offset);
     }
     HMANN_RETURN_IF_ERROR(out.AppendZeros(layout.Offset(id) - out.bytes()));
     HMANN_RETURN_IF_ERROR(out.Append(record.data(), record.size()));
@@ -163,7 +171,7 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
 
 absl::Status WriteSection(const Section& section, const IndexContents& contents,
                           const Header& header, NodeEncoder& nodes, Ticker& ticker,
-                          SectionWriter& out) {
+                          std::vector<std::uint64_t>& marks, SectionWriter& out) {
   switch (section.kind) {
     case SectionKind::kUpperLinks:
       return WriteUpperLinks(section.layer, contents.layers, nodes, ticker, out);
@@ -179,6 +187,10 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
       return WriteArray(contents.code_mean, out);
     case SectionKind::kCodes:
       return WriteCodes(contents, ticker, out);
+    case SectionKind::kLabelOrder:
+      return WriteLabelOrder(contents, ticker, marks, out);
+    case SectionKind::kLabelMarks:
+      return WriteArray(marks, out);
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
   }
@@ -231,10 +243,11 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   HMANN_RETURN_IF_ERROR(file.Append(blank.data(), blank.size()));
   NodeEncoder nodes(contents, header.label_bytes);
   Ticker ticker(progress, cancelled);
+  std::vector<std::uint64_t> marks;
   for (Section& section : header.sections) {
     HMANN_RETURN_IF_ERROR(ticker.CheckCancelled());
     SectionWriter out(file);
-    HMANN_RETURN_IF_ERROR(WriteSection(section, contents, header, nodes, ticker, out));
+    HMANN_RETURN_IF_ERROR(WriteSection(section, contents, header, nodes, ticker, marks, out));
     HMANN_RETURN_IF_ERROR(out.Finish(kBlockBytes));
     section.checksum = out.checksum();
   }

@@ -18,7 +18,8 @@ namespace hmann {
 /// What a finished build hands over. The callbacks are called from one thread, in id
 /// order within a section: links(layer, id) once for every layer and node, row(id),
 /// label(id) and link_codes(id) once for every node; what they return stays valid until
-/// the next call of the same callback.
+/// the next call of the same callback. label(id) is asked for again, in any order, to put
+/// ids into the order of labels.
 struct IndexContents {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
@@ -28,7 +29,7 @@ struct IndexContents {
   std::uint32_t ef_construction = 0;
   float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
-  bool user_labels = false;  ///< labels take 8 bytes instead of 4
+  bool user_labels = false;  ///< labels take 8 bytes instead of 4, and are any numbers
   std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)>
       links;  ///< without kNoNode
   /// row_bytes bytes. nullptr for an unpromoted node: its whole record is left as zeros,
@@ -49,8 +50,9 @@ struct IndexContents {
 
 /// Writes a whole index file, or nothing: an older file at `path` survives every error.
 /// The bytes depend on `contents` alone. Errors: INVALID_ARGUMENT (contents that
-/// contradict themselves, a list over its layer's M_i, a label that does not fit),
-/// CANCELLED, RESOURCE_EXHAUSTED (disk full) and whatever creating a file gives.
+/// contradict themselves, a list over its layer's M_i, a label that is no row number of
+/// its own where the user gave none), CANCELLED, RESOURCE_EXHAUSTED (disk full) and
+/// whatever creating a file gives.
 absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents,
                                      Progress& progress,
                                      const std::atomic<bool>* cancelled = nullptr);

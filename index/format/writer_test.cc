@@ -45,9 +45,15 @@ TEST(Writer, RefusesContentsThatContradictThemselves) {
               }),
               HasSubstr("expected at most 8 links in layer 1; found 9"));
   EXPECT_THAT(refusal([](RingIndex& i) {
-                i.contents.label = [](NodeId) { return std::uint64_t{1} << 32; };
+                i.contents.label = [](NodeId id) { return id + std::uint64_t{1}; };
               }),
-              HasSubstr("32 bits"));
+              HasSubstr("node 199: expected a row number of its own below 200 as its label; "
+                        "found 200"));
+  EXPECT_THAT(refusal([](RingIndex& i) {
+                i.contents.label = [](NodeId id) { return id == 7 ? 3 : std::uint64_t{id}; };
+              }),
+              HasSubstr("node 7: expected a row number of its own below 200 as its label; "
+                        "found 3"));
   EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row = [](NodeId) { return nullptr; }; }),
               HasSubstr("promoted node without a vector"));
   EXPECT_THAT(refusal([](RingIndex& i) { i.contents.row_bytes = 20; }),

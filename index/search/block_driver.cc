@@ -197,35 +197,16 @@ void BlockDriver::Finish(Slot& slot, const QueryBatch& batch, const absl::Status
   batch.done(slot.which, status, answer_);
 }
 
-absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
+absl::Status BlockDriver::WaitUntil(Clock::time_point until, const SearchLimits& limits) {
   constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
-  const SearchLimits& limits = batch.limits;
   HMANN_RETURN_IF_ERROR(queue_->Pump());
-  const auto now = Clock::now();
-  auto until = std::min(limits.deadline, last_progress_ + kStallLimit);
-  if (limits.cancelled != nullptr) until = std::min(until, now + kBetweenLooks);
-  for (const auto& slot : slots_) {
-    if (slot->busy && slot->cut > now) until = std::min(until, slot->cut);
-  }
+  until = std::min({until, limits.deadline, last_progress_ + kStallLimit});
+  if (limits.cancelled != nullptr) until = std::min(until, Clock::now() + kBetweenLooks);
   done_.clear();
   HMANN_RETURN_IF_ERROR(reader_->Wait(until, &done_));
   if (!done_.empty()) {
     last_progress_ = Clock::now();
-    for (const BlockDone& done : done_) {
-      queue_->NoteDone(done.tag);
-      Slot& slot = *slots_[BlockFrames::NumberOf(done.tag)];
-      const bool waited = slot.frames.pending() > 0;
-      const absl::Status status = slot.frames.HandleDone(done);
-      if (!slot.busy || !waited) continue;
-      slot.moved = true;
-      if (!status.ok()) Finish(slot, batch, status);
-    }
-    // Once for all reads that were done meanwhile.
-    for (const auto& slot : slots_) {
-      if (std::exchange(slot->moved, false) && slot->busy &&
-          (slot->frames.pending() == 0 || slot->query.Parts().size() > 1))
-        Advance(*slot, batch);
-    }
+    for (const BlockDone& done : done_) queue_->NoteDone(done.tag);
     return absl::OkStatus();
   }
   HMANN_RETURN_IF_ERROR(StopCheck(limits).Now());
@@ -234,6 +215,30 @@ absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
   return absl::UnavailableError(absl::StrCat("the device has answered none of ",
                                              reader_->InFlight(), " reads for ",
                                              kStallLimit.count(), " s"));
+}
+
+absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {
+  auto until = Clock::time_point::max();
+  const auto now = Clock::now();
+  for (const auto& slot : slots_) {
+    if (slot->busy && slot->cut > now) until = std::min(until, slot->cut);
+  }
+  HMANN_RETURN_IF_ERROR(WaitUntil(until, batch.limits));
+  for (const BlockDone& done : done_) {
+    Slot& slot = *slots_[BlockFrames::NumberOf(done.tag)];
+    const bool waited = slot.frames.pending() > 0;
+    const absl::Status status = slot.frames.HandleDone(done);
+    if (!slot.busy || !waited) continue;
+    slot.moved = true;
+    if (!status.ok()) Finish(slot, batch, status);
+  }
+  // Once for all reads that were done meanwhile.
+  for (const auto& slot : slots_) {
+    if (std::exchange(slot->moved, false) && slot->busy &&
+        (slot->frames.pending() == 0 || slot->query.Parts().size() > 1))
+      Advance(*slot, batch);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BlockDriver::Run(const QueryBatch& batch) {
@@ -266,6 +271,45 @@ absl::Status BlockDriver::Run(const QueryBatch& batch) {
     for (answer_ = Answer(); next < batch.n; ++next, ++finished_) batch.done(next, status, answer_);
   }
   return absl::OkStatus();
+}
+
+template <typename Enough>
+absl::Status BlockDriver::WaitForFrames(const Enough& enough, const SearchLimits& limits) {
+  absl::Status failed;
+  while (!enough() && failed.ok()) {
+    HMANN_RETURN_IF_ERROR(WaitUntil(Clock::time_point::max(), limits));
+    for (const BlockDone& done : done_)
+      failed.Update(slots_[BlockFrames::NumberOf(done.tag)]->frames.HandleDone(done));
+  }
+  return failed;
+}
+
+absl::Status BlockDriver::Read(const RecordBatch& batch) {
+  if (batch.ids.empty()) return absl::OkStatus();
+  const std::uint32_t at_once = MinFrames(index_, Dials());
+  HMANN_RETURN_IF_ERROR(Prepare(1, Dials()));
+  HMANN_RETURN_IF_ERROR(StopCheck(batch.limits).Now());
+  BlockFrames& frames = slots_[0]->frames;
+  frames.Clear();
+  last_progress_ = Clock::now();
+  absl::Status status = WaitForFrames([&] { return frames.Usable() >= at_once; }, batch.limits);
+  std::vector<std::uint32_t> places;
+  for (std::size_t begin = 0; begin < batch.ids.size() && status.ok(); begin += places.size()) {
+    places.clear();
+    while (places.size() < at_once && begin + places.size() < batch.ids.size())
+      places.push_back(frames.Pin(batch.ids[begin + places.size()]));
+    status = WaitForFrames([&] { return frames.pending() == 0; }, batch.limits);
+    if (!status.ok()) break;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      batch.done(begin + i, frames.Record(batch.ids[begin + i], places[i]));
+      frames.Unpin(places[i]);
+    }
+  }
+  frames.Abandon();
+  if (batch.counters == nullptr) return status;
+  batch.counters->slow_touches += batch.ids.size();
+  *batch.counters += frames.counters();
+  return status;
 }
 
 }  // namespace hmann

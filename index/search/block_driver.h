@@ -22,6 +22,7 @@ class BlockDriver : public Driver {
   /// `index` must outlive the driver.
   explicit BlockDriver(const PlacedIndex& index) : index_(index) {}
   absl::Status Run(const QueryBatch& batch) override;
+  absl::Status Read(const RecordBatch& batch) override;
 
  private:
   /// What a walk, or a part of a multi-start search, waits for.
@@ -72,6 +73,12 @@ class BlockDriver : public Driver {
   static void CutShort(Slot& slot);
   void Finish(Slot& slot, const QueryBatch& batch, const absl::Status& status);
   absl::Status WaitForReads(const QueryBatch& batch);
+  /// Until a read is done, or `until`; done_ becomes those that are. Errors: the ring's;
+  /// DEADLINE_EXCEEDED, CANCELLED; UNAVAILABLE of a device that has stalled.
+  absl::Status WaitUntil(StopCheck::Clock::time_point until, const SearchLimits& limits);
+  /// Of Read: until `enough`, or an error of a read that is waited for.
+  template <typename Enough>
+  absl::Status WaitForFrames(const Enough& enough, const SearchLimits& limits);
 
   const PlacedIndex& index_;
   std::unique_ptr<BlockReader> reader_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "absl/status/status.h"
 #include "index/dials/answer.h"
@@ -23,6 +24,17 @@ struct QueryBatch {
   const std::function<const void*(std::size_t)>& query;
   const Dials& dials;
   const std::function<void(std::size_t, const absl::Status&, Answer&)>& done;
+  Counters* counters = nullptr;
+  const SearchLimits& limits;
+};
+
+/// Records that somebody reads for what is in them. Everything is the caller's.
+struct RecordBatch {
+  std::span<const NodeId> ids;  ///< of unpromoted nodes
+  RecordPart part;              ///< kLabel or kRecord
+  /// The record of ids[i]: called once for each, from the driver's thread; valid
+  /// meanwhile.
+  const std::function<void(std::size_t i, const std::byte* record)>& done;
   Counters* counters = nullptr;
   const SearchLimits& limits;
 };
@@ -70,6 +82,8 @@ class Driver {
   virtual ~Driver() = default;
   /// Errors: what prevents all queries; those of one query go to `done`.
   virtual absl::Status Run(const QueryBatch& batch) = 0;
+  /// Several reads are under way at once. Errors: as of a query.
+  virtual absl::Status Read(const RecordBatch& batch) = 0;
 };
 
 /// For the tier on which the index lies, which must outlive the driver.

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "index/base/prefetch.h"
+#include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
@@ -172,9 +173,33 @@ absl::Status MemoryDriver::Run(const QueryBatch& batch) {
   const Prefetch prefetch = batch.dials.prefetch;
   const bool is_plain =
       prefetch == Prefetch::kRound || (prefetch == Prefetch::kAhead && !index_.far);
-  if (is_plain && index_.emulated == nullptr && index_.cache == nullptr)
-    return RunWith(plain_, batch);
-  return RunWith(layered_, batch);
+  return is_plain && IsPlain() ? RunWith(plain_, batch) : RunWith(layered_, batch);
+}
+
+template <typename Access>
+absl::Status MemoryDriver::ReadWith(State<Access>& state, const RecordBatch& batch) {
+  constexpr std::size_t kAtOnce = 16;
+  if (state.slots.empty()) state.slots.push_back(std::make_unique<Slot<Access>>(index_));
+  Access& access = state.slots[0]->access;
+  access.Begin(Prefetch::kRound);
+  StopCheck stop(batch.limits);
+  HMANN_RETURN_IF_ERROR(stop.Now());
+  const std::byte* records[kAtOnce];
+  for (std::size_t begin = 0; begin < batch.ids.size(); begin += kAtOnce) {
+    const auto ids = batch.ids.subspan(begin, std::min(kAtOnce, batch.ids.size() - begin));
+    for (std::size_t i = 0; i < ids.size(); ++i) records[i] = access.Ask(ids[i], batch.part, i);
+    access.Await(ids, batch.part);
+    for (std::size_t i = 0; i < ids.size(); ++i) batch.done(begin + i, records[i]);
+    HMANN_RETURN_IF_ERROR(stop.Step());
+  }
+  if (batch.counters == nullptr) return absl::OkStatus();
+  batch.counters->slow_touches += batch.ids.size();
+  if constexpr (Access::kWatchesL1) access.AddCounts(*batch.counters);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryDriver::Read(const RecordBatch& batch) {
+  return IsPlain() ? ReadWith(plain_, batch) : ReadWith(layered_, batch);
 }
 
 }  // namespace hmann

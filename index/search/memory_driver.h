@@ -22,6 +22,7 @@ class MemoryDriver : public Driver {
   /// `index` must outlive the driver.
   explicit MemoryDriver(const PlacedIndex& index) : index_(index) {}
   absl::Status Run(const QueryBatch& batch) override;
+  absl::Status Read(const RecordBatch& batch) override;
 
  private:
   /// A query on its way, with its own way to the records.
@@ -50,6 +51,9 @@ class MemoryDriver : public Driver {
 
   template <typename Access>
   absl::Status RunWith(State<Access>& state, const QueryBatch& batch);
+  template <typename Access>
+  absl::Status ReadWith(State<Access>& state, const RecordBatch& batch);
+  bool IsPlain() const { return index_.emulated == nullptr && index_.cache == nullptr; }
   /// Begins the next query that can, in `slot`; those that cannot are answered at once.
   /// False: there is none.
   template <typename Access>

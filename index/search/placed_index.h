@@ -21,8 +21,8 @@ namespace hmann {
 class MigrationHelpers;
 
 /// What a walk reads of a record at a step. kRowAndLinks: with the codes of the links,
-/// where records have them.
-enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks };
+/// where records have them. kRecord: all of an unpromoted node's.
+enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks, kRecord };
 
 /// Bytes of a record, from its start.
 struct RecordExtent {
@@ -38,6 +38,10 @@ struct PlacedIndex {
   std::vector<LayerView> upper;            ///< [i] is layer i + 1; all share the promoted vectors
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
+  /// Ids by label and, of user labels, every kLabelsPerMark-th label; mapped files, which
+  /// nobody has compared with their checksums. Empty: the index has none.
+  std::span<const NodeId> label_order;
+  std::span<const std::uint64_t> label_marks;
   const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
   const std::byte* codes =
       nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
@@ -90,6 +94,8 @@ struct PlacedIndex {
         return {records.row_offset, records.row_bytes};
       case RecordPart::kRowAndLinks:
         return {0, records.CodesEnd(id)};
+      case RecordPart::kRecord:
+        return {0, records.label_offset + label_bytes};
       default:
         return {records.label_offset, label_bytes};
     }

@@ -33,6 +33,7 @@ void AddIndex(py::module_& module) {
       .def(py::init<py::handle, const py::dict&>())
       .def("search", &OpenedIndex::Search)
       .def("resolve", &OpenedIndex::Resolve)
+      .def("get", &OpenedIndex::Get)
       .def("info", &OpenedIndex::Info)
       .def("placements", &OpenedIndex::Placements)
       .def("warnings", &OpenedIndex::Warnings)

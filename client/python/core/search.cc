@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,18 +41,23 @@ std::uint32_t Or(const char* name, py::handle value, std::uint32_t most, std::ui
   return static_cast<std::uint32_t>(ToInteger(name, value, 1, most));
 }
 
-/// Room for answers; what numpy cannot have is the engine's RESOURCE_EXHAUSTED.
+/// What numpy cannot have is the engine's RESOURCE_EXHAUSTED.
+py::array RoomOf(const py::dtype& type, std::vector<py::ssize_t> shape, const std::string& what) {
+  try {
+    return py::array(type, std::move(shape));
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_MemoryError)) throw;
+  }
+  Raise(absl::ResourceExhaustedError(absl::StrCat("no memory for the ", what)));
+}
+
+/// Room for answers.
 template <typename T>
 py::array_t<T> Room(std::uint64_t n, std::uint32_t k, bool single) {
   std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(k)};
   if (!single) shape.insert(shape.begin(), static_cast<py::ssize_t>(n));
-  try {
-    return py::array_t<T>(std::move(shape));
-  } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_MemoryError)) throw;
-  }
-  Raise(absl::ResourceExhaustedError(
-      absl::StrCat("no memory for the answers to ", n, " queries with ", k, " neighbours")));
+  return RoomOf(py::dtype::of<T>(), std::move(shape),
+                absl::StrCat("answers to ", n, " queries with ", k, " neighbours"));
 }
 
 py::dict DictOf(const Dials& dials) {
@@ -212,6 +218,35 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   told["cut_short"] = outcome.cut_short;
   told["predicted"] = PredictedOf(resolved);
   return py::make_tuple(std::move(labels), std::move(distances), std::move(told));
+}
+
+py::array OpenedIndex::Get(py::handle labels) {
+  const std::shared_ptr<const Index> index = Opened();
+  const py::array_t<std::int64_t> wanted = ToLabels(labels, true);
+  const bool single = wanted.ndim() == 0;
+  const auto count = static_cast<std::size_t>(wanted.size());
+  std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(index->info().dim)};
+  if (!single) shape.insert(shape.begin(), wanted.size());
+  py::array vectors = RoomOf(NumpyType(index->info().dtype), std::move(shape), "vectors");
+  const std::span<const std::uint64_t> of(reinterpret_cast<const std::uint64_t*>(wanted.data()),
+                                          count);
+  auto searchers = Borrow(1);
+  absl::Status status;
+  const auto get = [&, to = vectors.mutable_data()](const std::atomic<bool>* cancelled) {
+    SearchLimits limits;
+    limits.cancelled = cancelled;
+    status = searchers[0]->Get(of, to, nullptr, limits);
+  };
+  // One in memory is there before a thread would be.
+  if (single && !index->on_block_tier()) {
+    const WithoutGil without_gil;
+    get(nullptr);
+  } else {
+    RunWatched(py::bool_(false), [&](const Watched& watched) { get(watched.cancelled); });
+  }
+  if (index == index_) Return(std::move(searchers));
+  Check(status);
+  return vectors;
 }
 
 py::dict OpenedIndex::Info() const { return InfoOf(path_, info()); }

@@ -37,6 +37,8 @@ class OpenedIndex {
   /// What Search would run: {"dials": ..., "predicted": ...}.
   py::dict Resolve(py::handle k, const py::dict& dials);
 
+  /// Vectors by their labels, (n, dim), or (dim,) of one label.
+  py::array Get(py::handle labels);
   py::dict Info() const;
   py::list Placements() const;
   py::list Warnings() const;

@@ -108,6 +108,24 @@ Rows ToRows(const std::string& name, py::handle value, bool single_too) {
   return rows;
 }
 
+py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too) {
+  const py::array array = py::array::ensure(value);
+  const char kind = array ? array.dtype().kind() : 'O';
+  const bool is_empty_list = single_too && array && array.size() == 0;
+  if (kind != 'i' && kind != 'u' && !is_empty_list)
+    RaiseType(absl::StrCat("labels: expected whole numbers, found ", Shown(value)));
+  if (array.ndim() != 1 && !(array.ndim() == 0 && single_too))
+    RaiseArray("labels", single_too ? "one, or shape (n,)" : "shape (n,)", ShapeOf(array));
+  auto labels = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
+  if (!labels) throw py::error_already_set();
+  for (py::ssize_t i = 0; i < labels.size(); ++i) {
+    if (labels.data()[i] >= 0) continue;
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("labels: expected 0 to 2^63 - 1, found ", labels.data()[i], " at ", i)));
+  }
+  return labels;
+}
+
 VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep) {
   Rows rows = ToRows(name, value, false);
   if (rows.stride < 0)

@@ -37,6 +37,10 @@ struct Rows {
 /// InvalidArgumentError, `name` in front, for another dtype or number of dimensions.
 Rows ToRows(const std::string& name, py::handle value, bool single_too);
 
+/// Labels: whole numbers, none of them negative, since -1 stands for no answer. Of shape
+/// (n,); `single_too`: one number, too, of shape ().
+py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too);
+
 /// The vectors of an array or of a file, and who keeps them.
 struct Vectors {
   py::array array;

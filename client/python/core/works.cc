@@ -20,29 +20,6 @@
 #include "tools/plan_json.h"
 
 namespace hmann::python {
-namespace {
-
-/// One-dimensional whole numbers, none of them negative: -1 stands for no answer.
-py::array_t<std::int64_t> ToLabels(py::handle value) {
-  const py::array array = py::array::ensure(value);
-  const char kind = array ? array.dtype().kind() : 'O';
-  if (kind != 'i' && kind != 'u')
-    RaiseType(absl::StrCat("labels: expected whole numbers, found ", Shown(value)));
-  if (array.ndim() != 1) {
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat("labels: expected shape (n,), found ", Shown(array.attr("shape")))));
-  }
-  auto labels = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
-  if (!labels) throw py::error_already_set();
-  for (py::ssize_t i = 0; i < labels.size(); ++i) {
-    if (labels.at(i) >= 0) continue;
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat("labels: expected 0 to 2^63 - 1, found ", labels.at(i), " at ", i)));
-  }
-  return labels;
-}
-
-}  // namespace
 
 py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
                 const py::object& progress) {
@@ -60,7 +37,7 @@ py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::di
   if (!labels.is_none() && IsPath(labels)) {
     build.labels = ToPath("labels", labels);
   } else if (!labels.is_none()) {
-    own = ToLabels(labels);
+    own = ToLabels(labels, false);
     build.label_values = {reinterpret_cast<const std::uint64_t*>(own.data()),
                           static_cast<std::size_t>(own.size())};
   }

@@ -18,9 +18,9 @@ from typing import (
 
 import grpc
 import grpc.aio
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hmann import _status, _wire, errors
+from hmann import _get, _status, _wire, errors
 from hmann._answer import Answer
 from hmann._client import DEFAULT_TIMEOUT, Connection, RemoteIndexFace
 from hmann.v1 import search_pb2 as pb
@@ -47,8 +47,10 @@ class AsyncClient:
         while True:
             left = end - time.monotonic()
             call = getattr(self._connection.stub(), method)
+            if left <= 0:
+                raise errors.DeadlineExceededError(f"{method}: the time given is over")
             try:
-                return await call(request, timeout=max(left, 1e-3))
+                return await call(request, timeout=left)
             except grpc.RpcError as failed:
                 error = _status.to_error(failed)
             pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
@@ -100,7 +102,21 @@ class AsyncIndex(RemoteIndexFace):
     ) -> Answer:
         """As ``RemoteIndex.search``; requests of one search run side by side, four at once."""
         calls = _wire.SearchCalls(self._described, queries, k, details, dials)
-        method = "Search" if calls.single else "SearchBatch"
+        await self._make("Search" if calls.single else "SearchBatch", calls, timeout)
+        return calls.answer()
+
+    async def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
+        """As ``RemoteIndex.get``; requests run side by side, four at once."""
+        calls = _get.GetCalls(self._described, labels)
+        await self._make("Get", calls, timeout)
+        return calls.answer()
+
+    async def _make(
+        self,
+        method: str,
+        calls: Union[_wire.SearchCalls, _get.GetCalls],
+        timeout: Optional[float],
+    ) -> None:
         seconds = self._client._connection.timeout if timeout is None else timeout
         end = time.monotonic() + seconds
         requests = calls.requests()
@@ -116,7 +132,6 @@ class AsyncIndex(RemoteIndexFace):
         finally:
             for task in tasks:
                 task.cancel()
-        return calls.answer()
 
     async def search_stream(
         self,

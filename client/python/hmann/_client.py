@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 import grpc
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hmann import _status, _wire, errors
+from hmann import _get, _status, _wire, errors
 from hmann._answer import Answer
 from hmann.v1 import search_pb2 as pb
 from hmann.v1 import search_pb2_grpc
@@ -77,8 +77,10 @@ class Client:
         while True:
             left = end - time.monotonic()
             call = getattr(self._connection.stub(), method)
+            if left <= 0:
+                raise errors.DeadlineExceededError(f"{method}: the time given is over")
             try:
-                return call(request, timeout=max(left, 1e-3), **how)
+                return call(request, timeout=left, **how)
             except grpc.RpcError as failed:
                 error = _status.to_error(failed)
             except ValueError as failed:
@@ -229,6 +231,26 @@ class RemoteIndex(RemoteIndexFace):
         for begin, request in calls.requests():
             response = self._client._call(method, request, end - time.monotonic())
             calls.take(begin, response)
+        return calls.answer()
+
+    def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
+        """The vectors that have these labels: ``hmann.Index.get``.
+
+        Args:
+            labels: one, or several of shape (n,); more than a request may hold are asked
+                for in several, one after the other.
+            timeout: seconds for all of it; None: the client's.
+
+        Raises:
+            NotFoundError: a label that no vector has; the message names it.
+            InvalidArgumentError, FailedPreconditionError: as there.
+            ResourceExhaustedError, UnavailableError, DeadlineExceededError: as ``search``.
+        """
+        calls = _get.GetCalls(self._described, labels)
+        seconds = self._client._connection.timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
+        for begin, request in calls.requests():
+            calls.take(begin, self._client._call("Get", request, end - time.monotonic()))
         return calls.answer()
 
     def search_stream(

@@ -9,7 +9,7 @@ import warnings as _warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hmann import _core
 from hmann._answer import Answer
@@ -161,6 +161,27 @@ class Index:
         if told is not None:
             answer.details = told
         return answer
+
+    def get(self, labels: ArrayLike) -> NDArray[Any]:
+        """The vectors that have these labels.
+
+        Args:
+            labels: one, or several of shape (n,); as ``search`` gives them. A label that is
+                asked for twice is given twice.
+
+        Returns:
+            Of the index's dtype: of shape (dim,), or (n, dim) in the order of the labels.
+            float32 vectors under cosine come divided by their norm. Of a label that
+            several vectors have, it is always the same one of them.
+
+        Raises:
+            NotFoundError: a label that no vector has; the message names it.
+            InvalidArgumentError: a negative label, another shape.
+            FailedPreconditionError: a file from before there were orders of labels
+                (``promote`` makes one); a closed index, or one opened before a fork.
+            DataLossError, UnavailableError: a device that fails or stalls.
+        """
+        return self._core.get(labels)
 
     @with_options("search")
     def resolve(self, k: int = 10, **dials: Any) -> Dict[str, Any]:

@@ -49,6 +49,23 @@ class ClientTest(OpenedCase):
         fortran = np.asfortranarray(self.queries)
         self.assert_same(self.index.search(fortran, 6), self.local.search(self.queries, 6))
 
+    def test_vectors_by_label(self):
+        rows = np.random.default_rng(2).permutation(2000)[:100]
+        np.testing.assert_array_equal(self.index.get(rows), self.base[rows])  # in 7 requests
+        self.assertEqual(self.index.get(rows).dtype, np.uint8)
+        np.testing.assert_array_equal(self.index.get(7), self.base[7])
+        self.assertEqual(self.index.get([]).shape, (0, 128))
+        get, bad = self.index.get, hmann.InvalidArgumentError
+        error = self.assert_raises(
+            hmann.NotFoundError, "label 2000: no vector of the index has it", get, [3, 2000]
+        )
+        self.assertEqual(error.code, "NOT_FOUND")
+        self.assert_raises(bad, "expected 0 to 2^63 - 1, found -1 at 1", get, [3, -1])
+        self.assert_raises(bad, "labels: expected one, or shape (n,)", get, [[3]])
+        self.assert_raises(hmann.InvalidTypeError, "labels: expected whole", get, [1.5])
+        self.assert_raises(hmann.InvalidTypeError, "labels: expected whole", get, "3")
+        self.assert_raises(TOO_LATE, "", get, np.tile(rows, 2000), timeout=0.02)
+
     def test_what_is_wrong(self):
         search, query = self.index.search, self.queries[0]
         bad, no_such = hmann.InvalidArgumentError, hmann.InvalidTypeError
@@ -226,6 +243,20 @@ class AsyncTest(ServedCase):
         for i, answer in enumerate(found):
             self.assert_same(answer, self.local.search(self.queries, 5, ef_l0=20 + i))
         self.assert_same(one, self.local.search(self.queries[0], 5))
+
+    def test_vectors_by_label(self):
+        async def work():
+            async with hmann.AsyncClient(self.server.address) as client:
+                index = await client.open("sample")
+                with self.assertRaises(hmann.NotFoundError):
+                    await index.get([1, 5000])
+                with self.assertRaises(hmann.InvalidArgumentError):
+                    await index.get(-1)
+                return await index.get(np.arange(1000, 1200)), await index.get(3)
+
+        many, one = asyncio.run(work())
+        np.testing.assert_array_equal(many, self.base[1000:1200])
+        np.testing.assert_array_equal(one, self.base[3])
 
     def test_a_timeout_and_a_cancellation(self):
         many = np.broadcast_to(self.queries[0], (20_000, 128))

@@ -89,6 +89,67 @@ class BuildTest(FolderCase):
         self.assertEqual(planned, expected)
 
 
+class GetTest(FolderCase):
+    def test_vectors_by_label(self):
+        for slow in ("mapped", "dram", "nvme"):
+            with hmann.open(self.path, slow=slow) as index:
+                rows = np.random.default_rng(2).permutation(2000)
+                got = index.get(rows)
+                self.assertEqual((got.dtype, got.shape), (np.uint8, (2000, 128)))
+                np.testing.assert_array_equal(got, self.base[rows])
+                np.testing.assert_array_equal(index.get([7, 7, 3]), self.base[[7, 7, 3]])
+                for one in (5, np.int64(5), np.uint8(5), np.array(5)):
+                    np.testing.assert_array_equal(index.get(one), self.base[5])
+                for none in ([], np.zeros(0, np.int64), rows[:0]):
+                    self.assertEqual(index.get(none).shape, (0, 128))
+                strided = np.arange(0, 100, 3, dtype=np.int32)[::-2]
+                np.testing.assert_array_equal(index.get(strided), self.base[strided])
+                labels = index.search(self.queries[0], 5).labels
+                np.testing.assert_array_equal(index.get(labels), self.base[labels])
+
+    def test_cosine_gives_normalised_floats_and_labels_may_be_ones_own(self):
+        vectors = np.random.default_rng(1).standard_normal((500, 24)).astype(np.float32)
+        labels = np.arange(500, dtype=np.int64)[::-1] * 10**15 + 7
+        out = self.folder / "own.hmann"
+        hmann.build(vectors, out, labels=labels, metric="cosine", progress=False)
+        with hmann.open(out) as index:
+            unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+            np.testing.assert_allclose(index.get(labels), unit, rtol=0, atol=1e-6)
+            self.assert_raises(
+                hmann.NotFoundError, "label 8: no vector of the index", index.get, [7, 8, 9]
+            )
+            self.assert_raises(hmann.NotFoundError, "label 6", index.get, 6)
+        hmann.build(vectors, out, labels=labels // 10**16, metric="cosine", progress=False)
+        with hmann.open(out) as index:  # ten vectors have each label
+            got = index.get(labels // 10**16)
+            for i in range(500):
+                np.testing.assert_array_equal(got[i], got[i - i % 10 if i else 0])
+                near = np.abs(unit - got[i]).max(axis=1) < 1e-6
+                self.assertEqual((labels // 10**16)[near].tolist(), [labels[i] // 10**16])
+
+    def test_what_is_no_label(self):
+        with hmann.open(self.path) as index:
+            bad = hmann.InvalidArgumentError
+            self.assert_raises(bad, "expected 0 to 2^63 - 1, found -1 at 1", index.get, [3, -1])
+            self.assert_raises(bad, "expected one, or shape (n,), found (1, 2)", index.get,
+                               [[1, 2]])  # fmt: skip
+            for value in ("3", None, [1.5], 2.0, True, [None], {}):
+                self.assert_raises(hmann.InvalidTypeError, "labels: expected", index.get, value)
+            self.assert_raises(bad, "labels", index.get, np.array([2**63], np.uint64))
+            self.assert_raises(hmann.NotFoundError, "label 2000:", index.get, [1999, 2000])
+        self.assert_raises(hmann.FailedPreconditionError, "the index is closed", index.get, 1)
+
+    def test_the_program_gives_the_same(self):
+        said = program_json("get", self.path, "--labels", "17,3")
+        self.assertEqual((said["dtype"], said["dim"]), ("u8", 128))
+        self.assertEqual([one["label"] for one in said["vectors"]], [17, 3])
+        vectors = [one["vector"] for one in said["vectors"]]
+        np.testing.assert_array_equal(vectors, self.base[[17, 3]])
+        out = self.folder / "got.u8bin"
+        program("get", self.path, "--labels", 5, 6, 1999, "--out", out, "--slow", "nvme")
+        np.testing.assert_array_equal(hmann.read_vectors(out), self.base[[5, 6, 1999]])
+
+
 class SearchTest(FolderCase):
     def setUp(self):
         self.index = hmann.open(self.path)

@@ -1,0 +1,56 @@
+"""Vectors by label as messages of proto/hmann/v1; no connection in here."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Tuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hmann import _wire, errors
+from hmann.v1 import search_pb2 as pb
+
+
+class GetCalls:
+    """The vectors of some labels as calls within the server's limits."""
+
+    def __init__(self, described: Any, labels: ArrayLike) -> None:
+        info, limits = described.info, described.limits
+        self._index = described.index
+        self._labels, self._single = _to_labels(labels)
+        self._vectors = np.empty((len(self._labels), info.dim), _wire.dtype_of(described))
+        row_bytes = max(1, self._vectors.itemsize * info.dim)
+        self._step = max(1, min(limits.max_batch, limits.max_reply_bytes // row_bytes))
+
+    def requests(self) -> Iterator[Tuple[int, Any]]:
+        """(number of its first label, message) of each call."""
+        for begin in range(0, len(self._labels), self._step):
+            labels = self._labels[begin : begin + self._step].tolist()
+            yield begin, pb.GetRequest(index=self._index, labels=labels)
+
+    def take(self, begin: int, response: Any) -> None:
+        """The response to the request of label ``begin`` and those after it."""
+        rows = np.frombuffer(response.vectors.raw, self._vectors.dtype)
+        rows = rows.reshape(-1, self._vectors.shape[1])
+        self._vectors[begin : begin + len(rows)] = rows
+
+    def answer(self) -> NDArray[Any]:
+        """Of all responses."""
+        return self._vectors[0] if self._single else self._vectors
+
+
+def _to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
+    given = np.asarray(labels)
+    if given.dtype.kind not in "iu" and given.size > 0:
+        raise errors.InvalidTypeError(f"labels: expected whole numbers, found {labels!r:.60}")
+    if given.ndim > 1:
+        raise errors.InvalidArgumentError(
+            f"labels: expected one, or shape (n,), found {given.shape}"
+        )
+    whole = np.atleast_1d(given).astype(np.int64)
+    if (whole < 0).any():
+        place = int(np.argmax(whole < 0))
+        raise errors.InvalidArgumentError(
+            f"labels: expected 0 to 2^63 - 1, found {whole[place]} at {place}"
+        )
+    return whole, given.ndim == 0

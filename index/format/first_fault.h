@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace hmann {
+
+/// Of the faults that several threads find, keeps the one that lies first in the file.
+class FirstFault {
+ public:
+  void Report(std::uint64_t offset, std::string what) {
+    std::lock_guard lock(mutex_);
+    if (found_ && offset >= offset_) return;
+    found_ = true;
+    offset_ = offset;
+    what_ = std::move(what);
+  }
+  absl::Status ToStatus(const std::string& path) const {
+    if (!found_) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(path, ": offset ", offset_, ": ", what_));
+  }
+
+ private:
+  std::mutex mutex_;
+  bool found_ = false;
+  std::uint64_t offset_ = 0;
+  std::string what_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,177 @@
+// The order of labels: made, written, read, and what breaks it.
+#include "index/format/label_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/random.h"
+#include "index/format/reader.h"
+#include "index/format/testing/reseal.h"
+#include "index/format/testing/ring_index.h"
+#include "index/format/verify.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Status Ok() { return absl::OkStatus(); }
+
+std::vector<NodeId> MustOrder(const std::vector<std::uint64_t>& labels) {
+  const auto order = OrderByLabel(
+      static_cast<NodeId>(labels.size()), [&](NodeId id) { return labels[id]; }, Ok);
+  EXPECT_TRUE(order.ok()) << order.status();
+  return order.value_or(std::vector<NodeId>());
+}
+
+TEST(LabelOrder, IsThatOfAStableSort) {
+  // One bucket, several, a label that all have, and one that many have.
+  for (const NodeId n : {1u, 2u, 1000u, 700'000u}) {
+    for (const std::uint64_t range : {std::uint64_t{1}, std::uint64_t{50}, ~std::uint64_t{0}}) {
+      std::vector<std::uint64_t> labels(n);
+      for (NodeId id = 0; id < n; ++id) labels[id] = Random(3, id) % range;
+      std::vector<NodeId> expected(n);
+      std::iota(expected.begin(), expected.end(), 0u);
+      std::stable_sort(expected.begin(), expected.end(),
+                       [&](NodeId a, NodeId b) { return labels[a] < labels[b]; });
+      EXPECT_TRUE(MustOrder(labels) == expected) << n << ", " << range;
+    }
+  }
+}
+
+TEST(LabelOrder, EndsWhenItIsTold) {
+  int calls = 0;
+  const auto check = [&calls]() -> absl::Status {
+    return ++calls < 3 ? absl::OkStatus() : absl::CancelledError("enough");
+  };
+  const auto label = [](NodeId id) { return std::uint64_t{id}; };
+  EXPECT_TRUE(absl::IsCancelled(OrderByLabel(300'000, label, check).status()));
+  calls = 0;
+  EXPECT_TRUE(absl::IsCancelled(OrderByRow(300'000, label, check).status()));
+}
+
+/// An index file, and where its order of labels lies.
+class LabelOrderFile : public ::testing::Test {
+ protected:
+  void Make(const RingIndex::Shape& shape) {
+    index_.emplace(shape);
+    Progress silent(Progress::Show::kNever);
+    const auto written = WriteIndex(path_, index_->contents, silent);
+    ASSERT_TRUE(written.ok()) << written.status();
+    info_ = *written;
+    good_ = ReadBytes(path_);
+    const auto file = IndexFile::Open(path_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    order_.assign(file->label_order().begin(), file->label_order().end());
+    marks_.assign(file->label_marks().begin(), file->label_marks().end());
+    for (const Section& section : file->sections()) {
+      if (section.kind == SectionKind::kLabelOrder) order_at_ = section.offset;
+      if (section.kind == SectionKind::kLabelMarks) marks_at_ = section.offset;
+    }
+  }
+  absl::Status Verify(const std::vector<std::byte>& bytes) {
+    WriteBytes(path_, bytes);
+    Progress silent(Progress::Show::kNever);
+    return VerifyIndex(path_, silent);
+  }
+  /// Two entries of the order changed for each other, every checksum right.
+  absl::Status VerifySwapped(std::size_t a, std::size_t b) {
+    std::vector<std::byte> bytes = good_;
+    Poke(std::span(bytes), order_at_ + 4 * a, order_[b]);
+    Poke(std::span(bytes), order_at_ + 4 * b, order_[a]);
+    Reseal(bytes);
+    return Verify(bytes);
+  }
+  template <class T>
+  absl::Status VerifyWith(std::uint64_t offset, T value) {
+    std::vector<std::byte> bytes = good_;
+    Poke(std::span(bytes), offset, value);
+    Reseal(bytes);
+    return Verify(bytes);
+  }
+  std::uint64_t LineBytes() const {
+    for (const StructureBytes& line : info_.bytes) {
+      if (line.name == "label_order") return line.bytes;
+    }
+    return 0;
+  }
+
+  TemporaryPath path_{::testing::TempDir(), "label_order"};
+  std::optional<RingIndex> index_;
+  IndexInfo info_;
+  std::vector<std::byte> good_;
+  std::vector<NodeId> order_;
+  std::vector<std::uint64_t> marks_;
+  std::uint64_t order_at_ = 0, marks_at_ = 0;
+};
+
+TEST_F(LabelOrderFile, RowNumbersLeadToTheirNodes) {
+  Make({});
+  ASSERT_EQ(order_.size(), 200u);
+  EXPECT_TRUE(marks_.empty());
+  EXPECT_EQ(LineBytes(), 200u * 4);
+  for (NodeId row = 0; row < 200; ++row) EXPECT_EQ(index_->Label(order_[row]), row);
+  EXPECT_EQ(Verify(good_), absl::OkStatus());
+
+  const absl::Status swapped = VerifySwapped(5, 90);
+  EXPECT_TRUE(absl::IsDataLoss(swapped)) << swapped;
+  EXPECT_THAT(std::string(swapped.message()),
+              HasSubstr(absl::StrCat("offset ", order_at_ + 20, ": order of labels: expected node ",
+                                     order_[5], ", of label 5; found ", order_[90])));
+  EXPECT_TRUE(absl::IsDataLoss(VerifyWith(order_at_ + 4, NodeId{200})));
+  EXPECT_TRUE(absl::IsDataLoss(VerifyWith(order_at_, kNoNode)));
+}
+
+TEST_F(LabelOrderFile, UserLabelsAscendAndHaveMarks) {
+  Make({.user_labels = true});
+  ASSERT_EQ(order_.size(), 200u);
+  ASSERT_EQ(marks_.size(), 4u);
+  EXPECT_EQ(LineBytes(), 200u * 4 + 4 * 8);
+  for (std::size_t i = 1; i < 200; ++i)
+    EXPECT_LT(index_->Label(order_[i - 1]), index_->Label(order_[i]));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(marks_[i], index_->Label(order_[64 * i]));
+  EXPECT_EQ(Verify(good_), absl::OkStatus());
+
+  const absl::Status swapped = VerifySwapped(70, 71);
+  EXPECT_TRUE(absl::IsDataLoss(swapped)) << swapped;
+  EXPECT_THAT(std::string(swapped.message()), HasSubstr("order of labels, entry 71"));
+  EXPECT_THAT(std::string(VerifyWith(order_at_ + 12, NodeId{200}).message()),
+              HasSubstr("entry 3: expected a node"));
+  EXPECT_THAT(std::string(VerifyWith(order_at_ + 12, order_[2]).message()), HasSubstr("entry 3"));
+  EXPECT_THAT(std::string(VerifyWith(marks_at_ + 16, std::uint64_t{1}).message()),
+              HasSubstr(absl::StrCat("mark 2 of the labels: expected ", marks_[2], "; found 1")));
+}
+
+TEST_F(LabelOrderFile, OfEqualLabelsTheLowestIdIsFirst) {
+  RingIndex index({.user_labels = true});
+  index.contents.label = [](NodeId id) { return std::uint64_t{id % 3} << 40; };
+  Progress silent(Progress::Show::kNever);
+  ASSERT_TRUE(WriteIndex(path_, index.contents, silent).ok());
+  const auto file = IndexFile::Open(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (std::size_t i = 1; i < 200; ++i) {
+    const NodeId a = file->label_order()[i - 1], b = file->label_order()[i];
+    EXPECT_TRUE(a % 3 < b % 3 || (a % 3 == b % 3 && a < b)) << i;
+  }
+  EXPECT_EQ(VerifyIndex(path_, silent), absl::OkStatus());
+}
+
+/// A file as hmann 0.x wrote it before there were orders of labels.
+TEST(FormatTwoZero, OpensAndIsSoundWithoutAnOrder) {
+  constexpr char kOld[] = "index/format/golden/v2.0.hmann";
+  const auto file = IndexFile::Open(kOld);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->info().version, "2.0");
+  EXPECT_TRUE(file->label_order().empty() && file->label_marks().empty());
+  for (const StructureBytes& line : file->info().bytes) EXPECT_NE(line.name, "label_order");
+  Progress silent(Progress::Show::kNever);
+  EXPECT_EQ(VerifyIndex(kOld, silent), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,272 @@
+// Vectors by label: the same on every tier, and what there is when there is none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cctype>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/random.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/format/reader.h"
+#include "index/format/testing/reseal.h"
+#include "index/format/testing/ring_index.h"
+#include "index/hmann.h"
+
+namespace hmann {
+namespace {
+
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kN = 500;
+constexpr char kOld[] = "index/format/golden/v2.0.hmann";
+
+/// An index of generated vectors, and what is got of it.
+struct Made {
+  Made(DType dtype, Metric metric, std::uint32_t dim, double promote, bool user_labels,
+       std::uint64_t of_each = 1) {
+    BuildOptions options = SmallBuild(folder, dtype, metric, kN, dim);
+    options.promote = promote;
+    for (std::uint64_t row = 0; row < kN; ++row) {
+      labels.push_back(user_labels ? Random(9, row / of_each) : row);
+      if (!user_labels) continue;
+      options.label_values = labels;
+    }
+    MustBuild(options);
+    path = options.out;
+    kernels = *ChooseKernels(dtype, metric, dim);
+    base = *VectorFile::Open(options.base);
+  }
+
+  std::shared_ptr<const Index> Open(std::string slow, OpenOptions options = {}) const {
+    if (slow.ends_with(":PATH")) slow = absl::StrCat(slow.substr(0, slow.size() - 4), path, "_l0");
+    options.slow = slow;
+    auto index = Index::Open(path, options);
+    EXPECT_TRUE(index.ok()) << slow << ": " << index.status();
+    return index.ok() ? *index : nullptr;
+  }
+  std::size_t bytes() const { return kernels.dim * SizeOf(kernels.dtype); }
+  /// As the index has row `row`: the vector that was given; f32 under cosine normalised.
+  std::string Expected(std::uint64_t row) const {
+    std::string stored(kernels.row_bytes, '\0');
+    EXPECT_TRUE(
+        EncodeRow(kernels, base.Row(row), reinterpret_cast<std::byte*>(stored.data())).ok());
+    return stored.substr(0, bytes());
+  }
+  /// Of each label, its vector.
+  absl::StatusOr<std::vector<std::string>> Get(Searcher& searcher,
+                                               const std::vector<std::uint64_t>& wanted,
+                                               Counters* counters = nullptr,
+                                               const SearchLimits& limits = {}) const {
+    std::string all(wanted.size() * bytes(), '?');
+    const absl::Status status = searcher.Get(wanted, all.data(), counters, limits);
+    if (!status.ok()) return status;
+    std::vector<std::string> vectors;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      vectors.push_back(all.substr(i * bytes(), bytes()));
+    return vectors;
+  }
+
+  SampleFolder folder;
+  std::string path;
+  Kernels kernels;
+  VectorFile base;
+  std::vector<std::uint64_t> labels;  ///< [row]
+};
+
+/// Every row once, in no order, and one of them again.
+std::vector<std::uint64_t> SomeRows() {
+  std::vector<std::uint64_t> rows = {7, 7};
+  for (const std::uint32_t row : RandomPermutation(kN, 5)) rows.push_back(row);
+  return rows;
+}
+
+void ExpectAll(const Made& made, const std::shared_ptr<const Index>& index, bool cached) {
+  ASSERT_NE(index, nullptr);
+  Searcher searcher(index);
+  std::vector<std::uint64_t> wanted;
+  for (const std::uint64_t row : SomeRows()) wanted.push_back(made.labels[row]);
+  Counters counters;
+  const auto vectors = made.Get(searcher, wanted, &counters);
+  ASSERT_TRUE(vectors.ok()) << vectors.status();
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    ASSERT_EQ((*vectors)[i], made.Expected(SomeRows()[i])) << "row " << SomeRows()[i];
+  if (!cached) {
+    EXPECT_EQ(counters.io_reads > 0, index->on_block_tier());
+  }
+  EXPECT_GE(counters.slow_touches, kN - kN / 10);
+  EXPECT_TRUE(made.Get(searcher, {}).ok());
+
+  wanted = {made.labels[3], kN + 12, made.labels[4], kN + 11};
+  const absl::Status missing = made.Get(searcher, wanted).status();
+  EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
+  EXPECT_EQ(missing.message(), absl::StrCat("label ", kN + 12, ": no vector of the index has it"));
+  EXPECT_TRUE(absl::IsNotFound(made.Get(searcher, {~std::uint64_t{0}}).status()));
+}
+
+class GetOnEveryTier : public testing::TestWithParam<std::string> {};
+
+TEST_P(GetOnEveryTier, GivesTheStoredVectorOfEachLabel) {
+  static const std::vector<std::unique_ptr<Made>> all = [] {
+    std::vector<std::unique_ptr<Made>> made;
+    for (const auto& [dtype, metric, dim] :
+         {std::tuple(DType::kU8, Metric::kL2, 24u), std::tuple(DType::kF32, Metric::kCosine, 9u),
+          std::tuple(DType::kU8, Metric::kCosine, 7u),
+          std::tuple(DType::kF32, Metric::kInnerProduct, 1100u)}) {
+      for (const bool user_labels : {false, true})
+        made.push_back(std::make_unique<Made>(dtype, metric, dim, 0.1, user_labels));
+    }
+    made.push_back(
+        std::make_unique<Made>(DType::kU8, Metric::kL2, 24, 0.001, true));  // none is promoted
+    return made;
+  }();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    ExpectAll(*all[i], all[i]->Open(GetParam()), false);
+    const auto dynamic = all[i]->Open(
+        GetParam(), {.fast = "mapped", .cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024});
+    ExpectAll(*all[i], dynamic, true);
+    ExpectAll(*all[i],
+              all[i]->Open(GetParam(), {.cache = CachePolicy::kStatic,
+                                        .cache_bytes = 100 * 1024,
+                                        .migration_bytes = 4096}),
+              true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, GetOnEveryTier,
+                         testing::Values("dram", "mapped", "mapped:PATH", "emulated:lat=1ns",
+                                         "nvme", "nvme:PATH", "delay:1ms+nvme"),
+                         [](const auto& test) {
+                           std::string name;
+                           for (const char c : test.param) name += std::isalnum(c) ? c : '_';
+                           return name;
+                         });
+
+TEST(Get, OfALabelThatSeveralHaveItIsTheLowestId) {
+  const Made made(DType::kU8, Metric::kL2, 24, 0.1, true, 3);
+  const auto file = IndexFile::Open(made.path);
+  ASSERT_TRUE(file.ok());
+  for (const char* slow : {"dram", "nvme"}) {
+    Searcher searcher(made.Open(slow));
+    const auto vectors = made.Get(searcher, made.labels);
+    ASSERT_TRUE(vectors.ok()) << vectors.status();
+    for (std::uint64_t row = 0; row < kN; ++row) {
+      NodeId id = 0;
+      while (file->Label(id) != made.labels[row]) ++id;
+      EXPECT_EQ(std::memcmp((*vectors)[row].data(), file->Row(id), made.bytes()), 0) << row;
+    }
+  }
+}
+
+TEST(Get, WhatACacheHoldsIsNotRead) {
+  const Made made(DType::kU8, Metric::kL2, 24, 0.1, true);
+  for (const char* slow : {"mapped", "emulated:lat=1ns", "nvme"}) {
+    Searcher searcher(
+        made.Open(slow, {.cache = CachePolicy::kStatic, .cache_bytes = std::uint64_t{1} << 20}));
+    Counters counters;
+    ASSERT_TRUE(made.Get(searcher, made.labels, &counters).ok());
+    EXPECT_GT(counters.cache_hits, 0u) << slow;
+    EXPECT_EQ(counters.io_reads, 0u) << slow;
+  }
+}
+
+TEST(Get, EndsWhenItIsToldAndGoesOnAfterwards) {
+  const Made made(DType::kU8, Metric::kL2, 24, 0.1, true);
+  Dials dials;
+  for (const char* slow : {"mapped", "emulated:lat=1ns", "delay:3ms+nvme"}) {
+    const auto index = made.Open(slow);
+    Searcher searcher(index);
+    Answer answer;
+    dials = index->Resolve(SearchOptions())->dials;
+    const std::atomic<bool> cancelled{true};
+    EXPECT_TRUE(absl::IsCancelled(
+        made.Get(searcher, made.labels, nullptr, {.cancelled = &cancelled}).status()));
+    for (int i = 0; i < 3; ++i) {
+      const auto soon = steady_clock::now() + std::chrono::milliseconds(i);
+      const absl::Status late =
+          made.Get(searcher, made.labels, nullptr, {.deadline = soon}).status();
+      EXPECT_TRUE(late.ok() || absl::IsDeadlineExceeded(late)) << late;
+      ASSERT_TRUE(searcher.Search(made.base.Row(0), dials, &answer).ok());
+      const auto one = made.Get(searcher, {made.labels[50]});
+      ASSERT_TRUE(one.ok()) << one.status();
+      EXPECT_EQ(one->front(), made.Expected(50));
+    }
+  }
+}
+
+TEST(Get, AFailingReadIsAnErrorAndAStalledDeviceAnEnd) {
+  const Made made(DType::kU8, Metric::kL2, 24, 0.1, false);
+  Searcher failing(made.Open("fail:every=7+nvme"));
+  EXPECT_TRUE(absl::IsDataLoss(made.Get(failing, made.labels).status()));
+  Searcher stalled(made.Open("stall:after=3+nvme"));
+  const auto soon = steady_clock::now() + std::chrono::milliseconds(100);
+  const absl::Status late = made.Get(stalled, made.labels, nullptr, {.deadline = soon}).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+}
+
+/// A file whose order of labels a disk has changed.
+absl::Status GetOfDamaged(bool user_labels, std::size_t entry, NodeId id, std::uint64_t label) {
+  RingIndex ring({.user_labels = user_labels});
+  TemporaryPath path(testing::TempDir(), "damaged_order");
+  Progress quiet(Progress::Show::kNever);
+  EXPECT_TRUE(WriteIndex(path, ring.contents, quiet).ok());
+  std::vector<std::byte> bytes = ReadBytes(path);
+  const auto file = IndexFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  for (const Section& section : file->sections()) {
+    if (section.kind == SectionKind::kLabelOrder)
+      Poke(std::span(bytes), section.offset + entry * sizeof(NodeId), id);
+  }
+  WriteBytes(path, bytes);
+  const auto index = Index::Open(path, {.slow = "mapped"});
+  EXPECT_TRUE(index.ok()) << index.status();
+  std::vector<std::byte> vector(20);
+  return Searcher(*index).Get({&label, 1}, vector.data());
+}
+
+TEST(Get, ADamagedOrderIsNoticed) {
+  for (const NodeId id : {NodeId{200}, kNoNode}) {
+    for (const bool user_labels : {false, true}) {
+      const absl::Status status = GetOfDamaged(user_labels, 0, id, 0);
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("section label_order, entry 0"));
+    }
+  }
+  EXPECT_TRUE(absl::IsDataLoss(GetOfDamaged(false, 8, 1, 8))) << "another node's";
+  EXPECT_TRUE(absl::IsDataLoss(GetOfDamaged(false, 8, 190, 8)));
+}
+
+TEST(Get, AFileWithoutAnOrderSaysSoAndPromoteMakesOne) {
+  const auto old = Index::Open(kOld, {.slow = "mapped"});
+  ASSERT_TRUE(old.ok()) << old.status();
+  std::vector<std::byte> vector(20);
+  const std::uint64_t label = 0;
+  const absl::Status status = Searcher(*old).Get({&label, 1}, vector.data());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no order of labels"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hmann promote"));
+
+  const SampleFolder folder;
+  BuildOptions promotion;
+  promotion.from_index = kOld;
+  promotion.out = folder / "promoted.hmann";
+  promotion.promote = 0.16;
+  MustBuild(promotion);
+  const auto promoted = Index::Open(promotion.out, {.slow = "mapped"});
+  ASSERT_TRUE(promoted.ok()) << promoted.status();
+  RingIndex ring;
+  for (NodeId id = 0; id < 200; ++id) {
+    const std::uint64_t asked = ring.Label(id);
+    ASSERT_TRUE(Searcher(*promoted).Get({&asked, 1}, vector.data()).ok()) << asked;
+    EXPECT_EQ(std::memcmp(vector.data(), ring.Row(id), vector.size()), 0) << id;
+  }
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,147 @@
+#include "index/search/label_lookup.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/format/label_order.h"
+
+namespace hmann {
+namespace {
+
+/// What a damaged file makes of an order of labels, which is read where it lies.
+absl::Status Damaged(std::uint64_t entry) {
+  return absl::DataLossError(absl::StrCat("section label_order, entry ", entry,
+                                          ": does not lead to a node of its label: see hmann "
+                                          "verify"));
+}
+
+/// From labels to ids; kNoNode: there is none.
+class LabelLookup {
+ public:
+  LabelLookup(const PlacedIndex& index, Driver& driver, Counters* counters,
+              const SearchLimits& limits)
+      : index_(index), driver_(driver), counters_(counters), limits_(limits) {}
+
+  absl::Status Find(std::span<const std::uint64_t> labels, std::vector<NodeId>* ids) {
+    ids->assign(labels.size(), kNoNode);
+    if (index_.label_bytes == 8) return FindOfUser(labels, *ids);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] >= index_.layers.n()) continue;
+      HMANN_ASSIGN_OR_RETURN((*ids)[i], Entry(labels[i]));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  /// The first entry whose label is not below the one looked for is in [low, high].
+  struct Range {
+    std::size_t place;  ///< of the label looked for
+    std::uint64_t low, high;
+    std::uint64_t Middle() const { return low + (high - low) / 2; }
+    void Narrow(bool is_below) { (is_below ? low : high) = Middle() + (is_below ? 1 : 0); }
+  };
+
+  absl::StatusOr<NodeId> Entry(std::uint64_t entry) const {
+    const NodeId id = index_.label_order[entry];
+    if (id >= index_.layers.n()) return Damaged(entry);
+    return id;
+  }
+
+  /// Between two marks, then in steps that each read one record for each label.
+  absl::Status FindOfUser(std::span<const std::uint64_t> labels, std::vector<NodeId>& ids) {
+    const std::uint64_t n = index_.layers.n();
+    const std::span<const std::uint64_t> marks = index_.label_marks;
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const auto mark = static_cast<std::uint64_t>(
+          std::lower_bound(marks.begin(), marks.end(), labels[i]) - marks.begin());
+      ranges.push_back(
+          {i, mark == 0 ? 0 : (mark - 1) * kLabelsPerMark + 1, std::min(mark * kLabelsPerMark, n)});
+    }
+    std::vector<NodeId> wanted;
+    const auto narrow = [&](std::size_t i, const std::byte* record) {
+      ranges[i].Narrow(index_.SlowLabel(record) < labels[ranges[i].place]);
+    };
+    while (!ranges.empty()) {
+      wanted.clear();
+      std::size_t open = 0;
+      for (Range range : ranges) {
+        HMANN_ASSIGN_OR_RETURN(const NodeId id, NarrowInFastMemory(labels, &range));
+        if (range.low < range.high) {
+          wanted.push_back(id);
+          ranges[open++] = range;
+        } else if (range.low < n) {
+          ids[range.place] = id;
+        }
+      }
+      ranges.resize(open);
+      HMANN_RETURN_IF_ERROR(driver_.Read({wanted, RecordPart::kLabel, narrow, counters_, limits_}));
+    }
+    return absl::OkStatus();
+  }
+
+  /// As far as labels of promoted nodes help. The node whose label is needed next, or
+  /// that was found; kNoNode: all labels are below the one looked for.
+  absl::StatusOr<NodeId> NarrowInFastMemory(std::span<const std::uint64_t> labels,
+                                            Range* range) const {
+    while (true) {
+      const std::uint64_t middle = range->Middle();
+      if (middle >= index_.layers.n()) return kNoNode;
+      HMANN_ASSIGN_OR_RETURN(const NodeId id, Entry(middle));
+      if (range->low == range->high || id >= index_.n1()) return id;
+      range->Narrow(index_.FastLabel(id) < labels[range->place]);
+    }
+  }
+
+  const PlacedIndex& index_;
+  Driver& driver_;
+  Counters* counters_;
+  const SearchLimits& limits_;
+};
+
+}  // namespace
+
+absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
+                        std::span<const std::uint64_t> labels, std::byte* vectors,
+                        Counters* counters, const SearchLimits& limits) {
+  if (index.label_order.empty()) {
+    return absl::FailedPreconditionError(
+        "the index has no order of labels (its file is of format 2.0), so no vector is found by "
+        "its label: `hmann promote` writes the index anew, with one");
+  }
+  std::vector<NodeId> ids, slow;
+  HMANN_RETURN_IF_ERROR(LabelLookup(index, driver, counters, limits).Find(labels, &ids));
+  const std::size_t bytes = index.kernels.dim * SizeOf(index.kernels.dtype);
+  std::size_t wrong = labels.size();  // the first whose node has another label, or that has none
+  const auto take = [&](std::size_t i, std::uint64_t label, const std::byte* row) {
+    if (label == labels[i]) {
+      std::memcpy(vectors + i * bytes, row, bytes);
+    } else {
+      wrong = std::min(wrong, i);
+    }
+  };
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == kNoNode) {
+      wrong = std::min(wrong, i);
+    } else if (ids[i] < index.n1()) {
+      take(i, index.FastLabel(ids[i]), index.FastRow(ids[i]));
+    } else {
+      slow.push_back(ids[i]);
+      places.push_back(i);
+    }
+  }
+  const auto take_slow = [&](std::size_t i, const std::byte* record) {
+    take(places[i], index.SlowLabel(record), record + index.records.row_offset);
+  };
+  HMANN_RETURN_IF_ERROR(driver.Read({slow, RecordPart::kRecord, take_slow, counters, limits}));
+  if (wrong == labels.size()) return absl::OkStatus();
+  if (index.label_bytes == 4 && ids[wrong] != kNoNode) return Damaged(labels[wrong]);
+  return absl::NotFoundError(
+      absl::StrCat("label ", labels[wrong], ": no vector of the index has it"));
+}
+
+}  // namespace hmann
