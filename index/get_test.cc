@@ -129,12 +129,12 @@ TEST_P(GetOnEveryTier, GivesTheStoredVectorOfEachLabel) {
     SCOPED_TRACE(i);
     ExpectAll(*all[i], all[i]->Open(GetParam()), false);
     const auto dynamic = all[i]->Open(
-        GetParam(), {.fast = "mapped", .cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024});
+        GetParam(), {.fast = "mapped", .cache = CachePolicy::kDynamic, .cache_bytes = 102'400});
     ExpectAll(*all[i], dynamic, true);
     ExpectAll(*all[i],
-              all[i]->Open(GetParam(), {.cache = CachePolicy::kStatic,
-                                        .cache_bytes = 100 * 1024,
-                                        .migration_bytes = 4096}),
+              all[i]->Open(
+                  GetParam(),
+                  {.cache = CachePolicy::kStatic, .cache_bytes = 102'400, .migration_bytes = 4096}),
               true);
   }
 }
