@@ -47,8 +47,8 @@ absl::StatusOr<StreamedUpper> MakeStreamedUpper(const StreamedSource& source,
   StreamedUpper made;
   made.id_of.reserve(order.size());
   for (const std::uint32_t i : order) made.id_of.push_back(source.unique[i]);
-  HMANN_ASSIGN_OR_RETURN(made.rows, layer.Rows(made.id_of, order));
-  HMANN_ASSIGN_OR_RETURN(made.links, layer.Links(made.rows.data()));
+  HMANN_RETURN_IF_ERROR(layer.MakeLinks(made.id_of, order));
+  HMANN_ASSIGN_OR_RETURN(made.links, layer.Back());
   return made;
 }
 

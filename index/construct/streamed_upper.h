@@ -34,7 +34,7 @@ bool HasUpperNodes(const Stages& stages);
 /// A joined layer: links between places, and which id each is.
 struct StreamedUpper {
   std::vector<NodeId> id_of;  ///< [place]
-  Buffer rows, links;         ///< by place
+  Buffer links;               ///< by place
 };
 /// Joins `source.unique`, which are ids. Errors: those of StreamedLayer.
 absl::StatusOr<StreamedUpper> MakeStreamedUpper(const StreamedSource& source, const Stages& stages);

@@ -167,8 +167,8 @@ absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
                                             .room = source_.room},
                                            stages));
   const auto count = static_cast<NodeId>(joined.id_of.size());
-  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m,
-                                             joined.rows.data(), rows_.stride, purpose.kernels);
+  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m, nullptr,
+                                             0, purpose.kernels);  // links alone
   phases.Begin(purpose.layer + "merge", count, "nodes");
   MergeLinks(made, count, joined.id_of, purpose.alpha, graph, job.pool);
   phases.End(purpose.layer + "merge");
