@@ -78,7 +78,7 @@ TEST(BuildJob, OfL1GiveTheSameBytes) {
   for (const auto& entry : fs::directory_iterator(build.options.work)) {
     const std::string name = entry.path().filename();
     if (name.starts_with("done-l1-") ||
-        (name.starts_with("l1-") && !name.starts_with("l1-ids") && !name.starts_with("l1-vectors")))
+        (name.starts_with("l1-") && !name.starts_with("l1-ids") && !name.starts_with("l1-row-of")))
       fs::remove(entry.path());
   }
   for (const char* stage : {"l1-lead", "l1-near", "l1-leaves", "l1-lists", "l1-links"})

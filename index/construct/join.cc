@@ -19,38 +19,39 @@ void LeafJoin::Run(std::span<const NodeId> members) {
   counts_.assign(members.size(), 0);
   hits_.resize(members.size() * kHits);
   keys_.resize(members.size() * kSide);
-  first_ = members.size();
-  last_ = 0;
+  first_ = last_ = 0;
   for (std::size_t i = 0; i < members.size(); ++i) {
     rows_[i] = row_(members[i]);
     PrefetchLines(rows_[i], PrefetchBytes(kernels_));
     if (!nearest_.Holds(members[i])) continue;
     nearest_.Prefetch(members[i]);
-    first_ = std::min(first_, i);
+    if (first_ == last_) first_ = i;
     last_ = i + 1;
   }
   for (std::size_t i = first_; i < last_; ++i) bounds_[i] = nearest_.Bound(members[i]);
-  for (std::size_t begin = first_; begin < last_; begin += kSide)
-    Strip(begin, std::min(begin + kSide, last_));
+  CompareStrips(0, first_);
+  CompareStrips(first_, last_);
+  CompareStrips(last_, members.size());
   for (std::size_t i = first_; i < last_; ++i) Merge(i);
 }
 
-void LeafJoin::Strip(std::size_t begin, std::size_t end) {
-  Compare(0, end, begin, end);
-  Compare(last_, members_.size(), begin, end);
+void LeafJoin::CompareStrips(std::size_t from, std::size_t to) {
+  if (first_ == last_) return;
+  for (std::size_t begin = from; begin < to; begin += kSide) {
+    const std::size_t end = std::min(begin + kSide, to);
+    Compare(first_, IsHeld(begin) ? end : last_, begin, end);
+  }
 }
 
 void LeafJoin::Compare(std::size_t from, std::size_t to, std::size_t begin, std::size_t end) {
-  if (from == to) return;
   kernels_.block(rows_.data() + from, to - from, rows_.data() + begin, end - begin, kernels_.dim,
                  keys_.data(), kSide);
   for (std::size_t i = from; i < to; ++i) {
     const DistanceKey* keys = keys_.data() + (i - from) * kSide;
-    const bool held = IsHeld(i);
     for (std::uint64_t near = NearOnes(keys, i, begin, end); near != 0; near &= near - 1) {
       const auto j = static_cast<std::size_t>(std::countr_zero(near));
-      if (held && keys[j] <= bounds_[i]) Add(i, keys[j], begin + j);
-      if (keys[j] <= bounds_[begin + j]) Add(begin + j, keys[j], i);
+      if (keys[j] <= bounds_[i]) Add(i, keys[j], begin + j);
+      if (IsHeld(begin + j) && keys[j] <= bounds_[begin + j]) Add(begin + j, keys[j], i);
     }
   }
 }

@@ -29,10 +29,10 @@ class LeafJoin {
  private:
   using Entry = NearestLists::Entry;
 
-  /// Compares members [begin, end), which have lists, with each other, those before, and
-  /// those behind that have none.
-  void Strip(std::size_t begin, std::size_t end);
-  /// Members [from, to) with [begin, end).
+  /// Compares those that have lists with members [from, to), of which all have some, or
+  /// none.
+  void CompareStrips(std::size_t from, std::size_t to);
+  /// Members [from, to), which have lists, with [begin, end).
   void Compare(std::size_t from, std::size_t to, std::size_t begin, std::size_t end);
   std::uint64_t NearOnes(const DistanceKey* keys, std::size_t i, std::size_t begin,
                          std::size_t end) const;

@@ -83,14 +83,14 @@ absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t
 }
 
 absl::Status StoredLeaves::ForEach(
-    NodeRange nodes, ThreadPool& pool,
+    NodeRange groups, NodeRange nodes, ThreadPool& pool,
     const std::function<void(std::span<const NodeId> members, int thread)>& take) const {
   const RangeMask ranges = RangesWith(nodes, range_);
-  std::atomic<bool> damaged{false};
-  pool.ParallelFor(groups_.size(), 1, [&](std::size_t begin, std::size_t end, int thread) {
+  std::atomic<bool> damaged{groups.last > groups_.size()};
+  pool.ParallelFor(groups.size(), 1, [&](std::size_t begin, std::size_t end, int thread) {
     std::vector<NodeId> members;
     for (std::size_t g = begin; g < end && !damaged; ++g) {
-      std::span<const std::byte> rest = groups_[g];
+      std::span<const std::byte> rest = groups_[groups.first + g];
       for (LeafHead head; !rest.empty(); rest = rest.subspan(head.bytes)) {
         if (!TakeFront(rest, &head) || head.bytes > rest.size() ||
             ((head.ranges & ranges) != 0 && !Decode(rest.first(head.bytes), n_, &members))) {

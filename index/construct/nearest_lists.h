@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
 #include "index/base/prefetch.h"
+#include "index/construct/node_range.h"
 #include "index/graph/select.h"
 
 namespace hmann {
@@ -19,6 +20,7 @@ class NearestLists {
   /// Of nodes [first, first + nodes). Errors: RESOURCE_EXHAUSTED.
   static absl::StatusOr<NearestLists> Make(NodeId nodes, std::uint32_t length, NodeId first = 0);
 
+  NodeRange nodes() const { return {first_, first_ + nodes_}; }
   bool Holds(NodeId node) const { return node - first_ < nodes_; }
   std::uint32_t length() const { return length_; }
   /// Candidates of `node`, nearest first. Nobody may be merging meanwhile.

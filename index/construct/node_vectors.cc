@@ -1,6 +1,7 @@
 #include "index/construct/node_vectors.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "index/base/status_macros.h"
@@ -12,17 +13,34 @@ absl::StatusOr<StoredVectors> NodeVectors::Gather(std::span<const NodeId> nodes,
   StoredVectors vectors;
   vectors.stride = stride;
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(nodes.size() * stride));
-  std::vector<std::uint64_t> moves(nodes.size());  // row, place
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    moves[i] = std::uint64_t{row_of[nodes[i]]} << 32 | i;
-  std::sort(moves.begin(), moves.end());
+  Gather(nodes, pool, vectors.rows.data());
+  return vectors;
+}
+
+void NodeVectors::Gather(std::span<const NodeId> nodes, ThreadPool& pool, std::byte* to) const {
+  struct Move {
+    std::uint32_t row, place;
+    bool operator<(const Move& other) const { return row < other.row; }
+  };
+  std::vector<Move> moves(nodes.size());
+  for (std::uint32_t i = 0; i < nodes.size(); ++i)
+    moves[i] = {row_of.empty() ? nodes[i] : row_of[nodes[i]], i};
+  if (!std::is_sorted(moves.begin(), moves.end())) std::sort(moves.begin(), moves.end());
   pool.ParallelFor(moves.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i) {
-      copy(static_cast<std::uint32_t>(moves[i] >> 32),
-           vectors.rows.data() + (moves[i] & 0xffffffff) * stride);
+      std::byte* place = to + std::size_t{moves[i].place} * stride;
+      if (all == nullptr)
+        copy(moves[i].row, place);
+      else
+        std::memcpy(place, all + std::size_t{moves[i].row} * stride, stride);
     }
   });
-  return vectors;
+}
+
+NodeVectors::Copy CopyFrom(const VectorFile& file, const Kernels& kernels) {
+  return [&file, &kernels](std::uint32_t row, std::byte* place) {
+    (void)EncodeRow(kernels, file.Row(row), place);
+  };
 }
 
 }  // namespace hmann

@@ -8,12 +8,12 @@ namespace hmann {
 
 PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs,
                        const Job& job)
-    : vectors_(vectors), room_(room), costs_(costs), job_(job), nodes_(vectors.count()) {
+    : vectors_(vectors), room_(room), costs_(costs), job_(job), nodes_(vectors.count) {
   size_ = costs_.at_first;
   if (size_ > 0) return;
   // Neighbours mostly need each other: twice as many vectors as places.
   const std::uint64_t each =
-      costs_.of_part + 2 * (vectors_.stride + NodeVectors::kBytesOfGather + costs_.of_loaded);
+      costs_.of_part + 2 * (BytesOf(vectors_) + costs_.of_loaded);
   size_ = static_cast<NodeId>(std::min<std::uint64_t>(room_ / each, kNoNode / 2));
 }
 
@@ -39,8 +39,7 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
     places_ = {range.first, range.first + std::min(size_, end - range.first)};
     nodes_.Clear();
     const std::uint64_t besides = collect(places_, nodes_);
-    const std::uint64_t each =
-        vectors_.stride + NodeVectors::kBytesOfGather + sizeof(NodeId) + costs_.of_loaded;
+    const std::uint64_t each = BytesOf(vectors_) + costs_.of_loaded;
     const std::uint64_t need =
         besides + nodes_.Number() * each + std::min(places_.size(), range.size()) * costs_.of_part;
     // What cannot be halved any more takes what it takes: some tens of MiB.

@@ -34,6 +34,13 @@ class PartLoader {
   absl::Status For(NodeRange range, NodeId run, const Collect& collect,
                    const std::function<absl::Status(NodeRange)>& make);
 
+  /// The next call begins to load anew.
+  void Forget() { places_ = {0, 0}; }
+  /// Bytes of memory that a node takes which is loaded, besides Costs.
+  static std::uint64_t BytesOf(const NodeVectors& vectors) {
+    return vectors.stride + NodeVectors::kBytesOfGather + sizeof(NodeId);
+  }
+
   /// What is there: nodes, their vectors by number, and how often that has changed.
   const NodeSubset& nodes() const { return nodes_; }
   const StoredVectors& vectors() const { return loaded_; }

@@ -11,18 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/job.h"
+#include "index/construct/node_range.h"
 #include "index/construct/phases.h"
 #include "index/construct/work_folder.h"
 #include "index/construct/workers.h"
 #include "index/graph/types.h"
 
 namespace hmann {
-
-/// Nodes [first, last): what a job makes.
-struct NodeRange {
-  NodeId first, last;
-  NodeId size() const { return last - first; }
-};
 
 /// The jobs of a stage over n nodes: at most 32 ranges, of whole pages whatever a record
 /// takes. They do not depend on memory, so that a build goes on with more or less.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "index/base/checksum.h"
@@ -238,21 +237,6 @@ absl::Status MakeFinal(const StreamedLayer& layer, NodeId n,
       });
 }
 
-/// Vectors by node, for all that comes behind.
-absl::StatusOr<Buffer> MakeRows(const NodeVectors& vectors, const Stages& of) {
-  Stages stages = of;
-  if (stages.Done("rows") && !stages.HasAll("rows", vectors.count())) stages.Undo("rows");
-  HMANN_RETURN_IF_ERROR(stages.ForRanges(
-      "rows", "rows", vectors.count(), [&](NodeRange range, ArtefactWriter& writer) {
-        std::vector<NodeId> nodes(range.size());
-        std::iota(nodes.begin(), nodes.end(), range.first);
-        const absl::StatusOr<StoredVectors> rows = vectors.Gather(nodes, stages.job().pool);
-        if (!rows.ok()) return rows.status();
-        return writer.Append(rows->rows.data(), rows->rows.size());
-      }));
-  return stages.Map("rows", vectors.count());
-}
-
 }  // namespace
 
 std::uint64_t FixedBottomBytes(std::uint64_t n) {
@@ -268,10 +252,7 @@ absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, St
   HMANN_ASSIGN_OR_RETURN(DuplicateGroups groups, FindGroups(source, stages));
   made.copies = groups.copies;
   const std::vector<std::uint32_t> unique = groups.unique;
-  const NodeVectors::Copy copy = [&](std::uint32_t row, std::byte* place) {
-    // It was checked when it was hashed.
-    (void)EncodeRow(source.kernels, source.file.Row(row), place);
-  };
+  const NodeVectors::Copy copy = CopyFrom(source.file, source.kernels);
   StreamedLayer layer({.kernels = source.kernels,
                        .stride = RowStride(source.kernels),
                        .unique = unique,
@@ -292,12 +273,18 @@ absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, St
   }
   stages.Retire("back");
   stages.Retire("hubs");
-  const NodeVectors vectors{RowStride(source.kernels), made.row_of, copy};
-  made.rows.stride = vectors.stride;
-  HMANN_ASSIGN_OR_RETURN(made.rows.rows, MakeRows(vectors, stages));
+  const VectorFile* const file = &source.file;
+  made.vectors = {.stride = RowStride(source.kernels),
+                  .count = n,
+                  .row_of = made.row_of,
+                  .copy = copy,
+                  .advise_random = [file](bool random) {
+                    file->Advise(random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential,
+                                 0, file->n());
+                  }};
   HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
-  made.graph = std::make_unique<InsertionGraph>(InsertionGraph::Over(
-      std::move(links), n, 2 * source.m, made.rows.rows.data(), made.rows.stride, source.kernels));
+  made.graph = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(std::move(links), n, 2 * source.m, nullptr, 0, source.kernels));
   return made;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "index/base/status_macros.h"
 #include "index/construct/join.h"
 #include "index/construct/leaf_store.h"
@@ -31,40 +33,56 @@ absl::Status WriteLists(const NearestLists& nearest, NodeRange part, ThreadPool&
 }  // namespace
 
 absl::Status StreamedLayer::MakeLists() {
-  ThreadPool& pool = stages_.job().pool;
+  const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
   HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
                          StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count()));
-  PartLoader loader(vectors_, source_.room,
-                    {.of_part = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId))},
-                    stages_.job());
+  // Lists of a range, or of what of it fits into a half; the rest is for vectors: all of
+  // them, once, or those of some groups at a time, again for every range.
+  constexpr std::uint64_t kFew = 4096;
+  const std::uint64_t fit = source_.room / 2 / of_list / kFew * kFew;
+  const auto size = static_cast<NodeId>(
+      std::min<std::uint64_t>(stages_.Ranges(count())[0].size(), std::max(fit, kFew)));
+  const std::uint64_t room = source_.room - std::min(source_.room, size * of_list);
+  const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
+  PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
+  return stages_.ForRanges(
+      {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
+      [&](NodeRange range, ArtefactWriter& lists, ArtefactWriter& rest) {
+        for (NodeRange part = range; part.first < range.last; part.first = part.last) {
+          part.last = part.first + std::min(size, range.last - part.first);
+          const NodeRange wanted{part.first, whole ? stages_.RunEnd(count()) : part.last};
+          absl::StatusOr<NearestLists> nearest =
+              NearestLists::Make(part.size(), list_length(), part.first);
+          if (!nearest.ok()) return nearest.status();
+          if (!whole) loader.Forget();
+          HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
+          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, part, stages_.job().pool, lists, rest));
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status StreamedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wanted,
+                                     PartLoader& loader, NearestLists& nearest) const {
+  ThreadPool& pool = stages_.job().pool;
   absl::Status read;  // of what `collect` has read
-  const auto collect = [&](NodeRange part, NodeSubset& nodes) {
-    read = leaves.ForEach(part, pool, [&](std::span<const NodeId> members, int) {
+  const auto collect = [&](NodeRange groups, NodeSubset& nodes) {
+    read = leaves.ForEach(groups, wanted, pool, [&](std::span<const NodeId> members, int) {
       for (const NodeId member : members) nodes.Add(member);
     });
     return std::uint64_t{0};
   };
-  return stages_.ForRanges(
-      {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
-      [&](NodeRange range, ArtefactWriter& lists, ArtefactWriter& rest) {
-        const auto make = [&](NodeRange part) {
-          HMANN_RETURN_IF_ERROR(read);
-          absl::StatusOr<NearestLists> nearest =
-              NearestLists::Make(part.size(), list_length(), part.first);
-          if (!nearest.ok()) return nearest.status();
-          const auto row = [&](NodeId node) { return loader.Row(node); };
-          std::vector<LeafJoin> joins(static_cast<std::size_t>(pool.threads()),
-                                      LeafJoin(row, source_.kernels, *nearest));
-          HMANN_RETURN_IF_ERROR(
-              leaves.ForEach(part, pool, [&](std::span<const NodeId> members, int thread) {
-                if (!stages_.job().Cancelled())
-                  joins[static_cast<std::size_t>(thread)].Run(members);
-              }));
-          HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
-          return WriteLists(*nearest, part, pool, lists, rest);
-        };
-        return loader.For(range, stages_.RunEnd(count()), collect, make);
-      });
+  const auto row = [&](NodeId node) { return loader.Row(node); };
+  std::vector<LeafJoin> joins(static_cast<std::size_t>(pool.threads()),
+                              LeafJoin(row, source_.kernels, nearest));
+  const auto join = [&](std::span<const NodeId> members, int thread) {
+    if (!stages_.job().Cancelled()) joins[static_cast<std::size_t>(thread)].Run(members);
+  };
+  return loader.For({0, groups_}, groups_, collect, [&](NodeRange groups) {
+    HMANN_RETURN_IF_ERROR(read);
+    HMANN_RETURN_IF_ERROR(leaves.ForEach(groups, nearest.nodes(), pool, join));
+    return stages_.job().CheckCancelled();
+  });
 }
 
 }  // namespace hmann

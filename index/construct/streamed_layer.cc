@@ -123,7 +123,10 @@ absl::Status StreamedLayer::MakeNear(std::span<const std::uint32_t> order) {
 
 absl::Status StreamedLayer::MakeLinks(std::span<const std::uint32_t> row_of,
                                       std::span<const std::uint32_t> order) {
-  vectors_ = {source_.stride, row_of, source_.copy};
+  vectors_ = {.stride = source_.stride,
+              .count = static_cast<NodeId>(row_of.size()),
+              .row_of = row_of,
+              .copy = source_.copy};
   if (!stages_.Done("near")) HMANN_RETURN_IF_ERROR(MakeNear(order));
   stages_.Retire("lead");
   if (!stages_.Done("leaves")) HMANN_RETURN_IF_ERROR(MakeLeaves());

@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
+#include "index/construct/leaf_store.h"
+#include "index/construct/nearest_lists.h"
 #include "index/construct/node_vectors.h"
 #include "index/construct/part_loader.h"
 #include "index/construct/partition.h"
@@ -88,6 +90,10 @@ class StreamedLayer {
                            const std::function<std::span<const NodeId>(NodeId)>& members,
                            ArtefactWriter& writer) const;
   absl::Status MakeLists();
+  /// Finds what `nearest` holds; vectors are loaded for the nodes `wanted`, which may be
+  /// more.
+  absl::Status JoinPart(const StoredLeaves& leaves, NodeRange wanted, PartLoader& loader,
+                        NearestLists& nearest) const;
   absl::Status ChooseLinks();
   absl::Status LinkBackRanges();
 

@@ -10,6 +10,7 @@
 #include "index/construct/connect.h"
 #include "index/construct/duplicates.h"
 #include "index/construct/insert.h"
+#include "index/construct/part_loader.h"
 #include "index/construct/partition.h"
 #include "index/construct/reverse_links.h"
 #include "index/construct/streamed_upper.h"
@@ -72,7 +73,7 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
-  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherForwards(source.rows, promoted, job.pool));
+  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, source.rows.Gather(promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
   HMANN_ASSIGN_OR_RETURN(upper.graph_,
@@ -151,8 +152,10 @@ absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
                                              InsertionGraph& graph, Phases& phases,
                                              const Job& job) const {
   const Stages stages("l1", purpose.layer, *source_.work, phases, job, source_.workers);
-  HMANN_RETURN_IF_ERROR(UpperNodes::Write(
-      nodes, std::span(rows_.rows.data(), source_.layers.n1() * rows_.stride), stages));
+  std::vector<std::uint32_t> row_of_id(source_.layers.n1());
+  for (NodeId id = 0; id < row_of_id.size(); ++id)
+    row_of_id[id] = source_.row_of[source_.node_of_id[id]];
+  HMANN_RETURN_IF_ERROR(UpperNodes::Write(nodes, row_of_id, stages));
   HMANN_ASSIGN_OR_RETURN(StreamedUpper joined,
                          MakeStreamedUpper({.kernels = purpose.kernels,
                                             .stride = rows_.stride,
@@ -185,7 +188,11 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   const NodeId* others = source_.node_of_id.data() + n1;
   CellSources sources;
   sources.count = n - n1;
-  sources.row = [&](std::size_t i) { return source_.rows.Row(others[i]); };
+  std::optional<PartLoader> loader;
+  sources.row = [&](std::size_t i) {
+    return loader.has_value() ? loader->Row(others[i])
+                              : source_.rows.all + std::size_t{others[i]} * source_.rows.stride;
+  };
   sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
     const NodeId* links = bottom.Links(0, others[i]);
     for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
@@ -218,6 +225,18 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
     upper.push_back(graph->View(layer));
   if (source_.work != nullptr) {
     Stages stages("l1", "", *source_.work, phases, job);
+    loader.emplace(source_.rows, source_.room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)},
+                   job);
+    sources.load = [&](NodeRange steps, NodeId run,
+                       const std::function<absl::Status(NodeRange)>& find) {
+      const auto collect = [&](NodeRange part, NodeSubset& wanted) {
+        for (NodeId node = part.first; node < part.last; ++node) {
+          if (id_of_node[node] >= n1) wanted.Add(node);
+        }
+        return std::uint64_t{0};
+      };
+      return loader->For(steps, run, collect, find);
+    };
     return AssignCells(sources, upper, replicas, job, &stages);
   }
   phases.Begin("cells", sources.count, "nodes");

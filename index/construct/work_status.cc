@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOfL0[] = {"hash",  "lead", "near",     "leaves", "lists",
-                                 "links", "back", "backbone", "final",  "rows"};
+constexpr const char* kOfL0[] = {"hash",  "lead",  "near", "leaves",   "lists",
+                                 "links", "back", "backbone", "final"};
 constexpr const char* kOfL1[] = {"lead", "near", "leaves", "lists", "links", "back"};
 
 /// Whether a process holds the folder's lock.
@@ -102,8 +102,8 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
   const bool finished = of.contains("finished") && of["finished"] == true;
   for (const std::string_view name : kOfL0) {
     // Of a finished index these are copied, and the others not made.
-    if (finished && name != "hash" && name != "rows" && name != "final") continue;
-    add("l0", name, name == "hash" || name == "rows" || name == "final" ? rows : linked);
+    if (finished && name != "hash" && name != "final") continue;
+    add("l0", name, name == "hash" || name == "final" ? rows : linked);
   }
   // A small L1 is inserted, not joined: whether this one is joined shows when it begins.
   if (names.count("l1-ids.part") > 0) {
