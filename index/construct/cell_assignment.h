@@ -27,8 +27,8 @@ struct CellSources {
   static constexpr std::size_t kNoPlace = ~std::size_t{0};
   std::size_t steps = 0;
   std::function<std::size_t(std::size_t j)> place;  ///< none: step j is place j, to `count`
-  /// Where vectors must be loaded: calls `find` for parts of some steps when row() is valid
-  /// for their nodes. Steps up to `run` come next.
+  /// Where vectors must be loaded: calls `find` for parts of some steps when row() is
+  /// valid for their nodes. Steps up to `run` come next.
   std::function<absl::Status(NodeRange steps, NodeId run,
                              const std::function<absl::Status(NodeRange)>& find)>
       load;

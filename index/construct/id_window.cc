@@ -19,8 +19,7 @@ absl::StatusOr<IdWindow> IdWindow::Make(const Source& source, std::uint64_t room
   window.source_ = source;
   window.pool_ = &pool;
   window.most_ = source.graph->max_degree(0);
-  const std::uint64_t each =
-      source.vectors->stride + window.most_ * sizeof(NodeId) +
+  const std::uint64_t each = source.vectors->stride + window.most_ * sizeof(NodeId) +
                              std::max<std::uint64_t>(sizeof(Move), NodeVectors::kBytesOfGather) +
                              source.beside;
   window.size_ = static_cast<NodeId>(

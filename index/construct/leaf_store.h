@@ -37,8 +37,8 @@ class StoredLeaves {
   /// `jobs`: of the stage. Errors: those of WorkFolder::Map; DATA_LOSS.
   static absl::StatusOr<StoredLeaves> Map(const Stages& stages, std::size_t jobs, NodeId n);
 
-  /// Calls `take` with the members, ascending, of leaves in groups [first, last) that have
-  /// some in `nodes`. Errors: DATA_LOSS for what is no leaf.
+  /// Calls `take` with the members, ascending, of leaves of some groups that have some in
+  /// `nodes`. Errors: DATA_LOSS for what is no leaf.
   absl::Status ForEach(
       NodeRange groups, NodeRange nodes, ThreadPool& pool,
       const std::function<void(std::span<const NodeId> members, int thread)>& take) const;

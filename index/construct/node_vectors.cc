@@ -7,6 +7,14 @@
 #include "index/base/status_macros.h"
 
 namespace hmann {
+namespace {
+
+struct Move {
+  std::uint32_t row, place;
+  bool operator<(const Move& other) const { return row < other.row; }
+};
+
+}  // namespace
 
 absl::StatusOr<StoredVectors> NodeVectors::Gather(std::span<const NodeId> nodes,
                                                   ThreadPool& pool) const {
@@ -18,10 +26,6 @@ absl::StatusOr<StoredVectors> NodeVectors::Gather(std::span<const NodeId> nodes,
 }
 
 void NodeVectors::Gather(std::span<const NodeId> nodes, ThreadPool& pool, std::byte* to) const {
-  struct Move {
-    std::uint32_t row, place;
-    bool operator<(const Move& other) const { return row < other.row; }
-  };
   std::vector<Move> moves(nodes.size());
   for (std::uint32_t i = 0; i < nodes.size(); ++i)
     moves[i] = {row_of.empty() ? nodes[i] : row_of[nodes[i]], i};

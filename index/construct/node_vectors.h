@@ -25,7 +25,7 @@ struct NodeVectors {
 
   std::size_t stride = 0;
   NodeId count = 0;
-  const std::byte* all = nullptr;         ///< of every node, where they are in memory;
+  const std::byte* all = nullptr;              ///< of every node, where they are in memory;
   std::span<const std::uint32_t> row_of = {};  ///< else [node]; empty: a node is its row
   Copy copy = nullptr;
   /// Says that single ones are copied from now on, or again many by row.

@@ -12,8 +12,7 @@ PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Cos
   size_ = costs_.at_first;
   if (size_ > 0) return;
   // Neighbours mostly need each other: twice as many vectors as places.
-  const std::uint64_t each =
-      costs_.of_part + 2 * (BytesOf(vectors_) + costs_.of_loaded);
+  const std::uint64_t each = costs_.of_part + 2 * (BytesOf(vectors_) + costs_.of_loaded);
   size_ = static_cast<NodeId>(std::min<std::uint64_t>(room_ / each, kNoNode / 2));
 }
 

@@ -22,7 +22,7 @@ class PartLoader {
     NodeId few = 4096;            ///< places are loaded by so many; fewer are not tried
     NodeId at_first = 0;          ///< places that are tried first; 0: as many as fit, about
   };
-  /// Says which nodes the places [first, last) need; returns bytes that they take besides.
+  /// Says which nodes some places need; returns bytes that they take besides.
   using Collect = std::function<std::uint64_t(NodeRange places, NodeSubset& nodes)>;
 
   /// Both must outlive it.

@@ -115,10 +115,10 @@ absl::Status Pipeline::Rank() {
           Lifted() && NormTellsMore(kernels_, rows_, ranked, layers_.n1(), job_);
     if (report_.promoted_by_norm) RankByNorm(kernels_, rows_, ranked);
     // A tree of paths is in no order of memory: looked for where some node needs a link.
-    const ConnectReport connected = work_ != nullptr && AllReachable(*bottom_, n_, ranked[0])
-                                        ? ConnectReport()
-                                        : ConnectAll(*bottom_, n_, ranked[0], ef_construction_,
-                                                     &vectors_);
+    const ConnectReport connected =
+        work_ != nullptr && AllReachable(*bottom_, n_, ranked[0])
+            ? ConnectReport()
+            : ConnectAll(*bottom_, n_, ranked[0], ef_construction_, &vectors_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
     report_.degree_mean =
@@ -141,11 +141,11 @@ absl::Status Pipeline::Rank() {
 
 absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(
-        UpperLayers made, UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_, node_of_id_, method_,
-                                             m_, ef_construction_, alpha_, seed_, work_.get(),
-                                             workers(), memory_.upper_room},
-                                            std::move(equal_), phases_, job_));
+    HMANN_ASSIGN_OR_RETURN(UpperLayers made,
+                           UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_,
+                                              node_of_id_, method_, m_, ef_construction_, alpha_,
+                                              seed_, work_.get(), workers(), memory_.upper_room},
+                                             std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }

@@ -121,7 +121,7 @@ class Pipeline {
   CellAssignment centroids_;
   // While the index is written:
   std::vector<NodeId> id_of_node_;
-  std::optional<IdWindow> window_;    ///< where memory is bounded
+  std::optional<IdWindow> window_;  ///< where memory is bounded
   Job not_cancelled_{job_.pool, job_.progress, nullptr};
   std::optional<PartLoader> loader_;  ///< the same, of vectors that codes of links are of
   std::optional<NodeCodes> node_codes_;

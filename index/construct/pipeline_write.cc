@@ -26,8 +26,7 @@ const std::byte* Pipeline::RowOf(NodeId id) const {
 }
 
 std::vector<float> Pipeline::MeanOfSample() {
-  if (vectors_.all != nullptr)
-    return MeanOf(kernels_, n_, [this](NodeId id) { return RowOf(id); });
+  if (vectors_.all != nullptr) return MeanOf(kernels_, n_, [this](NodeId id) { return RowOf(id); });
   // Some at a time, in the order of ids.
   constexpr NodeId kAtOnce = 4096;
   const NodeId step = MeanStep(n_);
@@ -69,13 +68,13 @@ absl::Status Pipeline::AddLinkCodes(const CodeInfo& info, IndexContents& content
       };
       // There is no memory, or no fault of the kind: it is asked whether the build is to
       // end where records are written.
-      HMANN_CHECK(loader_->For({first, last}, n_, collect, [](NodeRange) { return absl::OkStatus(); })
-                      .ok());
+      HMANN_CHECK(
+          loader_->For({first, last}, n_, collect, [](NodeRange) { return absl::OkStatus(); })
+              .ok());
     };
   }
-  HMANN_ASSIGN_OR_RETURN(LinkCodes made,
-                         LinkCodes::Make(kernels_, info, seed_, contents.code_mean,
-                                         std::move(source), pool_));
+  HMANN_ASSIGN_OR_RETURN(LinkCodes made, LinkCodes::Make(kernels_, info, seed_, contents.code_mean,
+                                                         std::move(source), pool_));
   LinkCodes& links = link_codes_.emplace(std::move(made));
   contents.link_codes = [&links](NodeId id) { return links.Of(id); };
   return absl::OkStatus();

@@ -86,15 +86,15 @@ class Stages {
   /// not done, INVALID_ARGUMENT for jobs that the stage does not have.
   absl::Status Make(const JobList& jobs);
 
-  /// The same of a stage over ranges: `make` writes what belongs to one, and to the second
-  /// writer what is beside it.
+  /// The same of a stage over ranges: `make` writes what belongs to one, and to the
+  /// second writer what is beside it.
   absl::Status ForRanges(
       const RangeStage& stage,
       const std::function<absl::Status(NodeRange, ArtefactWriter&, ArtefactWriter&)>& make);
   absl::Status ForRanges(const std::string& phase, const std::string& stage, NodeId n,
                          const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make);
-  /// While a job is made: one behind the last of those that this process makes next, without
-  /// a gap. What one of them loads may be of use to the others.
+  /// While a job is made: one behind the last of those that this process makes next,
+  /// without a gap. What one of them loads may be of use to the others.
   std::size_t run_end() const { return run_end_; }
   /// The same in nodes, of a stage over ranges of n.
   NodeId RunEnd(NodeId n) const { return Ranges(n)[run_end_ - 1].last; }

@@ -279,8 +279,9 @@ absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, St
                   .row_of = made.row_of,
                   .copy = copy,
                   .advise_random = [file](bool random) {
-                    file->Advise(random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential,
-                                 0, file->n());
+                    file->Advise(
+                        random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential, 0,
+                        file->n());
                   }};
   HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
   made.graph = std::make_unique<InsertionGraph>(

@@ -55,13 +55,14 @@ class StreamedLayer {
 
   /// Bytes of vectors and links that a loader reckons with where links are merged.
   PartLoader::Costs MergeCosts() const {
-    return {.of_part = 2 * std::uint64_t{list_length()} * sizeof(NodeId)};
+    return {.of_loaded = sizeof(NodeId),
+            .of_part = 2 * std::uint64_t{list_length()} * sizeof(NodeId)};
   }
   /// The links of a node as it appends them to `list`.
   using LinksOf = std::function<void(NodeId node, std::vector<NodeId>* list)>;
-  /// Writes the links of a part to `writer`: `old` ones and `more`, chosen anew where they
-  /// are too many, as LinkMerger does, and what `finish` makes of them. `loader` has loaded
-  /// what CollectMerged says: that needs no vectors of its own.
+  /// Writes the links of a part to `writer`: `old` ones and `more`, chosen anew where
+  /// they are too many, as LinkMerger does, and what `finish` makes of them. `loader` has
+  /// loaded what CollectMerged says: nodes whose links have to be chosen, and these.
   absl::Status MergeInto(
       NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more,
       ArtefactWriter& writer,

@@ -40,6 +40,21 @@ std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
   return lists;
 }
 
+/// Vectors are loaded for some steps, which are nodes, at a time. All must outlive
+/// `sources`.
+void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& loader,
+                 CellSources& sources) {
+  sources.load = [&id_of_node, n1, &loader](NodeRange steps, NodeId run, const auto& find) {
+    const auto collect = [&](NodeRange part, NodeSubset& wanted) {
+      for (NodeId node = part.first; node < part.last; ++node) {
+        if (id_of_node[node] >= n1) wanted.Add(node);
+      }
+      return std::uint64_t{0};
+    };
+    return loader.For(steps, run, collect, find);
+  };
+}
+
 /// What is inserted takes long enough to be kept: so this part is not made again.
 constexpr char kInserted[] = "l1-inserted";
 
@@ -227,16 +242,7 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
     Stages stages("l1", "", *source_.work, phases, job);
     loader.emplace(source_.rows, source_.room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)},
                    job);
-    sources.load = [&](NodeRange steps, NodeId run,
-                       const std::function<absl::Status(NodeRange)>& find) {
-      const auto collect = [&](NodeRange part, NodeSubset& wanted) {
-        for (NodeId node = part.first; node < part.last; ++node) {
-          if (id_of_node[node] >= n1) wanted.Add(node);
-        }
-        return std::uint64_t{0};
-      };
-      return loader->For(steps, run, collect, find);
-    };
+    LoadBySteps(id_of_node, n1, *loader, sources);
     return AssignCells(sources, upper, replicas, job, &stages);
   }
   phases.Begin("cells", sources.count, "nodes");

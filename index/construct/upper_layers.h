@@ -24,12 +24,12 @@ namespace hmann {
 /// the layers live.
 struct UpperSource {
   const Layers& layers;
-  const Kernels& vectors;                 ///< those of the index
-  const Kernels& kernels;                 ///< that links are made with: lift.h
-  const NodeVectors& rows;                ///< by node
+  const Kernels& vectors;                    ///< those of the index
+  const Kernels& kernels;                    ///< that links are made with: lift.h
+  const NodeVectors& rows;                   ///< by node
   const std::vector<std::uint32_t>& row_of;  ///< of the base, by node
-  const std::vector<NodeId>& node_of_id;  ///< one for each node
-  BuildMethod method;                     ///< of L1 below its highest ranks
+  const std::vector<NodeId>& node_of_id;     ///< one for each node
+  BuildMethod method;                        ///< of L1 below its highest ranks
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;

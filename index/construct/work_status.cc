@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOfL0[] = {"hash",  "lead",  "near", "leaves",   "lists",
+constexpr const char* kOfL0[] = {"hash",  "lead", "near",     "leaves", "lists",
                                  "links", "back", "backbone", "final"};
 constexpr const char* kOfL1[] = {"lead", "near", "leaves", "lists", "links", "back"};
 
