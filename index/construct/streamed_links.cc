@@ -100,18 +100,25 @@ class ListLinker {
     return answers_.size() * sizeof(NodeId);
   }
 
-  /// The links of `node`; valid until the thread's next call.
+  /// Once what was collected is loaded: the answers by number among it.
+  void Number() {
+    if (std::exchange(loads_, loader_.loads()) == loader_.loads()) return;
+    pool_.ParallelFor(answers_.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
+      for (std::size_t i = begin; i < end; ++i) {
+        if (answers_[i] != kNoNode) answers_[i] = loader_.nodes().Local(answers_[i]);
+      }
+    });
+  }
+
+  /// The links of `node`; valid until the thread's next call. After Number.
   std::span<const NodeId> Choose(NodeId node, std::span<const NodeId> nodes, const LayerView& view,
                                  int thread) {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
     const NodeSubset& loaded = loader_.nodes();
     const NodeLinker::Answers answers = [&](NodeId asked) {
-      own.answers.clear();
       const NodeId* list =
           answers_.data() + std::size_t{asked_.Local(nodes[asked])} * NodeLinker::kAnswered;
-      for (std::uint32_t l = 0; l < CountLinks(list, NodeLinker::kAnswered); ++l)
-        own.answers.push_back(loaded.Local(list[l]));
-      return std::span<const NodeId>(own.answers);
+      return std::span(list, CountLinks(list, NodeLinker::kAnswered));
     };
     const NodeId local = loaded.Local(node);
     own.batch.Reserve(lists_.length());
@@ -135,7 +142,7 @@ class ListLinker {
     NodeLinker linker;
     RowBatch batch;
     std::vector<Candidate> candidates;
-    std::vector<NodeId> answers, links = {};
+    std::vector<NodeId> links;
   };
 
   StoredLists& lists_;
@@ -144,6 +151,7 @@ class ListLinker {
   ThreadPool& pool_;
   NodeSubset asked_;
   std::vector<NodeId> answers_;  ///< [asked]: kAnswered each
+  std::uint64_t loads_ = 0;      ///< of which they are
   std::vector<Scratch> scratch_;
 };
 
@@ -169,6 +177,7 @@ absl::Status StreamedLayer::ChooseLinks() {
         WayWriter leading(ranges[0].size(), ranges.size());
         const auto make = [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
+          linker.Number();
           const std::vector<NodeId> nodes = loader.nodes().Nodes();
           const LayerView view{nullptr,
                                loader.nodes().size(),
