@@ -70,6 +70,28 @@ TEST(BuildJob, JobsMadeElsewhereInReverseOrderGiveTheSameBytes) {
   EXPECT_TRUE(FileContent(build.options.out) == build.content);
 }
 
+TEST(BuildJob, JobsWithOthersMadeBeforeGiveTheSameBytes) {
+  // What a process loads for the jobs of one run is not what those behind a gap need.
+  for (const bool by_build : {false, true}) {
+    Begun build;
+    for (const std::string& stage : StageNames()) {
+      if (!stage.starts_with("l0-")) continue;
+      const std::size_t jobs = build.Jobs(stage);
+      if (jobs > 2) {
+        ASSERT_EQ(build.Run(stage, 1, 2), absl::OkStatus()) << stage;
+      }
+      if (by_build && stage == "l0-links") break;
+      ASSERT_EQ(build.Run(stage, 0, jobs), absl::OkStatus()) << stage;
+    }
+    if (by_build) {
+      fs::remove(build.options.work + "/l0-lists-0.part");
+      fs::remove(build.options.work + "/l0-rest-3.part");
+    }
+    MustBuild(build.options);
+    EXPECT_TRUE(FileContent(build.options.out) == build.content) << by_build;
+  }
+}
+
 TEST(BuildJob, OfL1GiveTheSameBytes) {
   Begun build;
   build.options.keep_work = true;

@@ -115,9 +115,13 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
                                                    jobs.count - 1, "; found ", only_->first, "-",
                                                    only_->last - 1));
   }
-  run_end_ = only_->last;
   for (std::size_t j = only_->first; j < only_->last; ++j) {
     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
+    // What is made of a run may have lost what it was made of.
+    if (run_end_ <= j) {
+      run_end_ = j + 1;
+      while (run_end_ < only_->last && !jobs.has(run_end_)) ++run_end_;
+    }
     if (!Done(jobs.stage) && !jobs.has(j)) HMANN_RETURN_IF_ERROR(jobs.make(j));
     job_.progress.Advance(jobs.size(j));
   }

@@ -44,6 +44,7 @@ absl::Status StreamedLayer::MakeLists() {
       std::min<std::uint64_t>(stages_.Ranges(count())[0].size(), std::max(fit, kFew)));
   const std::uint64_t room = source_.room - std::min(source_.room, size * of_list);
   const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
+  NodeRange loaded{0, 0};  // for these
   PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
   return stages_.ForRanges(
       {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
@@ -54,7 +55,10 @@ absl::Status StreamedLayer::MakeLists() {
           absl::StatusOr<NearestLists> nearest =
               NearestLists::Make(part.size(), list_length(), part.first);
           if (!nearest.ok()) return nearest.status();
-          if (!whole) loader.Forget();
+          if (!whole || part.first < loaded.first || part.last > loaded.last) {
+            loader.Forget();
+            loaded = wanted;
+          }
           HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
           HMANN_RETURN_IF_ERROR(WriteLists(*nearest, part, stages_.job().pool, lists, rest));
         }
