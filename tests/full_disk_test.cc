@@ -54,7 +54,7 @@ TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
 TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
   const TestFolder folder("small_disk"), disk_folder("small_work");
-  const SmallDisk disk(disk_folder.path().string(), "size=3m");
+  const SmallDisk disk(disk_folder.path().string(), "size=1m");
   if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
   const auto build = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.begin(), {HmannProgram(), "build", "--base", "datasets/sample/base.u8bin",
@@ -67,7 +67,7 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free")));
   // Enough for what is sure, and too little for what comes.
-  ASSERT_TRUE(disk.Resize("size=4000k"));
+  ASSERT_TRUE(disk.Resize("size=1600k"));
   ran = build("a.hmann", bounded);
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("No space left"), HasSubstr("/work/")));

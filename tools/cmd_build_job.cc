@@ -51,8 +51,7 @@ CommandAction SetupBuildJob(CLI::App& app) {
   app.add_option("--threads", job->threads, "0: all usable cores")->check(CLI::Range(0, 1024));
   AddParsed<std::uint64_t>(
       app, "--build-memory", ParseSize, [job](std::uint64_t bytes) { job->memory = bytes; },
-      "memory this process may take, as 2GiB (default: what there is); the same for all jobs of "
-      "l0-shard and of l1-shard");
+      "memory this process may take, as 2GiB (default: what there is)");
   app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it");
   return [flags]() -> absl::Status {
     if (flags->ends_with > 0) {

@@ -24,15 +24,15 @@ struct Flags {
 };
 
 void PrintBounded(const BoundedPlan& plan, std::uint64_t memory) {
-  if (plan.shards == 0) {
+  if (plan.base_passes == 0) {
     std::cerr << absl::StrFormat("  within bounded memory: %s at least\n",
                                  FormatSize(plan.least_bytes));
     return;
   }
   std::cerr << absl::StrFormat(
-      "  within %s (--build-memory, --work): in %d shards, with a folder of %s at the most\n"
-      "  (a guess: how vectors fall into shards was seen on one set)\n",
-      FormatSize(memory), plan.shards, FormatSize(plan.work_bytes));
+      "  within %s (--build-memory, --work): the base is read %d times, the folder takes %s at the "
+      "most\n  (about: how many links lead far was seen on one set)\n",
+      FormatSize(memory), plan.base_passes, FormatSize(plan.work_bytes));
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {

@@ -14,7 +14,7 @@ Json ToJson(const BuildEstimate& build) {
                {"seconds", build.seconds}};
   if (build.bounded.has_value()) {
     json["bounded"] = {{"least_memory_bytes", build.bounded->least_bytes},
-                       {"shards", build.bounded->shards},
+                       {"base_passes", build.bounded->base_passes},
                        {"work_bytes", build.bounded->work_bytes}};
   }
   return json;

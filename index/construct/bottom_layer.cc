@@ -17,14 +17,14 @@ namespace {
 
 /// Layers over the first `made` of n rows, without links yet.
 absl::StatusOr<InsertionGraph> MakeLayers(const BottomSource& source, NodeId n, NodeId made,
-                                          const std::byte* rows) {
+                                          const std::byte* rows, std::size_t stride) {
   std::vector<NodeId> nodes = {n};
   std::vector<std::uint32_t> max_degree = {2 * source.m};
   for (NodeId next = made / source.m; next > 0; next /= source.m) {
     nodes.push_back(next);
     max_degree.push_back(source.m);
   }
-  return InsertionGraph::Make(nodes, max_degree, rows, source.rows.stride, source.kernels);
+  return InsertionGraph::Make(nodes, max_degree, rows, stride, source.kernels);
 }
 
 /// The first `count` of `nodes` by degree, ties by number.
@@ -45,8 +45,9 @@ std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId c
 
 absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
                                             const Job& job) {
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         MakeLayers(source, source.n, source.made, source.rows.rows.data()));
+  HMANN_ASSIGN_OR_RETURN(
+      InsertionGraph graph,
+      MakeLayers(source, source.n, source.made, source.rows.rows.data(), source.rows.stride));
   phases.Begin("insert", source.made, "vectors");
   const InsertOptions insert{source.ef_construction, source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, source.made, insert, job));
@@ -81,13 +82,16 @@ absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition 
   return graph;
 }
 
-absl::StatusOr<Backbone> MakeBackbone(const BottomSource& source, InsertionGraph& graph,
-                                      const Job& job) {
+absl::StatusOr<Backbone> MakeBackbone(
+    const BottomSource& source, InsertionGraph& graph,
+    const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
+    const Job& job) {
   Backbone made;
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
   made.nodes = HighestDegrees(graph, source.made, count, job.pool);
-  HMANN_ASSIGN_OR_RETURN(made.rows, GatherForwards(source.rows, made.nodes, job.pool));
-  HMANN_ASSIGN_OR_RETURN(made.graph, MakeLayers(source, count, count, made.rows.rows.data()));
+  HMANN_ASSIGN_OR_RETURN(made.rows, gather(made.nodes));
+  HMANN_ASSIGN_OR_RETURN(made.graph,
+                         MakeLayers(source, count, count, made.rows.rows.data(), made.rows.stride));
   const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(made.graph, count, insert, job));
   return made;
@@ -97,7 +101,10 @@ absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Pha
                           const Job& job) {
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
   phases.Begin("backbone", count, "vectors");
-  HMANN_ASSIGN_OR_RETURN(Backbone backbone, MakeBackbone(source, graph, job));
+  const auto gather = [&](const std::vector<NodeId>& nodes) {
+    return GatherVectors(source.rows, nodes, job.pool);
+  };
+  HMANN_ASSIGN_OR_RETURN(Backbone backbone, MakeBackbone(source, graph, gather, job));
   MergeLinks(backbone.graph, count, backbone.nodes, source.alpha, graph, job.pool);
   phases.End("backbone");
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,10 +56,12 @@ struct Backbone {
   StoredVectors rows;
   InsertionGraph graph;
 };
-/// Of the nodes made so far. `source.kernels` must outlive it. Errors:
-/// RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<Backbone> MakeBackbone(const BottomSource& source, InsertionGraph& graph,
-                                      const Job& job);
+/// Of the nodes made so far; `gather`: the vectors of some, in their order. `source.rows`
+/// is not read; `source.kernels` must outlive it. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+absl::StatusOr<Backbone> MakeBackbone(
+    const BottomSource& source, InsertionGraph& graph,
+    const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
+    const Job& job);
 
 /// Gives the nodes of the backbone its links, too. Errors: as MakeBackbone.
 absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,

@@ -36,12 +36,14 @@ BoundedMemory RoomsOf(const BuildShape& shape, std::uint64_t memory);
 /// What a bounded build will take, about.
 struct BoundedPlan {
   std::uint64_t least_bytes = 0;  ///< the smallest memory that works
-  std::uint32_t shards = 0;       ///< of L0; 0: the memory is too small
+  std::uint32_t base_passes = 0;  ///< over the base; 0: the memory is too small
   std::uint64_t work_bytes = 0;   ///< of the work folder at the most
 };
-/// In how many shards the groups of a vector lie was seen on four million SIFT-like
-/// vectors: elsewhere a guess.
+/// How many links there are, and how many lead far, was seen on SIFT: elsewhere a guess.
 BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory);
+
+/// The work folder at its largest, about.
+std::uint64_t WorkBytes(const BuildShape& shape);
 
 /// Opens the work folder of a build; its manifest says what all files in it follow from.
 /// Errors: UNIMPLEMENTED (inner product), INVALID_ARGUMENT (insertion), those of

@@ -63,7 +63,7 @@ absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stag
   return MakeStreamedUpper({.kernels = inputs.kernels(),
                             .stride = RowStride(inputs.kernels()),
                             .unique = nodes.ids(),
-                            .copy = nodes.Copy(RowStride(inputs.kernels())),
+                            .copy = nodes.Copy(CopyFrom(*inputs.file(), inputs.kernels())),
                             .m = inputs.m(),
                             .alpha = inputs.alpha(),
                             .seed = inputs.seed(),

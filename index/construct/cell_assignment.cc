@@ -129,10 +129,14 @@ absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
         stages->ForRanges("cells", "cells", n, [&](NodeRange range, ArtefactWriter& writer) {
           std::vector<Nearest> found(range.size());
           Progress quiet(Progress::Show::kNever);
-          FindAll(sources, upper, range.first, range.last, {job.pool, quiet, job.cancelled},
-                  [&](std::size_t step, std::size_t, Nearest nearest) {
-                    found[step - range.first] = nearest;
-                  });
+          const auto find = [&](NodeRange part) {
+            FindAll(sources, upper, part.first, part.last, {job.pool, quiet, job.cancelled},
+                    [&](std::size_t step, std::size_t, Nearest nearest) {
+                      found[step - range.first] = nearest;
+                    });
+            return job.CheckCancelled();
+          };
+          HMANN_RETURN_IF_ERROR(sources.load(range, stages->RunEnd(n), find));
           return writer.Append(std::span<const Nearest>(found));
         }));
     HMANN_ASSIGN_OR_RETURN(const Buffer found, stages->Map("cells", n));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
+#include "index/construct/node_range.h"
 #include "index/construct/stages.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
@@ -26,6 +27,11 @@ struct CellSources {
   static constexpr std::size_t kNoPlace = ~std::size_t{0};
   std::size_t steps = 0;
   std::function<std::size_t(std::size_t j)> place;  ///< none: step j is place j, to `count`
+  /// Where vectors must be loaded: calls `find` for parts of some steps when row() is
+  /// valid for their nodes. Steps up to `run` come next.
+  std::function<absl::Status(NodeRange steps, NodeId run,
+                             const std::function<absl::Status(NodeRange)>& find)>
+      load;
 };
 
 /// The centroids of the unpromoted nodes, and the order of ids that follows.

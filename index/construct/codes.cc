@@ -28,10 +28,14 @@ void Accumulate(const Kernels& kernels, const std::byte* row, std::vector<double
 
 }  // namespace
 
+NodeId MeanStep(NodeId n) {
+  constexpr NodeId kSample = 65536;
+  return std::max<NodeId>(1, n / kSample);
+}
+
 std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
                           const std::function<const std::byte*(NodeId id)>& row) {
-  constexpr NodeId kSample = 65536;
-  const NodeId step = std::max<NodeId>(1, n / kSample);
+  const NodeId step = MeanStep(n);
   std::vector<double> sum(kernels.dim);
   double count = 0;
   for (std::uint64_t id = 0; id < n; id += step, ++count)
@@ -83,21 +87,19 @@ void NodeCodes::EncodeCell(std::size_t cell, Encoder::Scratch& scratch) {
 }
 
 absl::StatusOr<LinkCodes> LinkCodes::Make(const Kernels& kernels, const CodeInfo& info,
-                                          std::uint64_t seed, Source source, ThreadPool& pool) {
-  std::vector<float> mean = MeanOf(kernels, source.n, source.row);
-  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, mean));
+                                          std::uint64_t seed, std::vector<float> mean,
+                                          Source source, ThreadPool& pool) {
+  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, std::move(mean)));
   if (encoder.code_bytes() != info.code_bytes)
     return absl::InternalError("a code has another size than the file format says");
   const std::size_t nodes = std::min(source.n, kWindow);
   HMANN_ASSIGN_OR_RETURN(Buffer window,
                          Buffer::Allocate(nodes * source.max_links * info.code_bytes));
-  return LinkCodes(std::move(encoder), std::move(mean), std::move(source), pool, std::move(window));
+  return LinkCodes(std::move(encoder), std::move(source), pool, std::move(window));
 }
 
-LinkCodes::LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool,
-                     Buffer window)
+LinkCodes::LinkCodes(Encoder encoder, Source source, ThreadPool& pool, Buffer window)
     : encoder_(std::move(encoder)),
-      mean_(std::move(mean)),
       source_(std::move(source)),
       pool_(&pool),
       window_(std::move(window)),
@@ -107,6 +109,7 @@ const std::byte* LinkCodes::Of(NodeId id) {
   if (id < first_ || id >= last_) {
     first_ = id / kWindow * kWindow;
     last_ = std::min(first_ + kWindow, source_.n);
+    if (source_.load) source_.load(first_, last_);
     pool_->ParallelFor(last_ - first_, 16, [this](std::size_t begin, std::size_t end, int thread) {
       for (std::size_t i = begin; i < end; ++i)
         Encode(first_ + static_cast<NodeId>(i), scratch_[static_cast<std::size_t>(thread)]);

@@ -16,8 +16,8 @@
 
 namespace hmann {
 
-/// Of a sample of at most 65536 of the n stored vectors, evenly spread (under cosine:
-/// normalised).
+/// Of a sample of the n stored vectors, every MeanStep-th (under cosine: normalised).
+NodeId MeanStep(NodeId n);
 std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
                           const std::function<const std::byte*(NodeId id)>& row);
 
@@ -75,13 +75,16 @@ class LinkCodes {
     std::uint32_t max_links = 0;
     std::function<const std::byte*(NodeId id)> row;
     std::function<void(NodeId id, std::vector<NodeId>& links)> append;
+    /// Before ids [first, last) are encoded, where their vectors and those of their links
+    /// must be loaded.
+    std::function<void(NodeId first, NodeId last)> load;
   };
 
   /// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must outlive it.
   static absl::StatusOr<LinkCodes> Make(const Kernels& kernels, const CodeInfo& info,
-                                        std::uint64_t seed, Source source, ThreadPool& pool);
+                                        std::uint64_t seed, std::vector<float> mean, Source source,
+                                        ThreadPool& pool);
 
-  const std::vector<float>& mean() const { return mean_; }
   /// codes.code_bytes for each link of `id`; valid until the next call. Fast where ids
   /// ascend.
   const std::byte* Of(NodeId id);
@@ -92,12 +95,10 @@ class LinkCodes {
     std::vector<NodeId> links;
   };
 
-  LinkCodes(Encoder encoder, std::vector<float> mean, Source source, ThreadPool& pool,
-            Buffer window);
+  LinkCodes(Encoder encoder, Source source, ThreadPool& pool, Buffer window);
   void Encode(NodeId id, Scratch& scratch);
 
   Encoder encoder_;
-  std::vector<float> mean_;
   Source source_;
   ThreadPool* pool_;
   Buffer window_;  ///< max_links codes for each of kWindow nodes

@@ -4,6 +4,7 @@
 
 #include "index/base/check.h"
 #include "index/base/prefetch.h"
+#include "index/construct/layer_searcher.h"
 
 namespace hmann {
 namespace {
@@ -70,22 +71,22 @@ class ReachTree {
 
 }  // namespace
 
-ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef) {
+ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef,
+                         const NodeVectors* elsewhere) {
   ConnectReport report;
   ReachTree tree(graph, n, entry);
   for (NodeId v = 0; v < n; ++v) report.unreachable += tree.Reachable(v) ? 0 : 1;
   if (report.unreachable == 0) return report;
   const LayerView view = graph.View(0);
-  LayerScratch scratch;
-  NullLayerCounters counters;
+  const NodeVectors own{.stride = view.row_stride, .count = n, .all = view.rows};
+  LayerSearcher searcher(view, elsewhere == nullptr ? own : *elsewhere);
   for (NodeId v = 0; v < n; ++v) {
     if (tree.Reachable(v)) continue;
     // All that a search from the entry finds is reachable.
-    OpenBeam(view, view.Row(v), entry, ef, scratch, counters);
-    SearchLayer(view, view.Row(v), ef, scratch, counters);
+    const Beam& found = searcher.Run(searcher.Query(v), entry, ef);
     bool linked = false;
-    for (std::uint32_t i = 0; i < scratch.beam.size() && !linked; ++i)
-      linked = tree.TryLink(scratch.beam.id(i), v);
+    for (std::uint32_t i = 0; i < found.size() && !linked; ++i)
+      linked = tree.TryLink(found.id(i), v);
     // Every found node's links are all needed by the tree: any reachable node that can
     // spare one will do.
     for (NodeId from = 0; from < n && !linked; ++from)

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "index/construct/insertion_graph.h"
+#include "index/construct/node_vectors.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -16,7 +17,9 @@ struct ConnectReport {
 /// out-links. A node that is not gets a link from the nearest reachable node (found by a
 /// beam search of width `ef`) that has room, or that can spare a link which no shortest
 /// path tree from the entry needs. Deterministic.
-ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef);
+/// `elsewhere`: the vectors of a graph that has none of its own.
+ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef,
+                         const NodeVectors* elsewhere = nullptr);
 
 /// Whether every one of the first n nodes can be reached, found in sweeps over the nodes
 /// in their order: for links that lie in a file. Deterministic.

@@ -1,7 +1,6 @@
 #include "index/construct/id_window.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "index/base/status_macros.h"
@@ -20,12 +19,13 @@ absl::StatusOr<IdWindow> IdWindow::Make(const Source& source, std::uint64_t room
   window.source_ = source;
   window.pool_ = &pool;
   window.most_ = source.graph->max_degree(0);
-  const std::uint64_t each =
-      source.rows->stride + window.most_ * sizeof(NodeId) + sizeof(Move) + source.beside;
+  const std::uint64_t each = source.vectors->stride + window.most_ * sizeof(NodeId) +
+                             std::max<std::uint64_t>(sizeof(Move), NodeVectors::kBytesOfGather) +
+                             source.beside;
   window.size_ = static_cast<NodeId>(
       std::min<std::uint64_t>(source.n, std::max<std::uint64_t>(kFew, room / each)));
   HMANN_ASSIGN_OR_RETURN(window.rows_,
-                         Buffer::Allocate(std::size_t{window.size_} * source.rows->stride));
+                         Buffer::Allocate(std::size_t{window.size_} * source.vectors->stride));
   HMANN_ASSIGN_OR_RETURN(
       window.links_, Buffer::Allocate(std::size_t{window.size_} * window.most_ * sizeof(NodeId)));
   return window;
@@ -34,16 +34,15 @@ absl::StatusOr<IdWindow> IdWindow::Make(const Source& source, std::uint64_t room
 void IdWindow::Load(NodeId first) {
   first_ = first;
   last_ = first + std::min(size_, source_.n - first);
+  const std::span<const NodeId> nodes(source_.node_of_id->data() + first_, last_ - first_);
+  source_.vectors->Gather(nodes, *pool_, rows_.data());
   std::vector<Move> moves;
-  moves.reserve(last_ - first_);
-  for (NodeId id = first_; id < last_; ++id)
-    moves.emplace_back((*source_.node_of_id)[id], id - first_);
+  moves.reserve(nodes.size());
+  for (NodeId i = 0; i < nodes.size(); ++i) moves.emplace_back(nodes[i], i);
   std::sort(moves.begin(), moves.end());
   pool_->ParallelFor(moves.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [node, place] = moves[i];
-      std::memcpy(rows_.data() + std::size_t{place} * source_.rows->stride, source_.rows->Row(node),
-                  source_.rows->stride);
       NodeId* list = reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
       const NodeId* links = source_.graph->Links(0, node);
       const std::uint32_t count = CountLinks(links, most_);

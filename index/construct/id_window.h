@@ -8,7 +8,7 @@
 #include "index/base/buffer.h"
 #include "index/base/thread_pool.h"
 #include "index/construct/insertion_graph.h"
-#include "index/construct/vectors.h"
+#include "index/construct/node_vectors.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -20,7 +20,7 @@ class IdWindow {
   /// By node: vectors, and links as nodes; which node is which id. Referenced.
   struct Source {
     NodeId n = 0;
-    const StoredVectors* rows = nullptr;
+    const NodeVectors* vectors = nullptr;
     InsertionGraph* graph = nullptr;
     const std::vector<NodeId>* node_of_id = nullptr;
     const std::vector<NodeId>* id_of_node = nullptr;
@@ -40,7 +40,7 @@ class IdWindow {
   }
   /// Of an id that is there; valid until the next Load.
   const std::byte* Row(NodeId id) const {
-    return rows_.data() + std::size_t{id - first_} * source_.rows->stride;
+    return rows_.data() + std::size_t{id - first_} * source_.vectors->stride;
   }
   std::span<const NodeId> Links(NodeId id) const {
     const NodeId* list =

@@ -134,18 +134,19 @@ absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels&
   made.copies = groups.copies;
   made.equal = std::move(groups.groups);
   HMANN_ASSIGN_OR_RETURN(made.row_of, RowsOfIds(file));
-  made.rows.stride = RowStride(kernels);
-  for (const char* stage : {"rows", "final"}) {
-    if (!stages.HasAll(stage, n)) stages.Undo(stage);
-  }
-  HMANN_RETURN_IF_ERROR(
-      stages.ForRanges("rows", "rows", n, [&](NodeRange range, ArtefactWriter& writer) {
-        absl::StatusOr<Buffer> rows = Buffer::Allocate(range.size() * made.rows.stride);
-        if (!rows.ok()) return rows.status();
-        HMANN_RETURN_IF_ERROR(
-            CopyNodes(file, range, rows->data(), made.rows.stride, nullptr, inner));
-        return writer.Append(rows->data(), rows->size());
-      }));
+  made.vectors = {.stride = RowStride(kernels),
+                  .count = n,
+                  .copy =
+                      [&file](std::uint32_t id, std::byte* place) {
+                        std::copy_n(RowOf(file, id), file.records().row_bytes, place);
+                      },
+                  .advise_random =
+                      [&file](bool random) {
+                        file.file().Advise(
+                            random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential,
+                            0, file.file().bytes().size());
+                      }};
+  if (!stages.HasAll("final", n)) stages.Undo("final");
   const std::uint32_t most = file.records().max_links;
   HMANN_RETURN_IF_ERROR(
       stages.ForRanges("links", "final", n, [&](NodeRange range, ArtefactWriter& writer) {
@@ -153,10 +154,9 @@ absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels&
         HMANN_RETURN_IF_ERROR(CopyNodes(file, range, nullptr, 0, links.data(), inner));
         return writer.Append(std::span<const NodeId>(links));
       }));
-  HMANN_ASSIGN_OR_RETURN(made.rows.rows, stages.Map("rows", n));
   HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
-  made.graph = std::make_unique<InsertionGraph>(InsertionGraph::Over(
-      std::move(links), n, most, made.rows.rows.data(), made.rows.stride, kernels));
+  made.graph = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(std::move(links), n, most, nullptr, 0, kernels));
   return made;
 }
 

@@ -24,7 +24,8 @@ struct ImportedIndex {
 absl::StatusOr<ImportedIndex> ImportIndex(const IndexFile& file, const Kernels& kernels,
                                           const Job& job);
 
-/// The same through files of a work folder, with copies known, and rows() as row_of.
+/// The same with links in files of a work folder, copies known, and rows() as row_of; the
+/// index, which must outlive it, is where vectors are.
 absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels& kernels,
                                            Stages stages);
 

@@ -39,6 +39,7 @@ absl::StatusOr<Bottom> MakeBottom(const BottomOptions& options, StoredVectors ro
   } else {
     made.rows = std::move(rows);
   }
+  made.vectors = NodeVectors::InMemory(made.rows, n);
   phases.End("order");
   if (imported != nullptr) {
     // In the memory that the links came in: a second copy would be the largest thing that

@@ -8,6 +8,7 @@
 #include "index/base/job.h"
 #include "index/construct/import_graph.h"
 #include "index/construct/insertion_graph.h"
+#include "index/construct/node_vectors.h"
 #include "index/construct/options.h"
 #include "index/construct/phases.h"
 #include "index/construct/stages.h"
@@ -18,7 +19,8 @@ namespace hmann {
 
 /// L0 as it comes out of Algorithm 1's first phase.
 struct Bottom {
-  StoredVectors rows;                      ///< by node
+  StoredVectors rows;                      ///< by node, where they are in memory;
+  NodeVectors vectors;                     ///< wherever they are
   std::vector<std::uint32_t> row_of;       ///< [node]
   std::vector<std::vector<NodeId>> equal;  ///< nodes with equal vectors, first the linked one
   std::uint64_t copies = 0;                ///< vectors equal to an earlier one

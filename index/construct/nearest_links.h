@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -20,6 +21,11 @@ class NodeLinker {
   // Measured on one million SIFT vectors (doc/paper.md, 12.h): elsewhere a guess.
   static constexpr std::uint32_t kAsked = 12;     ///< neighbours whose lists are read, the nearest
   static constexpr std::uint32_t kAnswered = 12;  ///< of each list, the nearest
+
+  /// The same of lists that hold so many.
+  static constexpr std::uint32_t AnsweredOf(std::uint32_t length) {
+    return std::min(kAnswered, length);
+  }
 
   /// The nearest kAnswered of a node's list; valid until the next call.
   using Answers = std::function<std::span<const NodeId>(NodeId node)>;

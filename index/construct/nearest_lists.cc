@@ -5,8 +5,10 @@
 
 namespace hmann {
 
-absl::StatusOr<NearestLists> NearestLists::Make(NodeId nodes, std::uint32_t length) {
+absl::StatusOr<NearestLists> NearestLists::Make(NodeId nodes, std::uint32_t length, NodeId first) {
   NearestLists lists;
+  lists.first_ = first;
+  lists.nodes_ = nodes;
   lists.length_ = length;
   absl::StatusOr<Buffer> entries = Buffer::Allocate(std::size_t{nodes} * length * sizeof(Entry));
   if (!entries.ok()) return entries.status();

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
 #include "index/base/prefetch.h"
+#include "index/construct/node_range.h"
 #include "index/graph/select.h"
 
 namespace hmann {
@@ -16,9 +17,11 @@ namespace hmann {
 /// order. Which they are does not depend on who compared when.
 class NearestLists {
  public:
-  /// Errors: RESOURCE_EXHAUSTED.
-  static absl::StatusOr<NearestLists> Make(NodeId nodes, std::uint32_t length);
+  /// Of nodes [first, first + nodes). Errors: RESOURCE_EXHAUSTED.
+  static absl::StatusOr<NearestLists> Make(NodeId nodes, std::uint32_t length, NodeId first = 0);
 
+  NodeRange nodes() const { return {first_, first_ + nodes_}; }
+  bool Holds(NodeId node) const { return node - first_ < nodes_; }
   std::uint32_t length() const { return length_; }
   /// Candidates of `node`, nearest first. Nobody may be merging meanwhile.
   void Read(NodeId node, std::vector<Candidate>* candidates) const;
@@ -41,10 +44,11 @@ class NearestLists {
   static constexpr std::size_t kLocks = 4096;
 
   Entry* List(NodeId node) const {
-    return reinterpret_cast<Entry*>(entries_.data()) + std::size_t{node} * length_;
+    return reinterpret_cast<Entry*>(entries_.data()) + std::size_t{node - first_} * length_;
   }
 
   mutable Buffer entries_;
+  NodeId first_ = 0, nodes_ = 0;
   std::uint32_t length_ = 0;
   mutable std::vector<std::mutex> locks_{kLocks};
 };

@@ -1,9 +1,6 @@
 #include "index/construct/node_subset.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "index/base/status_macros.h"
 
 namespace hmann {
 
@@ -29,18 +26,6 @@ std::vector<NodeId> NodeSubset::Nodes() const {
       nodes.push_back(static_cast<NodeId>(64 * i) + static_cast<NodeId>(std::countr_zero(left)));
   }
   return nodes;
-}
-
-absl::StatusOr<StoredVectors> GatherRecords(const std::byte* from, std::size_t bytes,
-                                            std::span<const NodeId> nodes, ThreadPool& pool) {
-  StoredVectors records;
-  records.stride = bytes;
-  HMANN_ASSIGN_OR_RETURN(records.rows, Buffer::Allocate(nodes.size() * bytes));
-  pool.ParallelFor(nodes.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i)
-      std::memcpy(records.rows.data() + i * bytes, from + std::size_t{nodes[i]} * bytes, bytes);
-  });
-  return records;
 }
 
 }  // namespace hmann

@@ -3,12 +3,8 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "index/base/thread_pool.h"
-#include "index/construct/vectors.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -19,6 +15,8 @@ class NodeSubset {
  public:
   explicit NodeSubset(NodeId n) : words_((std::size_t{n} + 63) / 64), ranks_(words_.size()) {}
 
+  /// At least as many as there are.
+  NodeId most() const { return static_cast<NodeId>(words_.size() * 64); }
   void Clear();
   /// From any thread; before Number.
   void Add(NodeId node) {
@@ -45,10 +43,5 @@ class NodeSubset {
   std::vector<NodeId> ranks_;  ///< [word]: those before it
   NodeId size_ = 0;
 };
-
-/// Records of some nodes, ascending, one behind the other: `from` holds one of `bytes`
-/// for every node. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<StoredVectors> GatherRecords(const std::byte* from, std::size_t bytes,
-                                            std::span<const NodeId> nodes, ThreadPool& pool);
 
 }  // namespace hmann

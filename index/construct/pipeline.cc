@@ -94,6 +94,7 @@ absl::Status Pipeline::BuildBottom() {
   if (std::vector<std::uint32_t> rows = inputs_->TakeRowOf(); !rows.empty())
     made.row_of = std::move(rows);
   rows_ = std::move(made.rows);
+  vectors_ = std::move(made.vectors);
   row_of_ = std::move(made.row_of);
   equal_ = std::move(made.equal);
   bottom_ = std::move(made.graph);
@@ -114,9 +115,10 @@ absl::Status Pipeline::Rank() {
           Lifted() && NormTellsMore(kernels_, rows_, ranked, layers_.n1(), job_);
     if (report_.promoted_by_norm) RankByNorm(kernels_, rows_, ranked);
     // A tree of paths is in no order of memory: looked for where some node needs a link.
-    const ConnectReport connected = work_ != nullptr && AllReachable(*bottom_, n_, ranked[0])
-                                        ? ConnectReport()
-                                        : ConnectAll(*bottom_, n_, ranked[0], ef_construction_);
+    const ConnectReport connected =
+        work_ != nullptr && AllReachable(*bottom_, n_, ranked[0])
+            ? ConnectReport()
+            : ConnectAll(*bottom_, n_, ranked[0], ef_construction_, &vectors_);
     report_.repaired_nodes += connected.added_links;
     if (connected.added_links > 0) continue;
     report_.degree_mean =
@@ -139,11 +141,11 @@ absl::Status Pipeline::Rank() {
 
 absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(
-        UpperLayers made, UpperLayers::Make({layers_, kernels_, links_, rows_, node_of_id_, method_,
-                                             m_, ef_construction_, alpha_, seed_, work_.get(),
-                                             workers(), memory_.upper_room},
-                                            std::move(equal_), phases_, job_));
+    HMANN_ASSIGN_OR_RETURN(UpperLayers made,
+                           UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_,
+                                              node_of_id_, method_, m_, ef_construction_, alpha_,
+                                              seed_, work_.get(), workers(), memory_.upper_room},
+                                             std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }
@@ -173,7 +175,7 @@ void Pipeline::SearchItself() {
   // A search reads a file here and there; so does the sample that codes have their mean
   // of.
   if (work_ != nullptr) AdviseRandom(true);
-  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), entry, seed_, job_);
+  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), vectors_, entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
   phases_.End("self-recall");

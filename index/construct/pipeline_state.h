@@ -18,6 +18,7 @@
 #include "index/construct/insertion_graph.h"
 #include "index/construct/lift.h"
 #include "index/construct/options.h"
+#include "index/construct/part_loader.h"
 #include "index/construct/phases.h"
 #include "index/construct/upper_layers.h"
 #include "index/construct/vectors.h"
@@ -79,7 +80,11 @@ class Pipeline {
   absl::Status Write();
   /// Codes as Write hands them over; `contents.row` must be set.
   absl::Status AddCodes(IndexContents& contents);
+  /// Vectors of ids that are written: in memory, or in what is loaded.
   const std::byte* RowOf(NodeId id) const;
+  /// Codes of links as AddCodes adds them.
+  absl::Status AddLinkCodes(const CodeInfo& info, IndexContents& contents);
+  std::vector<float> MeanOfSample();
   /// How the files of L0 are read from now on.
   void AdviseRandom(bool random) const;
   /// Links of `id` in L0, as ids. From Write on.
@@ -107,7 +112,8 @@ class Pipeline {
 
   std::vector<std::uint32_t> row_of_;  ///< [node]
   std::vector<NodeId> node_of_id_;     ///< [id]
-  StoredVectors rows_;                 ///< by node
+  StoredVectors rows_;                 ///< by node, where they are in memory;
+  NodeVectors vectors_;                ///< wherever they are
   std::vector<std::vector<NodeId>>
       equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
   std::unique_ptr<InsertionGraph> bottom_;
@@ -116,6 +122,8 @@ class Pipeline {
   // While the index is written:
   std::vector<NodeId> id_of_node_;
   std::optional<IdWindow> window_;  ///< where memory is bounded
+  Job not_cancelled_{job_.pool, job_.progress, nullptr};
+  std::optional<PartLoader> loader_;  ///< the same, of vectors that codes of links are of
   std::optional<NodeCodes> node_codes_;
   std::optional<LinkCodes> link_codes_;
 };

@@ -44,8 +44,15 @@ void ReverseLinks::ApplyShard(std::size_t slot, Scratch& scratch) {
 
 void LinkMerger::Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
                      std::span<const NodeId> sources, float alpha, std::uint32_t most) {
-  NodeId* const links = graph.Links(layer, target);
-  const std::uint32_t room = graph.max_degree(layer), count = CountLinks(links, room);
+  AddTo({graph.Links(layer, target), graph.max_degree(layer)}, graph.View(layer), target, sources,
+        alpha, most);
+}
+
+void LinkMerger::AddTo(std::span<NodeId> list, const LayerView& view, NodeId target,
+                       std::span<const NodeId> sources, float alpha, std::uint32_t most) {
+  NodeId* const links = list.data();
+  const auto room = static_cast<std::uint32_t>(list.size());
+  const std::uint32_t count = CountLinks(links, room);
   sought_.clear();
   for (const NodeId source : sources) {
     if (std::find(links, links + count, source) == links + count) sought_.push_back(source);
@@ -54,7 +61,6 @@ void LinkMerger::Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
     std::copy(sought_.begin(), sought_.end(), links + count);
     return;
   }
-  const LayerView view = graph.View(layer);
   batch_.Reserve(count + sought_.size());
   batch_.size = 0;
   const auto add = [&](NodeId id) {

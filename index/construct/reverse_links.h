@@ -17,6 +17,9 @@ class LinkMerger {
   /// it. A list that would overflow is chosen anew, at most `most` links of it.
   void Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
            std::span<const NodeId> sources, float alpha, std::uint32_t most);
+  /// The same of a list that lies elsewhere, with its room; `view` has the vectors.
+  void AddTo(std::span<NodeId> links, const LayerView& view, NodeId target,
+             std::span<const NodeId> sources, float alpha, std::uint32_t most);
 
  private:
   std::vector<NodeId> sought_, selected_;

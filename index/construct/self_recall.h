@@ -5,6 +5,7 @@
 
 #include "index/base/job.h"
 #include "index/construct/insertion_graph.h"
+#include "index/construct/node_vectors.h"
 
 namespace hmann {
 
@@ -17,11 +18,11 @@ struct SelfRecall {
 
 constexpr std::uint64_t kSelfRecallSample = 1000;
 
-/// Searches L0 for vectors of `bottom` drawn with `seed`, each from the node
-/// `entry(query)`, with a beam of moderate width. `entry` gets scratch of its own thread
-/// and is called from several.
+/// Searches L0 for vectors of `bottom`, which are `vectors`, drawn with `seed`, each from
+/// the node `entry(query)`, with a beam of moderate width. `entry` gets scratch of its own
+/// thread and is called from several.
 SelfRecall CheckSelfRecall(
-    const LayerView& bottom,
+    const LayerView& bottom, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
     std::uint64_t seed, const Job& job);
 

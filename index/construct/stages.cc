@@ -6,10 +6,12 @@
 
 namespace hmann {
 
-std::vector<NodeRange> RangesOf(NodeId n) {
+std::vector<NodeRange> RangesOf(NodeId n) { return RangesOf(n, n); }
+
+std::vector<NodeRange> RangesOf(NodeId n, NodeId of) {
   constexpr std::uint64_t kRanges = 32, kPage = 4096;
   const std::uint64_t size =
-      RoundUp(std::max<std::uint64_t>(1, (n + kRanges - 1) / kRanges), kPage);
+      RoundUp(std::max<std::uint64_t>(1, (of + kRanges - 1) / kRanges), kPage);
   std::vector<NodeRange> ranges;
   for (std::uint64_t first = 0; first < n; first += size) {
     ranges.push_back({static_cast<NodeId>(first),
@@ -19,23 +21,45 @@ std::vector<NodeRange> RangesOf(NodeId n) {
 }
 
 absl::Status Stages::ForRanges(
-    const std::string& phase, const std::string& stage, NodeId n,
-    const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make) {
-  const std::vector<NodeRange> ranges = RangesOf(n);
-  return Make({.stage = stage,
-               .phase = phase,
-               .total = n,
+    const RangeStage& stage,
+    const std::function<absl::Status(NodeRange, ArtefactWriter&, ArtefactWriter&)>& make) {
+  const std::vector<NodeRange> ranges = Ranges(stage.n);
+  const bool two = !stage.beside.empty();
+  const auto make_one = [&](std::size_t j) {
+    absl::StatusOr<ArtefactWriter> writer = work_.Create(Name(stage.stage, j));
+    if (!writer.ok()) return writer.status();
+    absl::StatusOr<ArtefactWriter> beside = ArtefactWriter();
+    if (two) beside = work_.Create(Name(stage.beside, j));
+    if (!beside.ok()) return beside.status();
+    HMANN_RETURN_IF_ERROR(make(ranges[j], *writer, *beside));
+    HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
+    if (two) HMANN_RETURN_IF_ERROR(beside->Commit());
+    return writer->Commit();
+  };
+  return Make({.stage = stage.stage,
+               .phase = stage.phase,
+               .total = stage.n,
                .count = ranges.size(),
                .size = [&](std::size_t j) { return std::uint64_t{ranges[j].size()}; },
-               .has = [&](std::size_t j) { return work_.Has(Name(stage, j)); },
-               .make =
+               .has =
                    [&](std::size_t j) {
-                     absl::StatusOr<ArtefactWriter> writer = work_.Create(Name(stage, j));
-                     if (!writer.ok()) return writer.status();
-                     HMANN_RETURN_IF_ERROR(make(ranges[j], *writer));
-                     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
-                     return writer->Commit();
+                     return work_.Has(Name(stage.stage, j)) &&
+                            (!two || work_.Has(Name(stage.beside, j)));
+                   },
+               .make = make_one,
+               .made =
+                   [&](std::size_t j) {
+                     if (!stage.reads.empty()) Retire(stage.reads, j);
                    }});
+}
+
+absl::Status Stages::ForRanges(
+    const std::string& phase, const std::string& stage, NodeId n,
+    const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make) {
+  return ForRanges({.phase = phase, .stage = stage, .n = n},
+                   [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter&) {
+                     return make(range, writer);
+                   });
 }
 
 absl::Status Stages::Make(const JobList& jobs) {
@@ -48,6 +72,7 @@ absl::Status Stages::Make(const JobList& jobs) {
       if (made[j] || !jobs.has(j)) continue;
       made[j] = true;
       job_.progress.Advance(jobs.size(j));
+      if (jobs.made) jobs.made(j);
     }
   };
   look();
@@ -64,8 +89,11 @@ absl::Status Stages::Make(const JobList& jobs) {
     if (made[j]) continue;
     // Another process may have made it meanwhile.
     const bool there = jobs.has(j);
+    const auto next = std::find(made.begin() + static_cast<std::ptrdiff_t>(j), made.end(), true);
+    run_end_ = static_cast<std::size_t>(next - made.begin());
     if (!there) HMANN_RETURN_IF_ERROR(jobs.make(j));
     if (there || !jobs.advances) job_.progress.Advance(jobs.size(j));
+    if (jobs.made) jobs.made(j);
   }
   phases_.End(Phase(jobs.phase));
   return MarkDone(jobs.stage);
@@ -89,6 +117,11 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
   }
   for (std::size_t j = only_->first; j < only_->last; ++j) {
     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
+    // What is made of a run may have lost what it was made of.
+    if (run_end_ <= j) {
+      run_end_ = j + 1;
+      while (run_end_ < only_->last && !jobs.has(run_end_)) ++run_end_;
+    }
     if (!Done(jobs.stage) && !jobs.has(j)) HMANN_RETURN_IF_ERROR(jobs.make(j));
     job_.progress.Advance(jobs.size(j));
   }
@@ -98,13 +131,13 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
 
 absl::StatusOr<Buffer> Stages::Map(const std::string& stage, NodeId n) const {
   std::vector<std::string> names;
-  for (std::size_t j = 0; j < RangesOf(n).size(); ++j) names.push_back(Name(stage, j));
+  for (std::size_t j = 0; j < Ranges(n).size(); ++j) names.push_back(Name(stage, j));
   return work_.Map(names);
 }
 
-bool Stages::HasAll(const std::string& stage, NodeId n) const {
-  for (std::size_t j = 0; j < RangesOf(n).size(); ++j) {
-    if (!work_.Has(Name(stage, j))) return false;
+bool Stages::HasAll(const std::string& stage, NodeId n, const std::string& made) const {
+  for (std::size_t j = 0; j < Ranges(n).size(); ++j) {
+    if (!work_.Has(Name(stage, j)) && (made.empty() || !work_.Has(Name(made, j)))) return false;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/job.h"
+#include "index/construct/node_range.h"
 #include "index/construct/phases.h"
 #include "index/construct/work_folder.h"
 #include "index/construct/workers.h"
@@ -17,15 +19,11 @@
 
 namespace hmann {
 
-/// Nodes [first, last): what a job makes.
-struct NodeRange {
-  NodeId first, last;
-  NodeId size() const { return last - first; }
-};
-
 /// The jobs of a stage over n nodes: at most 32 ranges, of whole pages whatever a record
 /// takes. They do not depend on memory, so that a build goes on with more or less.
 std::vector<NodeRange> RangesOf(NodeId n);
+/// The ranges of `of` nodes, as far as they have some of the first n.
+std::vector<NodeRange> RangesOf(NodeId n, NodeId of);
 
 /// Some jobs of one stage, which a process makes for a build that goes on elsewhere.
 struct StageJobs {
@@ -43,6 +41,17 @@ struct JobList {
   std::function<bool(std::size_t)> has;            ///< whether it is made
   std::function<absl::Status(std::size_t)> make;
   bool advances = false;  ///< `make` tells progress itself
+  /// Of a job that is made, here or elsewhere: what it alone has read can go. Not called
+  /// in workers.
+  std::function<void(std::size_t)> made = nullptr;
+};
+
+/// A stage over ranges of n nodes, of an artefact each.
+struct RangeStage {
+  std::string phase, stage;
+  NodeId n = 0;
+  std::string beside = "";  ///< a second artefact of each, if it has a name
+  std::string reads = "";   ///< artefacts of which each range's is read by the same range alone
 };
 
 /// The stages of a build that goes through a work folder, each a list of jobs that leave
@@ -65,19 +74,37 @@ class Stages {
     only_ = &only;
     return *this;
   }
+  /// Ranges are those of so many nodes, as far as there are some.
+  Stages& RangedBy(NodeId nodes) {
+    ranged_by_ = nodes;
+    return *this;
+  }
+  std::vector<NodeRange> Ranges(NodeId n) const { return RangesOf(n, std::max(n, ranged_by_)); }
 
   /// Makes what is missing of a stage, and marks it as done. Errors: those of making and
   /// of the folder; CANCELLED; of a worker FAILED_PRECONDITION where an earlier stage is
   /// not done, INVALID_ARGUMENT for jobs that the stage does not have.
   absl::Status Make(const JobList& jobs);
 
-  /// The same of a stage over ranges of n nodes, of an artefact each: `make` writes what
-  /// belongs to a range.
+  /// The same of a stage over ranges: `make` writes what belongs to one, and to the
+  /// second writer what is beside it.
+  absl::Status ForRanges(
+      const RangeStage& stage,
+      const std::function<absl::Status(NodeRange, ArtefactWriter&, ArtefactWriter&)>& make);
   absl::Status ForRanges(const std::string& phase, const std::string& stage, NodeId n,
                          const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make);
-  /// What ForRanges has made, one range behind the other.
+  /// While a job is made: one behind the last of those that this process makes next,
+  /// without a gap. What one of them loads may be of use to the others.
+  std::size_t run_end() const { return run_end_; }
+  /// The same in nodes, of a stage over ranges of n.
+  NodeId RunEnd(NodeId n) const { return Ranges(n)[run_end_ - 1].last; }
+  /// What ForRanges has made, one range behind the other; or that of one range.
   absl::StatusOr<Buffer> Map(const std::string& stage, NodeId n) const;
-  bool HasAll(const std::string& stage, NodeId n) const;
+  absl::StatusOr<Buffer> MapOne(const std::string& stage, std::size_t range) const {
+    return work_.Map({Name(stage, range)});
+  }
+  /// Whether all are there, or of the same range what was made of it in stage `made`.
+  bool HasAll(const std::string& stage, NodeId n, const std::string& made = "") const;
 
   bool Done(const std::string& stage) const { return work_.Has(Marker(stage)); }
   absl::Status MarkDone(const std::string& stage) const { return work_.Write(Marker(stage), ""); }
@@ -88,6 +115,10 @@ class Stages {
   /// Removes the artefacts of a stage, which stays done.
   void Retire(const std::string& stage) const {
     if (only_ == nullptr) work_.RemoveAll(absl::StrCat(Name(stage), "-"));
+  }
+  /// Removes the artefact of one job.
+  void Retire(const std::string& stage, std::size_t job) const {
+    if (only_ == nullptr) work_.RemoveAll(absl::StrCat(Name(stage, job), "."));
   }
   /// Removes everything: the next run begins anew.
   void Forget() const;
@@ -113,6 +144,8 @@ class Stages {
   const Job& job_;
   const Workers* workers_;
   StageJobs* only_ = nullptr;
+  NodeId ranged_by_ = 0;
+  std::size_t run_end_ = 0;
 };
 
 }  // namespace hmann

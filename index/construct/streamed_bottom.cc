@@ -82,24 +82,59 @@ absl::StatusOr<DuplicateGroups> FindGroups(const StreamedBottomSource& source, S
 }
 
 /// The nodes of the backbone, ascending, and the links of each.
-absl::Status WriteBackbone(const BottomSource& source, InsertionGraph& graph, Stages& stages) {
-  HMANN_ASSIGN_OR_RETURN(Backbone backbone, MakeBackbone(source, graph, stages.job()));
+absl::Status WriteBackbone(const StreamedLayer& layer, std::uint32_t ef_construction) {
+  const Stages& stages = layer.stages();
+  const Kernels& kernels = layer.source().kernels;
+  HMANN_ASSIGN_OR_RETURN(Buffer links_so_far, layer.Back());
+  InsertionGraph graph = InsertionGraph::Over(std::move(links_so_far), layer.count(),
+                                              layer.list_length(), nullptr, 0, kernels);
+  const StoredVectors none;
+  const BottomSource source{none,
+                            kernels,
+                            layer.count(),
+                            layer.count(),
+                            layer.source().m,
+                            ef_construction,
+                            layer.source().alpha};
+  const auto gather = [&](const std::vector<NodeId>& nodes) {
+    return layer.vectors().Gather(nodes, stages.job().pool);
+  };
+  HMANN_ASSIGN_OR_RETURN(const Backbone backbone,
+                         MakeBackbone(source, graph, gather, stages.job()));
   std::vector<std::pair<NodeId, NodeId>> by_node;
   for (NodeId i = 0; i < backbone.nodes.size(); ++i) by_node.emplace_back(backbone.nodes[i], i);
   std::sort(by_node.begin(), by_node.end());
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter nodes, stages.work().Create(stages.Name("hubs")));
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter links, stages.work().Create(stages.Name("hub-links")));
+  HMANN_ASSIGN_OR_RETURN(ArtefactWriter nodes, stages.work().Create(stages.Name("hubs-nodes")));
+  HMANN_ASSIGN_OR_RETURN(ArtefactWriter links, stages.work().Create(stages.Name("hubs-links")));
   const std::uint32_t most = 2 * source.m;
   std::vector<NodeId> list(most);
   for (const auto& [node, i] : by_node) {
     HMANN_RETURN_IF_ERROR(nodes.Append(&node, sizeof(node)));
-    const NodeId* own = backbone.graph.Links(0, i);
+    const NodeId* own = backbone.graph.View(0).Links(i);
     for (std::uint32_t l = 0; l < most; ++l)
       list[l] = own[l] == kNoNode ? kNoNode : backbone.nodes[own[l]];
     HMANN_RETURN_IF_ERROR(links.Append(std::span<const NodeId>(list)));
   }
   HMANN_RETURN_IF_ERROR(nodes.Commit());
   return links.Commit();
+}
+
+/// The backbone, which is one job.
+absl::Status MakeHubs(const StreamedLayer& layer, std::uint32_t ef_construction, Stages& stages) {
+  const std::uint64_t hubs = BackboneOf(layer.count(), kBackboneOfL0);
+  const auto has = [&](std::size_t) {
+    return stages.work().Has(stages.Name("hubs-nodes")) &&
+           stages.work().Has(stages.Name("hubs-links"));
+  };
+  if (!has(0)) stages.Undo("backbone");
+  return stages.Make({.stage = "backbone",
+                      .phase = "backbone",
+                      .total = hubs,
+                      .count = 1,
+                      .size = [&](std::size_t) { return hubs; },
+                      .has = has,
+                      .make = [&](std::size_t) { return WriteBackbone(layer, ef_construction); },
+                      .advances = true});
 }
 
 /// Where the members of groups are: node, group, place in it; by node.
@@ -129,44 +164,76 @@ struct CopyPlaces {
   }
 };
 
+/// The links that hubs have of their own graph.
+class HubLinks {
+ public:
+  static absl::StatusOr<HubLinks> Map(const Stages& stages, NodeId n, std::uint32_t most) {
+    HubLinks hubs(n, most);
+    HMANN_ASSIGN_OR_RETURN(const Buffer nodes, stages.work().Map({stages.Name("hubs-nodes")}));
+    HMANN_ASSIGN_OR_RETURN(hubs.links_, stages.work().Map({stages.Name("hubs-links")}));
+    for (std::size_t i = 0; i < nodes.size() / sizeof(NodeId); ++i)
+      hubs.nodes_.Add(reinterpret_cast<const NodeId*>(nodes.data())[i]);
+    hubs.nodes_.Number();
+    return hubs;
+  }
+  void Append(NodeId node, std::vector<NodeId>* list) const {
+    if (!nodes_.Has(node)) return;
+    const auto* links = reinterpret_cast<const NodeId*>(links_.data());
+    const NodeId* own = links + std::size_t{nodes_.Local(node)} * most_;
+    list->insert(list->end(), own, own + CountLinks(own, most_));
+  }
+
+ private:
+  HubLinks(NodeId n, std::uint32_t most) : nodes_(n), most_(most) {}
+
+  NodeSubset nodes_;
+  std::uint32_t most_;
+  Buffer links_;
+};
+
 /// Links with those of the backbone and of copies: L0 as it will be.
-absl::Status MakeFinal(StreamedLayer& layer, const std::byte* rows, const Buffer& back, NodeId n,
-                       const std::vector<std::vector<NodeId>>& equal) {
-  Stages& stages = layer.stages();
-  HMANN_ASSIGN_OR_RETURN(const Buffer hub_bytes, stages.work().Map({stages.Name("hubs")}));
-  HMANN_ASSIGN_OR_RETURN(const Buffer link_bytes, stages.work().Map({stages.Name("hub-links")}));
+absl::Status MakeFinal(const StreamedLayer& layer, NodeId n,
+                       const std::vector<std::vector<NodeId>>& equal, Stages& stages) {
   const std::uint32_t most = layer.list_length();
-  const auto* hub_links = reinterpret_cast<const NodeId*>(link_bytes.data());
-  NodeSubset hubs(n);
-  for (std::size_t i = 0; i < hub_bytes.size() / sizeof(NodeId); ++i)
-    hubs.Add(reinterpret_cast<const NodeId*>(hub_bytes.data())[i]);
-  hubs.Number();
+  HMANN_ASSIGN_OR_RETURN(const HubLinks hubs, HubLinks::Map(stages, n, most));
   const CopyPlaces copies(equal, n);
-  const auto* links = reinterpret_cast<const NodeId*>(back.data());
-  const auto more = [&](NodeId node) -> std::span<const NodeId> {
-    if (!hubs.Has(node)) return {};
-    const NodeId* list = hub_links + std::size_t{hubs.Local(node)} * most;
-    return {list, CountLinks(list, most)};
+  const std::vector<NodeRange> ranges = stages.Ranges(layer.count());
+  std::vector<Buffer> back(ranges.size());  // of each range its own, where it is needed
+  const StreamedLayer::LinksOf old = [&](NodeId node, std::vector<NodeId>* list) {
+    if (node >= layer.count()) return;  // a copy
+    const std::size_t range = node / ranges[0].size();
+    const NodeId* own = reinterpret_cast<const NodeId*>(back[range].data()) +
+                        std::size_t{node - ranges[range].first} * most;
+    list->insert(list->end(), own, own + CountLinks(own, most));
   };
-  NodeSubset loaded(n);
+  const StreamedLayer::LinksOf more = [&](NodeId node, std::vector<NodeId>* list) {
+    hubs.Append(node, list);
+  };
+  const auto finish = [&](NodeId node, std::span<NodeId> list) { copies.Link(node, list); };
+  PartLoader loader(layer.vectors(), layer.source().room, layer.MergeCosts(), stages.job());
+  absl::Status read;
+  const auto collect = [&](NodeRange part, NodeSubset& nodes) -> std::uint64_t {
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+      if (ranges[r].first >= part.last || ranges[r].last <= part.first || back[r].size() > 0)
+        continue;
+      absl::StatusOr<Buffer> mapped = stages.MapOne("back", r);
+      if (!mapped.ok()) read = mapped.status();
+      if (!mapped.ok()) return 0;
+      back[r] = *std::move(mapped);
+    }
+    layer.CollectMerged(part, old, more, nodes);
+    return 0;
+  };
   return stages.ForRanges(
-      "merge backbone", "final", n, [&](NodeRange range, ArtefactWriter& writer) {
-        const auto collect = [&](NodeRange part) {
-          for (NodeId node = part.first; node < part.last; ++node) {
-            if (!hubs.Has(node)) continue;
-            loaded.Add(node);
-            const NodeId* own = links + std::size_t{node} * most;
-            for (std::uint32_t i = 0; i < CountLinks(own, most); ++i) loaded.Add(own[i]);
-            for (const NodeId id : more(node)) loaded.Add(id);
-          }
-        };
-        const auto make = [&](NodeRange part) {
-          return layer.MergeInto(
-              part, loaded, rows, links, more, writer,
-              [&](NodeId node, std::span<NodeId> list) { copies.Link(node, list); });
-        };
-        return layer.ForParts(range, layer.source().stride + (most + 1) * sizeof(NodeId),
-                              most * sizeof(NodeId), loaded, collect, make);
+      {.phase = "merge backbone", .stage = "final", .n = n, .reads = "back"},
+      [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter&) {
+        HMANN_RETURN_IF_ERROR(loader.For(range, stages.RunEnd(n), collect, [&](NodeRange part) {
+          HMANN_RETURN_IF_ERROR(read);
+          return layer.MergeInto(part, loader, old, more, writer, finish);
+        }));
+        // What is mapped takes room on the disk, though its name is gone.
+        if (range.first < layer.count()) back[range.first / ranges[0].size()] = {};
+        return absl::OkStatus();
       });
 }
 
@@ -180,18 +247,16 @@ std::uint64_t FixedBottomBytes(std::uint64_t n) {
 
 absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, Stages stages) {
   const auto n = static_cast<NodeId>(source.file.n());
+  stages.RangedBy(n);
   Bottom made;
   HMANN_ASSIGN_OR_RETURN(DuplicateGroups groups, FindGroups(source, stages));
   made.copies = groups.copies;
   const std::vector<std::uint32_t> unique = groups.unique;
+  const NodeVectors::Copy copy = CopyFrom(source.file, source.kernels);
   StreamedLayer layer({.kernels = source.kernels,
                        .stride = RowStride(source.kernels),
                        .unique = unique,
-                       .copy =
-                           [&](std::uint32_t row, std::byte* place) {
-                             // It was checked when it was hashed.
-                             (void)EncodeRow(source.kernels, source.file.Row(row), place);
-                           },
+                       .copy = copy,
                        .m = source.m,
                        .alpha = source.alpha,
                        .seed = source.seed,
@@ -201,41 +266,26 @@ absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, St
   InsertionOrder nodes = OrderOf(std::move(groups), n, order);
   made.row_of = std::move(nodes.row_of);
   made.equal = std::move(nodes.equal);
-  made.rows.stride = layer.source().stride;
-  HMANN_ASSIGN_OR_RETURN(made.rows.rows, layer.Rows(made.row_of, order));
-  if (!layer.stages().Done("final")) {
-    const NodeId count = layer.count();
-    HMANN_ASSIGN_OR_RETURN(Buffer back, layer.Links(made.rows.rows.data()));
-    const BottomSource bottom{made.rows, source.kernels,         n,           count,
-                              source.m,  source.ef_construction, source.alpha};
-    const std::uint64_t hubs = BackboneOf(count, kBackboneOfL0);
-    const auto write_backbone = [&](std::size_t) {
-      absl::StatusOr<Buffer> again = layer.Links(made.rows.rows.data());
-      if (!again.ok()) return again.status();
-      InsertionGraph graph =
-          InsertionGraph::Over(*std::move(again), count, 2 * source.m, made.rows.rows.data(),
-                               made.rows.stride, source.kernels);
-      return WriteBackbone(bottom, graph, layer.stages());
-    };
-    const auto has_backbone = [&](std::size_t) {
-      return layer.stages().work().Has(layer.stages().Name("hubs")) &&
-             layer.stages().work().Has(layer.stages().Name("hub-links"));
-    };
-    if (!has_backbone(0)) layer.stages().Undo("backbone");
-    HMANN_RETURN_IF_ERROR(layer.stages().Make({.stage = "backbone",
-                                               .phase = "backbone",
-                                               .total = hubs,
-                                               .count = 1,
-                                               .size = [&](std::size_t) { return hubs; },
-                                               .has = has_backbone,
-                                               .make = write_backbone,
-                                               .advances = true}));
-    HMANN_RETURN_IF_ERROR(MakeFinal(layer, made.rows.rows.data(), back, n, made.equal));
-    layer.stages().Retire("back");
+  if (!stages.Done("final")) {
+    HMANN_RETURN_IF_ERROR(layer.MakeLinks(made.row_of, order));
+    HMANN_RETURN_IF_ERROR(MakeHubs(layer, source.ef_construction, stages));
+    HMANN_RETURN_IF_ERROR(MakeFinal(layer, n, made.equal, stages));
   }
-  HMANN_ASSIGN_OR_RETURN(Buffer links, layer.stages().Map("final", n));
-  made.graph = std::make_unique<InsertionGraph>(InsertionGraph::Over(
-      std::move(links), n, 2 * source.m, made.rows.rows.data(), made.rows.stride, source.kernels));
+  stages.Retire("back");
+  stages.Retire("hubs");
+  const VectorFile* const file = &source.file;
+  made.vectors = {.stride = RowStride(source.kernels),
+                  .count = n,
+                  .row_of = made.row_of,
+                  .copy = copy,
+                  .advise_random = [file](bool random) {
+                    file->Advise(
+                        random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential, 0,
+                        file->n());
+                  }};
+  HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
+  made.graph = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(std::move(links), n, 2 * source.m, nullptr, 0, source.kernels));
   return made;
 }
 

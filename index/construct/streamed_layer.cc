@@ -17,56 +17,38 @@ StreamedLayer::StreamedLayer(StreamedSource source, const Stages& stages)
   CheckWhatIsThere();
 }
 
-bool StreamedLayer::HasShards() const {
-  const absl::StatusOr<std::string> shards = stages_.work().Read(stages_.Name("shards"));
-  std::uint32_t chosen = 0;
-  if (!shards.ok() || shards->size() != sizeof(chosen)) return false;
-  std::memcpy(&chosen, shards->data(), sizeof(chosen));
-  for (std::uint32_t s = 0; s < chosen; ++s) {
-    if (!stages_.work().Has(stages_.Name("shard", s)) ||
-        !stages_.work().Has(stages_.Name("shard-nodes", s)))
-      return false;
+bool StreamedLayer::HasAllLeaves() const {
+  for (std::size_t j = 0; j < LeafJobs(groups_).size(); ++j) {
+    if (!stages_.work().Has(stages_.Name("leaves", j))) return false;
   }
   return true;
 }
 
 void StreamedLayer::CheckWhatIsThere() {
-  // Which stage is the last that reads what another made; "none": it is always read.
-  const std::pair<const char*, const char*> kept[] = {
-      {"lead", "near"},  {"near", "lists"}, {"lists", "links"}, {"links", "back"},
-      {"back", "final"}, {"rows", "none"},  {"final", "none"}};
+  // Which stage is the last that reads what another made, all of it or only the same
+  // range; "none": it is always read.
+  struct Kept {
+    const char *files, *stage, *until;
+    bool by_range;
+  };
+  constexpr Kept kKept[] = {{"lead", "lead", "near", false},    {"near", "near", "leaves", false},
+                            {"lists", "lists", "links", false}, {"rest", "lists", "links", true},
+                            {"ways", "links", "back", false},   {"links", "links", "back", true},
+                            {"back", "back", "final", true},    {"final", "final", "none", false}};
   bool whole = !stages_.LostMarker() &&
-               (!stages_.Done("shard") || stages_.Done("lists") || HasShards()) &&
+               (!stages_.Done("leaves") || stages_.Done("lists") || HasAllLeaves()) &&
                (!stages_.Done("lead") || stages_.work().Has(stages_.Name("order")) ||
                 stages_.HasAll("lead", count()));
-  for (const auto& [stage, until] : kept) {
-    whole =
-        whole && (!stages_.Done(stage) || stages_.Done(until) || stages_.HasAll(stage, count()));
+  // Hubs can be made again of all that they were made of.
+  const bool hubs = stages_.work().Has(stages_.Name("hubs-nodes")) &&
+                    stages_.work().Has(stages_.Name("hubs-links"));
+  whole = whole && (!stages_.Done("backbone") || stages_.Done("final") || hubs ||
+                    stages_.HasAll("back", count()));
+  for (const Kept& kept : kKept) {
+    if (!stages_.Done(kept.stage) || stages_.Done(kept.until)) continue;
+    whole = whole && stages_.HasAll(kept.files, count(), kept.by_range ? kept.until : "");
   }
   if (!whole) stages_.Forget();
-}
-
-absl::Status StreamedLayer::ForParts(NodeRange range, std::uint64_t bytes_of_loaded,
-                                     std::uint64_t bytes_of_own, NodeSubset& loaded,
-                                     const std::function<void(NodeRange)>& collect,
-                                     const std::function<absl::Status(NodeRange)>& make) const {
-  constexpr NodeId kFew = 4096;
-  NodeId size = range.size();
-  for (NodeId first = range.first; first < range.last;) {
-    HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
-    const NodeRange part{first, first + std::min(size, range.last - first)};
-    loaded.Clear();
-    collect(part);
-    const std::uint64_t need = loaded.Number() * bytes_of_loaded + size * bytes_of_own;
-    // A part that cannot be halved any more takes what it takes: some tens of MiB.
-    if (need > source_.room && size > kFew) {
-      size = (size + 1) / 2;
-      continue;
-    }
-    HMANN_RETURN_IF_ERROR(make(part));
-    first = part.last;
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::uint32_t>> StreamedLayer::Order() {
@@ -123,35 +105,10 @@ absl::StatusOr<std::vector<std::uint32_t>> StreamedLayer::Order() {
   return std::vector<std::uint32_t>(order, order + mapped.size() / sizeof(std::uint32_t));
 }
 
-absl::StatusOr<Buffer> StreamedLayer::Rows(std::span<const std::uint32_t> row_of,
-                                           std::span<const std::uint32_t> order) {
-  using Move = std::pair<std::uint32_t, NodeId>;  // from, to: sorted, the source is read forwards
-  const auto n = static_cast<NodeId>(row_of.size());
-  HMANN_RETURN_IF_ERROR(
-      stages_.ForRanges("rows", "rows", n, [&](NodeRange range, ArtefactWriter& writer) {
-        std::vector<Move> moves;
-        for (NodeId node = range.first; node < range.last; ++node)
-          moves.emplace_back(row_of[node], node - range.first);
-        std::sort(moves.begin(), moves.end());
-        absl::StatusOr<Buffer> rows = Buffer::Allocate(moves.size() * source_.stride);
-        if (!rows.ok()) return rows.status();
-        stages_.job().pool.ParallelFor(
-            moves.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-              for (std::size_t i = begin; i < end; ++i)
-                source_.copy(moves[i].first,
-                             rows->data() + std::size_t{moves[i].second} * source_.stride);
-            });
-        return writer.Append(rows->data(), rows->size());
-      }));
-  HMANN_RETURN_IF_ERROR(MakeNear(order));
-  return stages_.Map("rows", n);
-}
-
 absl::Status StreamedLayer::MakeNear(std::span<const std::uint32_t> order) {
-  if (stages_.Done("near")) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
   const std::size_t bytes = fan_ * sizeof(std::uint32_t);
-  HMANN_RETURN_IF_ERROR(stages_.ForRanges(
+  return stages_.ForRanges(
       "leaders by node", "near", count(), [&](NodeRange range, ArtefactWriter& writer) {
         std::vector<std::pair<std::uint32_t, NodeId>> moves;
         for (NodeId node = range.first; node < range.last; ++node)
@@ -161,17 +118,28 @@ absl::Status StreamedLayer::MakeNear(std::span<const std::uint32_t> order) {
         for (const auto& [from, to] : moves)
           std::memcpy(near.data() + std::size_t{to} * fan_, lead.data() + from * bytes, bytes);
         return writer.Append(std::span<const std::uint32_t>(near));
-      }));
-  stages_.Retire("lead");
-  return absl::OkStatus();
+      });
 }
 
-absl::StatusOr<Buffer> StreamedLayer::Links(const std::byte* rows) {
-  HMANN_RETURN_IF_ERROR(JoinShards(rows));
-  HMANN_RETURN_IF_ERROR(MergeLists(rows));
-  HMANN_RETURN_IF_ERROR(MakeLinks(rows));
-  HMANN_RETURN_IF_ERROR(LinkBackRanges(rows));
-  return stages_.Map("back", count());
+absl::Status StreamedLayer::MakeLinks(std::span<const std::uint32_t> row_of,
+                                      std::span<const std::uint32_t> order) {
+  vectors_ = {.stride = source_.stride,
+              .count = static_cast<NodeId>(row_of.size()),
+              .row_of = row_of,
+              .copy = source_.copy};
+  if (!stages_.Done("near")) HMANN_RETURN_IF_ERROR(MakeNear(order));
+  stages_.Retire("lead");
+  if (!stages_.Done("leaves")) HMANN_RETURN_IF_ERROR(MakeLeaves());
+  stages_.Retire("near");
+  if (!stages_.Done("lists")) HMANN_RETURN_IF_ERROR(MakeLists());
+  stages_.Retire("leaves");
+  if (!stages_.Done("links")) HMANN_RETURN_IF_ERROR(ChooseLinks());
+  stages_.Retire("lists");
+  stages_.Retire("rest");
+  if (!stages_.Done("back")) HMANN_RETURN_IF_ERROR(LinkBackRanges());
+  stages_.Retire("links");
+  stages_.Retire("ways");
+  return absl::OkStatus();
 }
 
 }  // namespace hmann

@@ -9,7 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
-#include "index/construct/node_subset.h"
+#include "index/construct/leaf_store.h"
+#include "index/construct/nearest_lists.h"
+#include "index/construct/node_vectors.h"
+#include "index/construct/part_loader.h"
 #include "index/construct/partition.h"
 #include "index/construct/stages.h"
 #include "index/distance/distance.h"
@@ -21,8 +24,7 @@ struct StreamedSource {
   const Kernels& kernels;                 ///< that links are made with
   std::size_t stride = 0;                 ///< of a stored vector
   std::span<const std::uint32_t> unique;  ///< rows that are linked, ascending
-  /// Stored vector `row`, to `place`. From several threads; fast where rows ascend.
-  std::function<void(std::uint32_t row, std::byte* place)> copy;
+  NodeVectors::Copy copy;                 ///< of stored vectors by row
   std::uint32_t m = 0;
   float alpha = 1;
   std::uint64_t seed = 0;
@@ -31,11 +33,11 @@ struct StreamedSource {
 
 /// A layer that is joined by leaves as JoinBottom joins it, with the same links, but by
 /// jobs that each load a part of it, from files and into files. A stage whose files are
-/// there is left out; files that no later stage reads are removed.
+/// there is left out; files that no later job reads are removed.
 ///
-/// The stages: lead (leaders of each vector), rows and near (vectors and leaders in the
-/// order of nodes), shard (leaves of some groups at a time), lists (the nearest of each
-/// node), links, back.
+/// The stages: lead (leaders of each vector), near (the same in the order of nodes),
+/// leaves (of some groups), lists (the nearest of each node; those of them that others do
+/// not read are `rest`), links (and `ways`, where they lead to from elsewhere), back.
 class StreamedLayer {
  public:
   /// `stages` is copied; what it refers to must outlive this.
@@ -44,28 +46,32 @@ class StreamedLayer {
   /// The order of nodes: node i < unique.size() is the vector unique[order[i]]. Errors:
   /// CANCELLED, RESOURCE_EXHAUSTED, those of files; of all that follows, too.
   absl::StatusOr<std::vector<std::uint32_t>> Order();
-  /// Stored vectors by node: `row_of` as Order says, or longer: copies come behind.
-  absl::StatusOr<Buffer> Rows(std::span<const std::uint32_t> row_of,
-                              std::span<const std::uint32_t> order);
-  /// Links of nodes [0, unique.size()), 2m each: those of LinkBack. After Rows.
-  absl::StatusOr<Buffer> Links(const std::byte* rows);
+  /// Makes the links of nodes [0, unique.size()), those of LinkBack, if they are not made
+  /// (Back maps them). `row_of`: as Order says, or longer: copies come behind.
+  absl::Status MakeLinks(std::span<const std::uint32_t> row_of,
+                         std::span<const std::uint32_t> order);
+  /// 2m links for each node.
+  absl::StatusOr<Buffer> Back() const { return stages_.Map("back", count()); }
 
-  /// Calls `make` for consecutive parts of a range, each as long as what it loads fits:
-  /// `collect` says which nodes those are, of which each takes so many bytes.
-  absl::Status ForParts(NodeRange range, std::uint64_t bytes_of_loaded, std::uint64_t bytes_of_own,
-                        NodeSubset& loaded, const std::function<void(NodeRange)>& collect,
-                        const std::function<absl::Status(NodeRange)>& make) const;
-
-  /// Writes the links of a part to `writer`: those in `links` and `more`, chosen anew
-  /// where they are too many, as LinkMerger does, and what `finish` makes of them.
-  /// `loaded`: the nodes that have more, their links, and these.
-  absl::Status MergeInto(NodeRange part, const NodeSubset& loaded, const std::byte* rows,
-                         const NodeId* links,
-                         const std::function<std::span<const NodeId>(NodeId)>& more,
-                         ArtefactWriter& writer,
-                         const std::function<void(NodeId, std::span<NodeId>)>& finish = nullptr);
+  /// Bytes of vectors and links that a loader reckons with where links are merged.
+  PartLoader::Costs MergeCosts() const {
+    return {.of_loaded = sizeof(NodeId),
+            .of_part = 2 * std::uint64_t{list_length()} * sizeof(NodeId)};
+  }
+  /// The links of a node as it appends them to `list`.
+  using LinksOf = std::function<void(NodeId node, std::vector<NodeId>* list)>;
+  /// Writes the links of a part to `writer`: `old` ones and `more`, chosen anew where
+  /// they are too many, as LinkMerger does, and what `finish` makes of them. `loader` has
+  /// loaded what CollectMerged says: nodes whose links have to be chosen, and these.
+  absl::Status MergeInto(
+      NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more,
+      ArtefactWriter& writer,
+      const std::function<void(NodeId, std::span<NodeId>)>& finish = nullptr) const;
+  void CollectMerged(NodeRange part, const LinksOf& old, const LinksOf& more,
+                     NodeSubset& nodes) const;
 
   const StreamedSource& source() const { return source_; }
+  const NodeVectors& vectors() const { return vectors_; }
   const Stages& stages() const { return stages_; }
   Stages& stages() { return stages_; }
   NodeId count() const { return static_cast<NodeId>(source_.unique.size()); }
@@ -75,22 +81,33 @@ class StreamedLayer {
   /// Whether every file of a stage that is done, and needed by one that is not, is there;
   /// otherwise all of the layer is made again.
   void CheckWhatIsThere();
-  bool HasShards() const;
+  bool HasAllLeaves() const;
 
   absl::Status MakeNear(std::span<const std::uint32_t> order);
-  /// In how many shards the groups are joined, so that each fits.
-  absl::StatusOr<std::uint32_t> ChooseShards(const Buffer& near);
-  absl::Status JoinShards(const std::byte* rows);
-  absl::Status JoinShard(const Buffer& near, const std::byte* rows, std::uint32_t shard,
-                         std::uint32_t shards);
-  absl::Status MergeLists(const std::byte* rows);
-  absl::Status MakeLinks(const std::byte* rows);
-  absl::Status LinkBackRanges(const std::byte* rows);
+  absl::Status MakeLeaves();
+  /// Writes the leaves of some groups; `members`: places in `nodes`, which are loaded.
+  absl::Status SplitGroups(NodeRange groups, std::span<const NodeId> nodes,
+                           const PartLoader& loader,
+                           const std::function<std::span<const NodeId>(NodeId)>& members,
+                           ArtefactWriter& writer) const;
+  absl::Status MakeLists();
+  /// Finds what `nearest` holds; vectors are loaded for the nodes `wanted`, which may be
+  /// more.
+  absl::Status JoinPart(const StoredLeaves& leaves, NodeRange wanted, PartLoader& loader,
+                        NearestLists& nearest) const;
+  absl::Status ChooseLinks();
+  absl::Status LinkBackRanges();
 
   StreamedSource source_;
   Stages stages_;
+  NodeVectors vectors_;  ///< by node, from MakeLinks on
   PartitionOptions partition_;
   std::uint32_t groups_ = 0, fan_ = 0;
 };
+
+/// Jobs of the stage of leaves: some groups each.
+std::vector<NodeRange> LeafJobs(std::uint32_t groups);
+/// Of a layer of so many vectors.
+std::size_t CountLeafJobs(NodeId count);
 
 }  // namespace hmann

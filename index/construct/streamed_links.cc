@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <numeric>
+#include <utility>
 
 #include "index/base/status_macros.h"
 #include "index/construct/insertion_graph.h"
+#include "index/construct/link_store.h"
 #include "index/construct/nearest_links.h"
-#include "index/construct/reverse_links.h"
 #include "index/construct/streamed_layer.h"
 
 namespace hmann {
@@ -14,67 +12,129 @@ namespace {
 
 constexpr std::size_t kNodesPerStep = 256;
 
+/// Lists of the nearest, in two files of a range: what others read is always mapped, the
+/// rest where it is wanted.
+class StoredLists {
+ public:
+  static absl::StatusOr<StoredLists> Map(const Stages& stages, NodeId n, std::uint32_t length) {
+    StoredLists lists;
+    lists.stages_ = &stages;
+    lists.length_ = length;
+    lists.first_length_ = NodeLinker::AnsweredOf(length);
+    lists.range_ = stages.Ranges(n)[0].size();
+    lists.rest_.resize(stages.Ranges(n).size());
+    HMANN_ASSIGN_OR_RETURN(lists.first_, stages.Map("lists", n));
+    return lists;
+  }
+  std::uint32_t length() const { return length_; }
+
+  absl::Status NeedRest(NodeRange nodes) {
+    for (std::size_t r = nodes.first / range_; r <= (nodes.last - 1) / range_; ++r) {
+      if (rest_[r].size() > 0) continue;
+      HMANN_ASSIGN_OR_RETURN(rest_[r], stages_->MapOne("rest", r));
+    }
+    return absl::OkStatus();
+  }
+  /// What is mapped takes room on the disk, though its name is gone.
+  void DropRest(NodeRange nodes) { rest_[nodes.first / range_] = {}; }
+
+  /// The nearest that others read.
+  std::span<const NodeId> First(NodeId node) const { return Cut(first_, node, first_length_); }
+  /// Calls `take` with each of the list, nearest first. After NeedRest.
+  template <typename Take>
+  void ForEach(NodeId node, const Take& take) const {
+    for (const NodeId id : First(node)) take(id);
+    for (const NodeId id : Cut(rest_[node / range_], node % range_, length_ - first_length_))
+      take(id);
+  }
+
+ private:
+  static std::span<const NodeId> Cut(const Buffer& file, std::size_t place, std::uint32_t length) {
+    const NodeId* ids = reinterpret_cast<const NodeId*>(file.data()) + place * length;
+    return {ids, CountLinks(ids, length)};
+  }
+
+  const Stages* stages_ = nullptr;
+  std::uint32_t length_ = 0, first_length_ = 0;
+  NodeId range_ = 0;
+  Buffer first_;
+  std::vector<Buffer> rest_;  ///< [range]
+};
+
 /// Chooses links out of lists of the nearest.
 class ListLinker {
  public:
-  ListLinker(const Buffer& lists, NodeId n, std::uint32_t length, float alpha,
-             const ThreadPool& pool)
-      : lists_(reinterpret_cast<const NodeId*>(lists.data())),
-        length_(length),
-        asked_(n),
+  ListLinker(StoredLists& lists, const PartLoader& loader, const Kernels& kernels, float alpha,
+             ThreadPool& pool)
+      : lists_(lists),
+        loader_(loader),
+        kernels_(kernels),
+        pool_(pool),
+        asked_(loader.nodes().most()),
         scratch_(static_cast<std::size_t>(pool.threads()),
-                 Scratch{NodeLinker(length, alpha), {}, {}, {}}) {}
+                 Scratch{NodeLinker(lists.length(), alpha), {}, {}, {}}) {}
 
   /// All whose vectors Choose reads for the nodes of `part`; lists that it asks for are
-  /// copied, for the file to be read forwards.
-  void Collect(NodeRange part, NodeSubset& loaded, ThreadPool& pool) {
+  /// copied, for the file to be read forwards. Returns the bytes of these.
+  std::uint64_t Collect(NodeRange part, NodeSubset& loaded) {
     asked_.Clear();
-    pool.ParallelFor(part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    pool_.ParallelFor(part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) {
         const auto node = static_cast<NodeId>(part.first + i);
         loaded.Add(node);
-        for (const NodeId id : List(node, length_)) loaded.Add(id);
-        for (const NodeId id : List(node, NodeLinker::kAsked)) asked_.Add(id);
+        lists_.ForEach(node, [&](NodeId id) { loaded.Add(id); });
+        const std::span<const NodeId> first = lists_.First(node);
+        for (const NodeId id : first.first(std::min<std::size_t>(first.size(), NodeLinker::kAsked)))
+          asked_.Add(id);
       }
     });
     answers_.assign(std::size_t{asked_.Number()} * NodeLinker::kAnswered, kNoNode);
     const std::vector<NodeId> asked = asked_.Nodes();
-    pool.ParallelFor(asked.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    pool_.ParallelFor(asked.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) {
-        const std::span<const NodeId> list = List(asked[i], NodeLinker::kAnswered);
+        const std::span<const NodeId> list = lists_.First(asked[i]);
         std::copy(list.begin(), list.end(), answers_.data() + i * NodeLinker::kAnswered);
         for (const NodeId id : list) loaded.Add(id);
       }
     });
+    return answers_.size() * sizeof(NodeId);
   }
-  /// What Collect copies of a node that is asked.
-  static constexpr std::size_t kBytesOfAsked = NodeLinker::kAnswered * sizeof(NodeId);
 
-  /// Writes the links of `node` to `out`. `nodes`: what is loaded, as `view` numbers it.
-  void Choose(NodeId node, const NodeSubset& loaded, std::span<const NodeId> nodes,
-              const LayerView& view, int thread, NodeId* out) {
+  /// Once what was collected is loaded: the answers by number among it.
+  void Number() {
+    if (std::exchange(loads_, loader_.loads()) == loader_.loads()) return;
+    pool_.ParallelFor(answers_.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
+      for (std::size_t i = begin; i < end; ++i) {
+        if (answers_[i] != kNoNode) answers_[i] = loader_.nodes().Local(answers_[i]);
+      }
+    });
+  }
+
+  /// The links of `node`; valid until the thread's next call. After Number.
+  std::span<const NodeId> Choose(NodeId node, std::span<const NodeId> nodes, const LayerView& view,
+                                 int thread) {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
+    const NodeSubset& loaded = loader_.nodes();
     const NodeLinker::Answers answers = [&](NodeId asked) {
-      own.answers.clear();
       const NodeId* list =
           answers_.data() + std::size_t{asked_.Local(nodes[asked])} * NodeLinker::kAnswered;
-      for (std::uint32_t l = 0; l < CountLinks(list, NodeLinker::kAnswered); ++l)
-        own.answers.push_back(loaded.Local(list[l]));
-      return std::span<const NodeId>(own.answers);
+      return std::span(list, CountLinks(list, NodeLinker::kAnswered));
     };
     const NodeId local = loaded.Local(node);
-    own.batch.Reserve(length_);
+    own.batch.Reserve(lists_.length());
     own.batch.size = 0;
-    for (const NodeId id : List(node, length_)) {
+    lists_.ForEach(node, [&](NodeId id) {
       const NodeId near = loaded.Local(id);
       own.batch.Add(near, view.Row(near));
-    }
-    own.batch.Score(*view.kernels, view.Row(local));
+    });
+    own.batch.Score(kernels_, view.Row(local));
     own.candidates.clear();
     for (std::uint32_t c = 0; c < own.batch.size; ++c)
       own.candidates.push_back({own.batch.keys[c], own.batch.ids[c]});
-    for (const NodeId link : own.linker.Choose(local, own.candidates, view, answers))
-      *out++ = nodes[link];
+    const std::span<const NodeId> links = own.linker.Choose(local, own.candidates, view, answers);
+    own.links.clear();
+    for (const NodeId link : links) own.links.push_back(nodes[link]);
+    return own.links;
   }
 
  private:
@@ -82,204 +142,71 @@ class ListLinker {
     NodeLinker linker;
     RowBatch batch;
     std::vector<Candidate> candidates;
-    std::vector<NodeId> answers;
+    std::vector<NodeId> links;
   };
-  /// The nearest of a node, at most so many.
-  std::span<const NodeId> List(NodeId node, std::size_t most) const {
-    const NodeId* ids = lists_ + std::size_t{node} * length_;
-    return {ids, std::min<std::size_t>(CountLinks(ids, length_), most)};
-  }
 
-  const NodeId* lists_;
-  std::uint32_t length_;
+  StoredLists& lists_;
+  const PartLoader& loader_;
+  const Kernels& kernels_;
+  ThreadPool& pool_;
   NodeSubset asked_;
   std::vector<NodeId> answers_;  ///< [asked]: kAnswered each
+  std::uint64_t loads_ = 0;      ///< of which they are
   std::vector<Scratch> scratch_;
 };
 
 }  // namespace
 
-absl::Status StreamedLayer::MakeLinks(const std::byte* rows) {
-  if (stages_.Done("links")) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(const Buffer mapped, stages_.Map("lists", count()));
-  const std::uint32_t length = list_length();
+absl::Status StreamedLayer::ChooseLinks() {
   ThreadPool& pool = stages_.job().pool;
-  ListLinker linker(mapped, count(), length, source_.alpha, pool);
-  NodeSubset loaded(count());
-  const auto collect = [&](NodeRange part) { linker.Collect(part, loaded, pool); };
-  HMANN_RETURN_IF_ERROR(
-      stages_.ForRanges("select", "links", count(), [&](NodeRange range, ArtefactWriter& writer) {
+  const std::uint32_t length = list_length();
+  HMANN_ASSIGN_OR_RETURN(StoredLists lists, StoredLists::Map(stages_, count(), length));
+  PartLoader loader(vectors_, source_.room,
+                    {.of_loaded = sizeof(NodeId), .of_part = 2 * length * sizeof(NodeId)},
+                    stages_.job());
+  ListLinker linker(lists, loader, source_.kernels, source_.alpha, pool);
+  absl::Status read;
+  const auto collect = [&](NodeRange part, NodeSubset& nodes) {
+    read = lists.NeedRest(part);
+    return read.ok() ? linker.Collect(part, nodes) : 0;
+  };
+  const std::vector<NodeRange> ranges = stages_.Ranges(count());
+  return stages_.ForRanges(
+      {.phase = "select", .stage = "links", .n = count(), .beside = "ways", .reads = "rest"},
+      [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter& ways) {
+        WayWriter leading(ranges[0].size(), ranges.size());
         const auto make = [&](NodeRange part) {
-          const std::vector<NodeId> nodes = loaded.Nodes();
-          const absl::StatusOr<StoredVectors> vectors =
-              GatherRecords(rows, source_.stride, nodes, pool);
-          if (!vectors.ok()) return vectors.status();
-          const LayerView view{nullptr,         loaded.size(),   length, vectors->rows.data(),
-                               vectors->stride, &source_.kernels};
+          HMANN_RETURN_IF_ERROR(read);
+          linker.Number();
+          const std::vector<NodeId> nodes = loader.nodes().Nodes();
+          const LayerView view{nullptr,
+                               loader.nodes().size(),
+                               length,
+                               loader.vectors().rows.data(),
+                               loader.vectors().stride,
+                               &source_.kernels};
           std::vector<NodeId> links(std::size_t{part.size()} * length, kNoNode);
-          pool.ParallelFor(part.size(), kNodesPerStep,
-                           [&](std::size_t begin, std::size_t end, int thread) {
-                             if (stages_.job().Cancelled()) return;
-                             for (std::size_t i = begin; i < end; ++i)
-                               linker.Choose(static_cast<NodeId>(part.first + i), loaded, nodes,
-                                             view, thread, links.data() + i * length);
-                           });
-          return writer.Append(std::span<const NodeId>(links));
-        };
-        return ForParts(range, source_.stride + sizeof(NodeId) + ListLinker::kBytesOfAsked,
-                        length * sizeof(NodeId), loaded, collect, make);
-      }));
-  stages_.Retire("lists");
-  return absl::OkStatus();
-}
-
-namespace {
-
-/// Which ranges the links of some neighbouring nodes lead to, a bit each, so that most of
-/// the links need not be read for the targets in one range.
-class TargetRanges {
- public:
-  static constexpr NodeId kBlock = 1024;
-
-  TargetRanges(const NodeId* links, NodeId n, std::uint32_t length,
-               const std::vector<NodeRange>& ranges, ThreadPool& pool)
-      : masks_((std::size_t{n} + kBlock - 1) / kBlock) {
-    const NodeId size = ranges[0].last - ranges[0].first;
-    pool.ParallelFor(masks_.size(), 1, [&](std::size_t begin, std::size_t end, int) {
-      for (std::size_t block = begin; block < end; ++block) {
-        const std::size_t last = std::min<std::size_t>(n, (block + 1) * kBlock);
-        for (std::size_t i = block * kBlock * length; i < last * length; ++i) {
-          if (links[i] != kNoNode) masks_[block] |= std::uint32_t{1} << links[i] / size;
-        }
-      }
-    });
-  }
-  bool Leads(std::size_t block, std::size_t range) const { return masks_[block] >> range & 1; }
-  std::size_t blocks() const { return masks_.size(); }
-
- private:
-  std::vector<std::uint32_t> masks_;
-};
-
-/// The links into one range, target by target.
-struct Sources {
-  std::vector<std::uint32_t> ends;  ///< [target - first]
-  std::vector<NodeId> nodes;
-
-  Sources(const NodeId* links, NodeId n, std::uint32_t length, const TargetRanges& leads,
-          NodeRange range, std::size_t number, ThreadPool& pool)
-      : ends(std::size_t{range.last - range.first} + 1) {
-    using Link = std::pair<NodeId, NodeId>;
-    std::vector<std::vector<Link>> found(static_cast<std::size_t>(pool.threads()));
-    pool.ParallelFor(leads.blocks(), 1, [&](std::size_t begin, std::size_t end, int thread) {
-      for (std::size_t block = begin; block < end; ++block) {
-        if (!leads.Leads(block, number)) continue;
-        const auto first = static_cast<NodeId>(block * TargetRanges::kBlock);
-        const NodeId last = first + std::min(n - first, TargetRanges::kBlock);
-        for (NodeId node = first; node < last; ++node) {
-          const NodeId* list = links + std::size_t{node} * length;
-          for (std::uint32_t i = 0; i < length && list[i] != kNoNode; ++i) {
-            if (list[i] >= range.first && list[i] < range.last)
-              found[static_cast<std::size_t>(thread)].emplace_back(list[i] - range.first, node);
+          pool.ParallelFor(
+              part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+                for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
+                  const std::span<const NodeId> own =
+                      linker.Choose(static_cast<NodeId>(part.first + i), nodes, view, thread);
+                  std::copy(own.begin(), own.end(), links.data() + i * length);
+                }
+              });
+          std::vector<NodeId> out;
+          for (NodeId i = 0; i < part.size(); ++i) {
+            const NodeId* list = links.data() + std::size_t{i} * length;
+            const std::span<const NodeId> own(list, CountLinks(list, length));
+            PutList(own, &out);
+            leading.Add(part.first + i, own);
           }
-        }
-      }
-    });
-    for (const std::vector<Link>& own : found) {
-      for (const Link& link : own) ++ends[link.first + 1];
-    }
-    std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    nodes.resize(ends.back());
-    for (std::vector<Link>& own : found) {
-      for (const Link& link : own) nodes[ends[link.first]++] = link.second;
-      own = {};
-    }
-    pool.ParallelFor(ends.size() - 1, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::span<NodeId> own = Of(static_cast<NodeId>(i));
-        std::sort(own.begin(), own.end());
-      }
-    });
-  }
-  std::span<NodeId> Of(NodeId place) {
-    const std::uint32_t begin = place == 0 ? 0 : ends[place - 1];
-    return {nodes.data() + begin, ends[place] - begin};
-  }
-};
-
-}  // namespace
-
-absl::Status StreamedLayer::LinkBackRanges(const std::byte* rows) {
-  if (stages_.Done("back")) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(const Buffer mapped, stages_.Map("links", count()));
-  const auto* links = reinterpret_cast<const NodeId*>(mapped.data());
-  const std::uint32_t most = list_length();
-  const std::vector<NodeRange> ranges = RangesOf(count());
-  const TargetRanges leads(links, count(), most, ranges, stages_.job().pool);
-  NodeSubset loaded(count());
-  HMANN_RETURN_IF_ERROR(
-      stages_.ForRanges("link back", "back", count(), [&](NodeRange range, ArtefactWriter& writer) {
-        const std::size_t number = range.first / (ranges[0].last - ranges[0].first);
-        Sources sources(links, count(), most, leads, range, number, stages_.job().pool);
-        const auto collect = [&](NodeRange part) {
-          for (NodeId node = part.first; node < part.last; ++node) {
-            loaded.Add(node);
-            const NodeId* list = links + std::size_t{node} * most;
-            for (std::uint32_t i = 0; i < CountLinks(list, most); ++i) loaded.Add(list[i]);
-            for (const NodeId source : sources.Of(node - range.first)) loaded.Add(source);
-          }
+          return writer.Append(std::span<const NodeId>(out));
         };
-        const auto make = [&](NodeRange part) {
-          return MergeInto(
-              part, loaded, rows, links,
-              [&](NodeId node) { return std::span<const NodeId>(sources.Of(node - range.first)); },
-              writer);
-        };
-        return ForParts(range, source_.stride + (most + 1) * sizeof(NodeId), most * sizeof(NodeId),
-                        loaded, collect, make);
-      }));
-  stages_.Retire("links");
-  return absl::OkStatus();
-}
-
-absl::Status StreamedLayer::MergeInto(
-    NodeRange part, const NodeSubset& loaded, const std::byte* rows, const NodeId* links,
-    const std::function<std::span<const NodeId>(NodeId)>& more, ArtefactWriter& writer,
-    const std::function<void(NodeId, std::span<NodeId>)>& finish) {
-  const std::uint32_t most = list_length();
-  const std::vector<NodeId> nodes = loaded.Nodes();
-  HMANN_ASSIGN_OR_RETURN(const StoredVectors vectors,
-                         GatherRecords(rows, source_.stride, nodes, stages_.job().pool));
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         InsertionGraph::Make({loaded.size()}, {most}, vectors.rows.data(),
-                                              vectors.stride, source_.kernels));
-  std::vector<LinkMerger> mergers(static_cast<std::size_t>(stages_.job().pool.threads()));
-  std::vector<NodeId> out(std::size_t{part.last - part.first} * most, kNoNode);
-  stages_.job().pool.ParallelFor(
-      part.last - part.first, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-        if (stages_.job().Cancelled()) return;
-        std::vector<NodeId> added;
-        for (std::size_t i = begin; i < end; ++i) {
-          const auto node = static_cast<NodeId>(part.first + i);
-          const NodeId* old = node < count() ? links + std::size_t{node} * most : nullptr;
-          const std::uint32_t before = old == nullptr ? 0 : CountLinks(old, most);
-          NodeId* list = out.data() + i * most;
-          std::copy_n(old, before, list);
-          if (const std::span<const NodeId> others = more(node); !others.empty()) {
-            const NodeId local = loaded.Local(node);
-            NodeId* own = graph.Links(0, local);
-            for (std::uint32_t l = 0; l < before; ++l) own[l] = loaded.Local(old[l]);
-            added.clear();
-            for (const NodeId other : others) added.push_back(loaded.Local(other));
-            mergers[static_cast<std::size_t>(thread)].Add(graph, 0, local, added, source_.alpha,
-                                                          most);
-            std::fill_n(list, most, kNoNode);
-            for (std::uint32_t l = 0; l < most && own[l] != kNoNode; ++l) list[l] = nodes[own[l]];
-          }
-          if (finish) finish(node, {list, most});
-        }
+        HMANN_RETURN_IF_ERROR(loader.For(range, stages_.RunEnd(count()), collect, make));
+        lists.DropRest(range);
+        return leading.Write(ways);
       });
-  return writer.Append(std::span<const NodeId>(out));
 }
 
 }  // namespace hmann

@@ -1,6 +1,5 @@
 #include "index/construct/streamed_upper.h"
 
-#include <cstring>
 #include <utility>
 
 #include "index/base/status_macros.h"
@@ -8,20 +7,20 @@
 namespace hmann {
 namespace {
 
-constexpr char kIds[] = "ids", kVectors[] = "vectors";
+constexpr char kIds[] = "ids", kRows[] = "row-of";
 
 }  // namespace
 
 bool HasUpperNodes(const Stages& stages) {
-  return stages.work().Has(stages.Name(kIds)) && stages.work().Has(stages.Name(kVectors));
+  return stages.work().Has(stages.Name(kIds)) && stages.work().Has(stages.Name(kRows));
 }
 
-absl::Status UpperNodes::Write(std::span<const NodeId> ids, std::span<const std::byte> rows,
+absl::Status UpperNodes::Write(std::span<const NodeId> ids, std::span<const std::uint32_t> row_of,
                                const Stages& stages) {
   if (HasUpperNodes(stages)) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter vectors, stages.work().Create(stages.Name(kVectors)));
-  HMANN_RETURN_IF_ERROR(vectors.Append(rows));
-  HMANN_RETURN_IF_ERROR(vectors.Commit());
+  HMANN_ASSIGN_OR_RETURN(ArtefactWriter rows, stages.work().Create(stages.Name(kRows)));
+  HMANN_RETURN_IF_ERROR(rows.Append(row_of));
+  HMANN_RETURN_IF_ERROR(rows.Commit());
   HMANN_ASSIGN_OR_RETURN(ArtefactWriter list, stages.work().Create(stages.Name(kIds)));
   HMANN_RETURN_IF_ERROR(list.Append(ids));
   return list.Commit();
@@ -30,13 +29,14 @@ absl::Status UpperNodes::Write(std::span<const NodeId> ids, std::span<const std:
 absl::StatusOr<UpperNodes> UpperNodes::Map(const Stages& stages) {
   UpperNodes nodes;
   HMANN_ASSIGN_OR_RETURN(nodes.ids_, stages.work().Map({stages.Name(kIds)}));
-  HMANN_ASSIGN_OR_RETURN(nodes.rows_, stages.work().Map({stages.Name(kVectors)}));
+  HMANN_ASSIGN_OR_RETURN(nodes.row_of_, stages.work().Map({stages.Name(kRows)}));
   return nodes;
 }
 
-std::function<void(std::uint32_t, std::byte*)> UpperNodes::Copy(std::size_t stride) const {
-  return [rows = rows_.data(), stride](std::uint32_t id, std::byte* place) {
-    std::memcpy(place, rows + std::size_t{id} * stride, stride);
+NodeVectors::Copy UpperNodes::Copy(NodeVectors::Copy of_row) const {
+  const auto* row_of = reinterpret_cast<const std::uint32_t*>(row_of_.data());
+  return [row_of, copy = std::move(of_row)](std::uint32_t id, std::byte* place) {
+    copy(row_of[id], place);
   };
 }
 
@@ -47,8 +47,8 @@ absl::StatusOr<StreamedUpper> MakeStreamedUpper(const StreamedSource& source,
   StreamedUpper made;
   made.id_of.reserve(order.size());
   for (const std::uint32_t i : order) made.id_of.push_back(source.unique[i]);
-  HMANN_ASSIGN_OR_RETURN(made.rows, layer.Rows(made.id_of, order));
-  HMANN_ASSIGN_OR_RETURN(made.links, layer.Links(made.rows.data()));
+  HMANN_RETURN_IF_ERROR(layer.MakeLinks(made.id_of, order));
+  HMANN_ASSIGN_OR_RETURN(made.links, layer.Back());
   return made;
 }
 

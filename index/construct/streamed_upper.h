@@ -11,11 +11,11 @@
 
 namespace hmann {
 
-/// The nodes of L1 that are joined, as files: ids, and stored vectors by id.
+/// The nodes of L1 that are joined, as files: ids, and the row of the base of each id.
 class UpperNodes {
  public:
-  /// Writes them if they are not there. `rows`: of all promoted, by id.
-  static absl::Status Write(std::span<const NodeId> ids, std::span<const std::byte> rows,
+  /// Writes them if they are not there. `row_of`: of all promoted, by id.
+  static absl::Status Write(std::span<const NodeId> ids, std::span<const std::uint32_t> row_of,
                             const Stages& stages);
   /// Errors: DATA_LOSS where they are not there.
   static absl::StatusOr<UpperNodes> Map(const Stages& stages);
@@ -23,18 +23,18 @@ class UpperNodes {
   std::span<const NodeId> ids() const {
     return {reinterpret_cast<const NodeId*>(ids_.data()), ids_.size() / sizeof(NodeId)};
   }
-  /// Copies the vector of an id; valid as long as this.
-  std::function<void(std::uint32_t, std::byte*)> Copy(std::size_t stride) const;
+  /// Copies the vector of an id out of the base; valid as long as this.
+  NodeVectors::Copy Copy(NodeVectors::Copy of_row) const;
 
  private:
-  Buffer ids_, rows_;
+  Buffer ids_, row_of_;
 };
 bool HasUpperNodes(const Stages& stages);
 
 /// A joined layer: links between places, and which id each is.
 struct StreamedUpper {
   std::vector<NodeId> id_of;  ///< [place]
-  Buffer rows, links;         ///< by place
+  Buffer links;               ///< by place
 };
 /// Joins `source.unique`, which are ids. Errors: those of StreamedLayer.
 absl::StatusOr<StreamedUpper> MakeStreamedUpper(const StreamedSource& source, const Stages& stages);

@@ -10,6 +10,7 @@
 #include "index/construct/connect.h"
 #include "index/construct/duplicates.h"
 #include "index/construct/insert.h"
+#include "index/construct/part_loader.h"
 #include "index/construct/partition.h"
 #include "index/construct/reverse_links.h"
 #include "index/construct/streamed_upper.h"
@@ -37,6 +38,21 @@ std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
                        std::size_t{graph.nodes(layer)} * graph.max_degree(layer));
   }
   return lists;
+}
+
+/// Vectors are loaded for some steps, which are nodes, at a time. All must outlive
+/// `sources`.
+void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& loader,
+                 CellSources& sources) {
+  sources.load = [&id_of_node, n1, &loader](NodeRange steps, NodeId run, const auto& find) {
+    const auto collect = [&](NodeRange part, NodeSubset& wanted) {
+      for (NodeId node = part.first; node < part.last; ++node) {
+        if (id_of_node[node] >= n1) wanted.Add(node);
+      }
+      return std::uint64_t{0};
+    };
+    return loader.For(steps, run, collect, find);
+  };
 }
 
 /// What is inserted takes long enough to be kept: so this part is not made again.
@@ -72,7 +88,7 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
-  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, GatherForwards(source.rows, promoted, job.pool));
+  HMANN_ASSIGN_OR_RETURN(StoredVectors rows, source.rows.Gather(promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
   HMANN_ASSIGN_OR_RETURN(upper.graph_,
@@ -151,8 +167,10 @@ absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
                                              InsertionGraph& graph, Phases& phases,
                                              const Job& job) const {
   const Stages stages("l1", purpose.layer, *source_.work, phases, job, source_.workers);
-  HMANN_RETURN_IF_ERROR(UpperNodes::Write(
-      nodes, std::span(rows_.rows.data(), source_.layers.n1() * rows_.stride), stages));
+  std::vector<std::uint32_t> row_of_id(source_.layers.n1());
+  for (NodeId id = 0; id < row_of_id.size(); ++id)
+    row_of_id[id] = source_.row_of[source_.node_of_id[id]];
+  HMANN_RETURN_IF_ERROR(UpperNodes::Write(nodes, row_of_id, stages));
   HMANN_ASSIGN_OR_RETURN(StreamedUpper joined,
                          MakeStreamedUpper({.kernels = purpose.kernels,
                                             .stride = rows_.stride,
@@ -167,8 +185,8 @@ absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
                                             .room = source_.room},
                                            stages));
   const auto count = static_cast<NodeId>(joined.id_of.size());
-  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m,
-                                             joined.rows.data(), rows_.stride, purpose.kernels);
+  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m, nullptr,
+                                             0, purpose.kernels);  // links alone
   phases.Begin(purpose.layer + "merge", count, "nodes");
   MergeLinks(made, count, joined.id_of, purpose.alpha, graph, job.pool);
   phases.End(purpose.layer + "merge");
@@ -185,7 +203,11 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   const NodeId* others = source_.node_of_id.data() + n1;
   CellSources sources;
   sources.count = n - n1;
-  sources.row = [&](std::size_t i) { return source_.rows.Row(others[i]); };
+  std::optional<PartLoader> loader;
+  sources.row = [&](std::size_t i) {
+    return loader.has_value() ? loader->Row(others[i])
+                              : source_.rows.all + std::size_t{others[i]} * source_.rows.stride;
+  };
   sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
     const NodeId* links = bottom.Links(0, others[i]);
     for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
@@ -218,6 +240,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
     upper.push_back(graph->View(layer));
   if (source_.work != nullptr) {
     Stages stages("l1", "", *source_.work, phases, job);
+    loader.emplace(source_.rows, source_.room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)},
+                   job);
+    LoadBySteps(id_of_node, n1, *loader, sources);
     return AssignCells(sources, upper, replicas, job, &stages);
   }
   phases.Begin("cells", sources.count, "nodes");

@@ -8,6 +8,7 @@
 #include "index/base/job.h"
 #include "index/construct/cell_assignment.h"
 #include "index/construct/insertion_graph.h"
+#include "index/construct/node_vectors.h"
 #include "index/construct/options.h"
 #include "index/construct/phases.h"
 #include "index/construct/vectors.h"
@@ -18,16 +19,17 @@
 
 namespace hmann {
 
-/// What the upper layers are made of. Nodes are named by *node* (place in `rows`) or *id*
+/// What the upper layers are made of. Nodes are named by *node* (as in `rows`) or *id*
 /// (place in the index); the first layers.n1() ids are promoted. Referenced as long as
 /// the layers live.
 struct UpperSource {
   const Layers& layers;
-  const Kernels& vectors;                 ///< those of the index
-  const Kernels& kernels;                 ///< that links are made with: lift.h
-  const StoredVectors& rows;              ///< by node
-  const std::vector<NodeId>& node_of_id;  ///< one for each node
-  BuildMethod method;                     ///< of L1 below its highest ranks
+  const Kernels& vectors;                    ///< those of the index
+  const Kernels& kernels;                    ///< that links are made with: lift.h
+  const NodeVectors& rows;                   ///< by node
+  const std::vector<std::uint32_t>& row_of;  ///< of the base, by node
+  const std::vector<NodeId>& node_of_id;     ///< one for each node
+  BuildMethod method;                        ///< of L1 below its highest ranks
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;

@@ -60,22 +60,4 @@ absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
   return vectors;
 }
 
-absl::StatusOr<StoredVectors> GatherForwards(const StoredVectors& from,
-                                             const std::vector<std::uint32_t>& order,
-                                             ThreadPool& pool) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> moves;  // from, to
-  moves.reserve(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) moves.emplace_back(order[i], i);
-  std::sort(moves.begin(), moves.end());
-  StoredVectors vectors;
-  vectors.stride = from.stride;
-  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate(order.size() * from.stride));
-  pool.ParallelFor(moves.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i)
-      std::memcpy(vectors.rows.data() + moves[i].second * vectors.stride, from.Row(moves[i].first),
-                  from.stride);
-  });
-  return vectors;
-}
-
 }  // namespace hmann

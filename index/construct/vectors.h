@@ -45,9 +45,5 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
 absl::StatusOr<StoredVectors> GatherVectors(const StoredVectors& from,
                                             const std::vector<std::uint32_t>& order,
                                             ThreadPool& pool);
-/// The same, but read forwards: for vectors that may lie in a file.
-absl::StatusOr<StoredVectors> GatherForwards(const StoredVectors& from,
-                                             const std::vector<std::uint32_t>& order,
-                                             ThreadPool& pool);
 
 }  // namespace hmann

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
 constexpr std::uint64_t kMagic = 0x7472617065'6e6e61;
@@ -33,6 +33,8 @@ struct Footer {
   std::uint64_t magic = kMagic, bytes = 0, checksum = 0, own = 0;
   std::uint64_t Own() const { return Checksum(this, 3 * sizeof(std::uint64_t)); }
 };
+
+static_assert(sizeof(Footer) == kBytesBehindArtefact);
 
 /// The footer of a file that is whole, as far as its size tells.
 std::optional<Footer> ReadFooter(const std::string& path) {

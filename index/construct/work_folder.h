@@ -15,6 +15,9 @@
 
 namespace hmann {
 
+/// Of the file of an artefact: their number and checksum.
+constexpr std::uint64_t kBytesBehindArtefact = 32;
+
 /// A file of a work folder: bytes, and behind them their number and checksum. It appears
 /// under its name whole or not at all.
 class ArtefactWriter {

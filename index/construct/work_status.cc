@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -15,15 +14,16 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/construct/stages.h"
+#include "index/construct/streamed_layer.h"
 
 namespace hmann {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOfL0[] = {"hash",  "lead",  "rows", "near",     "shard",
-                                 "lists", "links", "back", "backbone", "final"};
-constexpr const char* kOfL1[] = {"lead", "rows", "near", "shard", "lists", "links", "back"};
+constexpr const char* kOfL0[] = {"hash",  "lead", "near",     "leaves", "lists",
+                                 "links", "back", "backbone", "final"};
+constexpr const char* kOfL1[] = {"lead", "near", "leaves", "lists", "links", "back"};
 
 /// Whether a process holds the folder's lock.
 bool IsHeld(const std::string& path) {
@@ -34,21 +34,11 @@ bool IsHeld(const std::string& path) {
   return held;
 }
 
-std::uint64_t ShardsOf(const std::string& path, const std::string& layer) {
-  std::ifstream file(absl::StrCat(path, "/", layer, "-shards.part"), std::ios::binary);
-  std::uint32_t shards = 0;
-  file.read(reinterpret_cast<char*>(&shards), sizeof(shards));
-  return file.good() ? shards : 0;
-}
-
 /// The stage's artefacts among `names`, and when the first and the last were made.
 void Count(const std::string& path, const std::set<std::string>& names, const std::string& prefix,
            WorkStatus::Stage& stage, WorkStatus& status) {
   std::vector<fs::file_time_type> times;
   for (auto at = names.lower_bound(prefix); at != names.end() && at->starts_with(prefix); ++at) {
-    if (!std::all_of(at->begin() + static_cast<std::ptrdiff_t>(prefix.size()), at->end() - 5,
-                     [](char c) { return c >= '0' && c <= '9'; }))
-      continue;  // "l0-shard-nodes-1.part" is no job of its own
     std::error_code error;
     const auto made = fs::last_write_time(absl::StrCat(path, "/", *at), error);
     if (!error) times.push_back(made);
@@ -86,30 +76,34 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     if (!error) status.bytes += size;
     if (entry.path().extension() == ".part") names.insert(entry.path().filename().string());
   }
+  const NodeId rows = number("rows");
   const auto add = [&](const std::string& layer, std::string_view name, NodeId n) {
     WorkStatus::Stage stage;
     const std::string whole = layer + "-" + std::string(name);
     stage.name = whole;
     stage.done = names.count(absl::StrCat("done-", whole, ".part")) > 0;
-    stage.jobs = stage.name.ends_with("shard")      ? ShardsOf(path, layer)
-                 : stage.name.ends_with("backbone") ? 1
-                                                    : RangesOf(n).size();
+    stage.jobs = name == "leaves"     ? CountLeafJobs(n)
+                 : name == "backbone" ? 1
+                 : layer == "l0"      ? RangesOf(n, rows).size()
+                                      : RangesOf(n).size();
     Count(path, names, absl::StrCat(whole, "-"), stage, status);
-    if (name == "backbone") stage.made = names.count("l0-hub-links.part");
+    if (name == "backbone") stage.made = names.count("l0-hubs-links.part");
     if (stage.done) stage.made = stage.jobs;
     status.stages.push_back(std::move(stage));
   };
   // Vectors that have no earlier copy: known from the file that names them.
   const auto unique = [&](const char* file, NodeId most) {
     const std::uint64_t bytes = fs::file_size(absl::StrCat(path, "/", file), error);
-    return error ? most : static_cast<NodeId>(bytes / sizeof(NodeId));
+    return error ? most
+                 : static_cast<NodeId>((bytes - std::min(bytes, kBytesBehindArtefact)) /
+                                       sizeof(NodeId));
   };
-  const NodeId n = number("rows"), linked = unique("l0-unique.part", n);
+  const NodeId linked = unique("l0-unique.part", rows);
   const bool finished = of.contains("finished") && of["finished"] == true;
   for (const std::string_view name : kOfL0) {
     // Of a finished index these are copied, and the others not made.
-    if (finished && name != "hash" && name != "rows" && name != "final") continue;
-    add("l0", name, name == "hash" || name == "rows" || name == "final" ? n : linked);
+    if (finished && name != "hash" && name != "final") continue;
+    add("l0", name, name == "hash" || name == "final" ? rows : linked);
   }
   // A small L1 is inserted, not joined: whether this one is joined shows when it begins.
   if (names.count("l1-ids.part") > 0) {
