@@ -93,7 +93,8 @@ absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& 
   const Mixer mixer(from, near_rows, options);
   return WriteMadeRows(
       path, from.dim(), options.n, options.threads,
-      [&](std::uint64_t i, std::byte* row) { mixer.Row(options.first + i, row); }, progress);
+      [&](std::uint64_t i, std::byte* row) { mixer.Row(options.first + i, row); }, progress,
+      options.cancelled);
 }
 
 }  // namespace hmann
