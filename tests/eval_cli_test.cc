@@ -25,7 +25,7 @@ TEST(Eval, HelpIsOfItsCommands) {
                               HasSubstr("Example:\n  hmann eval sweep")));
   EXPECT_THAT(eval.out, Not(HasSubstr("completion"))) << "what hmann asks for is not for people";
   for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
-                                        {"tiers", "--fast-share"},
+                                        {"tiers", "--in-flight"},
                                         {"disk", "--in-flight"},
                                         {"plan", "--shares"},
                                         {"scale", "--fast-bytes"},
