@@ -5,7 +5,10 @@
 namespace hmann {
 namespace {
 
-double Lines(std::uint32_t bytes) { return (bytes + 63) / 64; }
+double Lines(std::uint32_t bytes) {
+  const std::uint32_t lines = (bytes + 63) / 64;
+  return lines;
+}
 
 }  // namespace
 

@@ -55,6 +55,7 @@ Json Head(const ScaleOptions& options, const VectorFile& base, const VectorFile&
           {"ef_construction", job.ef_construction},
           {"k", job.k},
           {"fast_bytes", options.fast_bytes},
+          {"structures_of", options.goal_rows},
           {"walks", options.walks},
           {"tiers", options.tiers},
           {"targets", options.targets},
@@ -181,8 +182,23 @@ class OneSize {
     build.ef_construction = options_.job.ef_construction;
     return ShapeOf(build, n_, real_.dim(), real_.dtype());
   }
+  /// What the planner chooses for as many vectors as growth is extrapolated to, where
+  /// whole pages and the reserve are little, in this size's numbers: of a small index
+  /// they would be most of it, and each size would get another structure.
   absl::StatusOr<PlacementPlan> Plan(double bytes) const {
-    return PlanForBytes(Shape(), "nvme", bytes);
+    PlanShape goal = Shape();
+    goal.n = options_.goal_rows;
+    HMANN_ASSIGN_OR_RETURN(PlacementPlan plan, PlanForBytes(goal, "nvme", bytes));
+    const double share = static_cast<double>(n_) / static_cast<double>(goal.n);
+    const auto part = [share](std::uint64_t of) {
+      return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(of)));
+    };
+    plan.structure.n1 = std::clamp<NodeId>(static_cast<NodeId>(part(plan.structure.n1)), 2,
+                                           static_cast<NodeId>(n_ - 1));
+    plan.cache_bytes = part(plan.cache_bytes);
+    for (PlacedBytes& placed : plan.bytes) placed.bytes = part(placed.bytes);
+    HMANN_ASSIGN_OR_RETURN(plan.file_bytes, PlannedFileBytes(Shape(), plan.structure));
+    return plan;
   }
   std::string PathOf(double bytes) const { return absl::StrFormat("%s/%g.hmann", folder_, bytes); }
 

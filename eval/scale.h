@@ -26,7 +26,9 @@ struct ScaleOptions {
   /// Vectors of each index, ascending. Up to the base's own number they are its first
   /// ones; beyond, they are made up of all of it (Resample), and so are their queries.
   std::vector<std::uint64_t> sizes;
-  std::vector<double> fast_bytes = {43, 86};  ///< of a vector, each an index of every size
+  /// Of a vector, each an index of every size, of the structure that the planner chooses
+  /// for goal_rows vectors with so many bytes each.
+  std::vector<double> fast_bytes = {43, 86};
   std::vector<std::string> walks = {"quantised", "best-first"};
   std::vector<std::string> tiers = {"dram", "nvme"};  ///< of L0; nvme: inside a memory limit
   /// Bytes of a search on nvme, page cache included; absent: ScaleMemoryLimit.
@@ -40,7 +42,7 @@ struct ScaleOptions {
   DiskOptions disk;                         ///< `time` of each depth
   ProfileOptions machine;                   ///< how its DRAM is measured beside each size
   bool keep = false;                        ///< vectors and indexes of a size that is done
-  std::uint64_t goal_rows = 1'000'000'000;  ///< that growth is extrapolated to
+  std::uint64_t goal_rows = 1'000'000'000;  ///< vectors that growth is extrapolated to
   std::uint64_t goal_fast_memory = std::uint64_t{96} << 30;
 
   /// Errors: INVALID_ARGUMENT naming the field.

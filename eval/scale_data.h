@@ -10,6 +10,7 @@
 
 namespace hmann {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SizedData {
   std::string base;        ///< vector file, of which the first n rows count
   std::string learn, ask;  ///< queries that dials are chosen on; others, that figures are of

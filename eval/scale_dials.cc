@@ -1,6 +1,7 @@
 #include "eval/scale_dials.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -47,6 +48,12 @@ void AddInMemory(std::string_view walk, bool multiples, Json* settings) {
                                                : Setting("quantised", 16, width));
     return;
   }
+  // Of small sets or good codes, any reach finds nearly all: widths end sooner.
+  for (const int width : {10, 14, 20, 30}) {
+    settings->push_back(walk == "best-first" ? Setting("best-first", 1, width)
+                                             : Setting("quantised", 2, width));
+    if (walk == "quantised") settings->back()["nprobe"] = 0;
+  }
   for (const double epsilon :
        {0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.18, 0.22, 0.27, 0.33, 0.4, 0.6}) {
     if (walk == "best-first") {
@@ -74,6 +81,25 @@ Json DialGrid(const std::string& walk, bool block_tier, bool cells, Metric metri
   else
     AddInMemory(walk, metric != Metric::kInnerProduct, &settings);
   return settings;
+}
+
+ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const TouchedBytes& bytes,
+                      const Reading& reading) {
+  constexpr double kReadsOfARound = 5, kLineUs = 0.01, kRoundUs = 0.45;
+  ContestantRuns costed = runs;
+  for (SettingRuns& setting : costed.settings) {
+    std::vector<double>& qps = setting.observed["qps"];
+    qps.clear();
+    for (const double seconds : setting.seconds)
+      qps.push_back(static_cast<double>(reading.queries) / seconds);
+    Json& counters = setting.counters;
+    const std::optional<double> lines = LinesOfQuery(counters, bytes);
+    if (!lines) continue;
+    const double rounds = counters.value("rounds", 0.0);
+    counters["cost"] = block_tier ? counters.value("io_reads", 0.0) + kReadsOfARound * rounds
+                                  : kLineUs * *lines + kRoundUs * rounds;
+  }
+  return ByCounter(costed, "cost", reading);
 }
 
 Json SettingsAround(const ContestantRuns& learned, const Reading& reading) {

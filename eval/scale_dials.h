@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eval/figures.h"
+#include "eval/hardware_limit.h"
 #include "index/distance/distance.h"
 
 namespace hmann {
@@ -14,9 +15,17 @@ namespace hmann {
 /// run that walk.
 Json DialGrid(const std::string& walk, bool block_tier, bool cells, Metric metric);
 
-/// Of what was run on learning queries, the settings around each target: two of the front
-/// below it and two above, as other queries reach a little more or less. Where a target
-/// is not reached, the last two.
+/// The same runs with what a query cost in the place of the clock, so that which settings
+/// a curve is made of does not hang on a busy machine: on a device its reads, and five
+/// for each round (a round costs as much more than a read); elsewhere the microseconds of
+/// its cache lines and rounds, about. QPS by the clock becomes what was observed as
+/// "qps". Settings that were not counted are left out.
+ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const TouchedBytes& bytes,
+                      const Reading& reading);
+
+/// Of what was run on learning queries (as ByCost gives it), the settings around each
+/// target: two of the front below it and two above, as other queries reach a little more
+/// or less. Where a target is not reached, the last two.
 Json SettingsAround(const ContestantRuns& learned, const Reading& reading);
 
 }  // namespace hmann

@@ -11,6 +11,7 @@
 
 namespace hmann {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 class ScaleFile {
  public:
   /// Opens <folder>/scale.jsonl, or begins one in a folder that is empty or not there.

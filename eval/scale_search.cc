@@ -25,14 +25,13 @@ constexpr std::uint64_t kWarmUpQueries = 100;
 class TierSearch {
  public:
   TierSearch(const ScaleOptions& options, const SizedData& data, const SizedIndex& index,
-             const std::string& tier, Progress& progress, const Say& say)
+             const std::string& tier, Progress& progress)
       : options_(options),
         data_(data),
         index_(index),
         tier_(tier),
         device_(tier.starts_with("nvme")),
-        progress_(progress),
-        say_(say) {}
+        progress_(progress) {}
 
   /// Settings of every walk for the queries that figures are of. Errors: those of
   /// RunSweep.
@@ -47,13 +46,12 @@ class TierSearch {
     }
     if (grid.empty()) return grid;
     sweep.contestants[0].settings = std::move(grid);
-    sweep.counters = false;
     sweep.warm_up_queries = 0;
     sweep.rounds = 1;
     HMANN_ASSIGN_OR_RETURN(const SweepResult learned, RunSweep(sweep, progress_, Quiet()));
     Json chosen = Json::array();
     for (const std::string& walk : options_.walks) {
-      const ContestantRuns of_walk = Filter(learned.runs[0], walk, {{"walk", walk}});
+      const ContestantRuns of_walk = Costed(learned.runs[0], walk, learned.reading);
       for (Json& setting : SettingsAround(of_walk, learned.reading))
         chosen.push_back(std::move(setting));
     }
@@ -89,7 +87,7 @@ class TierSearch {
   void AddRows(const SweepResult& result, const MemoryProfile& dram, Json* rows) const {
     for (const ContestantRuns& shaped : result.runs) {
       for (const std::string& walk : options_.walks) {
-        const ContestantRuns runs = Filter(shaped, walk, {{"walk", walk}});
+        const ContestantRuns runs = Costed(shaped, walk, result.reading);
         if (runs.settings.empty()) continue;
         const ContestantFigures figures = Read({runs}, result.reading)[0];
         for (const TargetFigures& at : figures.targets)
@@ -119,6 +117,16 @@ class TierSearch {
     sweep.reference.clear();
     sweep.warm_up_queries = kWarmUpQueries;
     return sweep;
+  }
+
+  TouchedBytes Touched() const {
+    const IndexInfo& info = index_.info;
+    return {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)),
+            info.layers[0].max_degree * 4, info.codes.code_bytes};
+  }
+  ContestantRuns Costed(const ContestantRuns& runs, const std::string& walk,
+                        const Reading& reading) const {
+    return ByCost(Filter(runs, walk, {{"walk", walk}}), device_, Touched(), reading);
   }
 
   /// Sweeps inside say little that is news here.
@@ -154,10 +162,8 @@ class TierSearch {
     for (const char* name : {"distances", "estimates", "expanded_l1", "expanded_l0"}) {
       if (const std::optional<double> value = counter(name)) counters[name] = *value;
     }
-    const IndexInfo& info = index_.info;
-    const std::optional<double> lines =
-        LinesOfQuery(counters, {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)),
-                                info.layers[0].max_degree * 4, info.codes.code_bytes});
+    const std::optional<double> lines = LinesOfQuery(counters, Touched());
+    const std::optional<double> qps = ObservedAtRecall(figures, "qps", at.target, reading);
     const std::optional<double> reads = counter("io_reads"), rounds = counter("rounds");
     const Json limit = LimitQps(shape, lines, reads, rounds, dram);
     Json row = {{"tier", tier_},
@@ -166,8 +172,7 @@ class TierSearch {
                 {"in_flight", shape.in_flight},
                 {"target", at.target},
                 {"at_recall", OrNull(at.at_recall)},
-                {"qps", OrNull(at.qps)},
-                {"qps_mad", OrNull(at.qps_mad)}};
+                {"qps", OrNull(qps)}};
     for (const char* name : {"mean_us", "p99_us"})
       row[name] = OrNull(ObservedAtRecall(figures, name, at.target, reading));
     for (const char* name : {"distances", "estimates", "slow_reads", "slow_bytes"})
@@ -176,8 +181,7 @@ class TierSearch {
     row["io_reads"] = OrNull(device_ ? reads : std::nullopt);
     row["lines"] = OrNull(lines);
     row["limit_qps"] = limit;
-    row["of_limit"] =
-        limit.is_null() || !at.qps ? Json(nullptr) : Json(*at.qps / limit.get<double>());
+    row["of_limit"] = limit.is_null() || !qps ? Json(nullptr) : Json(*qps / limit.get<double>());
     return row;
   }
 
@@ -187,7 +191,6 @@ class TierSearch {
   std::string tier_;
   bool device_;
   Progress& progress_;
-  const Say& say_;
   std::vector<DiskFigures> drives_;
 };
 
@@ -211,7 +214,7 @@ absl::StatusOr<Json> SearchOnTiers(const ScaleOptions& options, const SizedData&
                    {"drives", Json::array()},
                    {"rows", Json::array()}};
   for (const std::string& tier : options.tiers) {
-    TierSearch search(options, data, index, tier, progress, say);
+    TierSearch search(options, data, index, tier, progress);
     say(absl::StrFormat("  %g bytes: dials for L0 on %s", index.fast_bytes, tier));
     HMANN_ASSIGN_OR_RETURN(const Json settings, search.Learn());
     if (settings.empty()) {

@@ -15,6 +15,7 @@
 namespace hmann {
 
 /// An index that stands.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SizedIndex {
   std::string path, folder;  ///< where its sweeps go
   IndexInfo info;
@@ -23,7 +24,7 @@ struct SizedIndex {
 };
 
 /// `rows`: for each tier, walk, shape and target: `tier` `walk` `threads` `in_flight`
-/// `target` `at_recall` `qps` `qps_mad` `mean_us` `p99_us`, per query `distances`
+/// `target` `at_recall` `qps` `mean_us` `p99_us`, per query `distances`
 /// `estimates` `slow_reads` `rounds` `io_reads` `lines`, and `limit_qps` `of_limit`: what
 /// the machine's memory or drive allows, and how near that is; null where a curve does
 /// not reach. `placed_bytes`: of fast memory that the open index took, on a device.

@@ -10,9 +10,10 @@
 namespace hmann {
 
 /// The planner's choice for a slow tier whose structures in fast memory (upper layers,
-/// promoted vectors, codes, cells, cache; without reserve, pages not rounded up) take at
-/// most `bytes_a_vector` of each vector, and hardly less; L0 is none of them. Errors: those
-/// of PlanPlacement; RESOURCE_EXHAUSTED naming the bytes for fewer than anything takes.
+/// promoted vectors, codes, cells, cache; without reserve, pages not rounded up) take
+/// at most `bytes_a_vector` of each vector, and hardly less; L0 is none of them.
+/// Errors: those of PlanPlacement; RESOURCE_EXHAUSTED naming the bytes for fewer than
+/// anything takes.
 absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::string& slow,
                                            double bytes_a_vector);
 

@@ -212,8 +212,8 @@ TEST_F(Scale, WhatMakesNoSenseIsRefusedBeforeTheWork) {
   EXPECT_THAT(Fails(), HasSubstr("tape"));
   options_.tiers = {"dram"};
   EXPECT_FALSE(fs::exists(options_.job.folder));
-  options_.fast_bytes = {0.5};
-  EXPECT_THAT(Fails(), HasSubstr("0.5 bytes of fast memory a vector"));
+  options_.fast_bytes = {1e-8};
+  EXPECT_THAT(Fails(), HasSubstr("1e-08 bytes of fast memory a vector"));
   EXPECT_FALSE(fs::exists(options_.job.folder + "/size-1000"));
   options_.fast_bytes = {60};
   options_.job.folder = folder_ + "/large";

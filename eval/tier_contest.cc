@@ -101,6 +101,7 @@ Json Ladder(const std::vector<int>& widths, const std::vector<Json>& ways) {
 
 std::vector<Json> Matches(const std::vector<Way>& ways) {
   std::vector<Json> matches;
+  matches.reserve(ways.size());
   for (const Way& way : ways) matches.push_back(way.match);
   return matches;
 }

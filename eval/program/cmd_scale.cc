@@ -81,7 +81,7 @@ void AddBuild(CLI::App& app, ScaleOptions* options) {
   job->threads = UsableCores();
   app.add_option("--fast-bytes", options->fast_bytes,
                  "of fast memory a vector: an index each, of every size, of the structure that "
-                 "the planner chooses")
+                 "the planner chooses for --extrapolate vectors with so many bytes each")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--m", job->m, "M")->check(CLI::Range(2, 512))->capture_default_str();

@@ -13,7 +13,7 @@ const WALKS = ["quantised", "best-first"], TARGETS = [0.9, 0.95, 0.99], SHAPES =
 function makeRows(n) {
   return ["dram", "nvme"].flatMap((tier) => WALKS.flatMap((walk, w) => SHAPES.flatMap(([threads, inFlight]) => TARGETS.map((target, t) => {
     const reads = 10 ** w * (t + 1) * 5 * n ** 0.1, device = tier === "nvme", lost = walk === "best-first" && target === 0.99;
-    return { tier, walk, threads, in_flight: inFlight, target, at_recall: lost ? null : target === 0.9 ? 0.93 : target, qps: lost ? null : 1e5 / reads, qps_mad: 2, mean_us: lost ? null : 10 * reads,
+    return { tier, walk, threads, in_flight: inFlight, target, at_recall: lost ? null : target === 0.9 ? 0.93 : target, qps: lost ? null : 1e5 / reads, mean_us: lost ? null : 10 * reads,
       p99_us: lost ? null : 30 * reads, distances: 200, estimates: w === 0 ? 900 : 1e-9, slow_reads: lost ? null : reads, slow_bytes: 300 * reads, rounds: lost ? null : reads / 4,
       io_reads: device && !lost ? reads / 2 : null, lines: 1234, limit_qps: lost ? null : 4e5 / reads, of_limit: lost ? null : 0.25 };
   }))));
