@@ -100,7 +100,7 @@ absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& 
         mixer.Row(options.first + i, row);
         spread.Apply(options.first + i, from.dim(), row);
       },
-      progress);
+      progress, options.cancelled);
 }
 
 }  // namespace hmann

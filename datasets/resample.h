@@ -1,6 +1,7 @@
 /// New vectors out of real ones: for data sets larger than those there are.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct ResampleOptions {
   double norm_sigma = 0;     ///< f32 alone: see NormSpread
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
+  const std::atomic<bool>* cancelled = nullptr;  ///< not owned
 
   /// For vectors made of `from`. Errors: INVALID_ARGUMENT naming option or file, expected
   /// and found: a source of fewer rows than 100, or of fewer components than parts.
@@ -34,7 +36,7 @@ struct ResampleOptions {
 ///
 /// near_rows: [row of from][options.near], nearest first; what is no row of `from` ends a
 /// list. The suffix of `path` must be of from's dtype. Errors: as Validate and
-/// VectorWriter.
+/// VectorWriter; CANCELLED.
 absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& near_rows,
                       const ResampleOptions& options, const std::string& path, Progress& progress);
 

@@ -87,7 +87,7 @@ absl::Status VectorWriter::Commit() {
 
 absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint64_t n, int threads,
                            const std::function<void(std::uint64_t, std::byte*)>& make,
-                           Progress& progress) {
+                           Progress& progress, const std::atomic<bool>* cancelled) {
   constexpr std::uint64_t kBlockBytes = 4_MiB;
   HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, dim));
   ThreadPool pool(threads > 0 ? threads : UsableCores());
@@ -96,6 +96,8 @@ absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint
   std::vector<std::byte> block(std::min(block_rows, n) * row_bytes);
   progress.Start("generate", n, "vectors");
   for (std::uint64_t begin = 0; begin < n; begin += block_rows) {
+    if (cancelled != nullptr && cancelled->load())
+      return absl::CancelledError("the work was cancelled");
     const std::uint64_t rows = std::min(block_rows, n - begin);
     pool.ParallelFor(rows, 64, [&](std::size_t from, std::size_t to, int) {
       for (std::size_t i = from; i < to; ++i) make(begin + i, block.data() + i * row_bytes);

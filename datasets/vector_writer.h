@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -41,10 +42,11 @@ class VectorWriter {
 
 /// Writes n rows to a vector file in blocks, each row made by `make` (number, where to
 /// write it: dim components, unaligned), which any of the threads may call (0:
-/// UsableCores()). Errors: as VectorWriter.
+/// UsableCores()). Errors: as VectorWriter; CANCELLED soon after `cancelled` (not owned)
+/// becomes true.
 absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint64_t n, int threads,
                            const std::function<void(std::uint64_t, std::byte*)>& make,
-                           Progress& progress);
+                           Progress& progress, const std::atomic<bool>* cancelled = nullptr);
 
 /// Converts components: exactly, or not at all. Both dim components, unaligned. Errors:
 /// INVALID_ARGUMENT naming the component that `to` cannot hold (a fraction, out of range,

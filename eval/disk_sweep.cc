@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "datasets/vector_file.h"
 #include "eval/disk_results.h"
 #include "eval/own_contestants.h"
@@ -51,7 +50,7 @@ absl::StatusOr<std::vector<LimitedMemory>> BuildIndexes(const SweepOptions& swee
 
 absl::Status MeasureDisks(const DiskSweepOptions& options, const std::string& path, const Say& say,
                           std::vector<DiskFigures>* disks) {
-  for (const int threads : options.threads) {
+  for (const int threads : ThreadsOf(options.shapes)) {
     DiskOptions disk = options.disk;
     disk.threads = threads;
     disk.cancelled = options.sweep.job.cancelled;
@@ -137,16 +136,18 @@ class Limits {
 }  // namespace
 
 absl::Status DiskSweepOptions::Validate() const {
-  if (threads.empty() || *std::min_element(threads.begin(), threads.end()) < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "search threads: expected numbers from 1, found '", absl::StrJoin(threads, ","), "'"));
+  if (shapes.empty())
+    return absl::InvalidArgumentError("search threads: expected at least one number, found none");
+  for (const RunShape& shape : shapes) {
+    if (shape.threads < 1 || shape.in_flight < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("search threads and queries in flight: expected numbers from 1, found ",
+                       shape.threads, " and ", shape.in_flight));
+    }
   }
   if (sweep.clock != RunClock::kWall)
     return absl::InvalidArgumentError(
         "clock: expected wall: waiting for the disk is what is measured");
-  if (in_flight < 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("in flight: expected at least 1, found ", in_flight));
   HMANN_RETURN_IF_ERROR(CheckRecalls("targets at 1", targets_at_1));
   return sweep.Validate();
 }
@@ -213,9 +214,7 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
   say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)",
                       FormatSize(result.memory_limit), result.cgroup_version));
   sweep.notes = DiskNotes(result);
-  sweep.search_threads = options.threads;
-  sweep.in_flight = {1};
-  if (options.in_flight > 1) sweep.in_flight.push_back(options.in_flight);
+  sweep.shapes = options.shapes;
   sweep.started = [&](std::size_t c, pid_t pid) {
     result.memory[c].loaded_bytes = limits.groups()[c].Use().anonymous_bytes;
     return limits.Started(c, pid, say);

@@ -23,11 +23,10 @@ struct DiskSweepOptions {
   SweepOptions sweep;  ///< contestants: those of DiskContestants, settings without "threads" and
                        ///< "in_flight"; targets: of recall@k
   std::vector<double> targets_at_1 = {0.95};
-  std::vector<int> threads = {1, 2};
-  int in_flight = 8;  ///< queries that a thread of hmann keeps under way in the rows that say so
+  std::vector<RunShape> shapes = {{1, 1}, {1, 8}, {2, 1}, {2, 8}};  ///< in flight: of hmann
   std::optional<std::uint64_t>
       memory_limit;  ///< bytes; absent: a quarter of hmann's index file + 64 MiB
-  DiskOptions disk;  ///< `threads` is filled in: each of `threads`
+  DiskOptions disk;  ///< `threads` is filled in: each of `shapes`
 
   /// Errors: INVALID_ARGUMENT naming the field.
   absl::Status Validate() const;
@@ -61,10 +60,9 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& i
 
 /// Builds both indexes without a limit and lets the programs end; measures the disk
 /// through hmann's index file; empties the page cache of both files; starts the programs
-/// anew, each in a memory cgroup of its own, and runs the sweep: with each number of
-/// threads, hmann one query at a time and in_flight, hnswlib one at a time. Errors: those
-/// of MemoryGroup::Create, MeasureDisk and RunSweep; of a program that was ended for its
-/// memory, says so.
+/// anew, each in a memory cgroup of its own, and runs the sweep: hmann in each shape,
+/// hnswlib one query at a time on as many threads. Errors: those of MemoryGroup::Create,
+/// MeasureDisk and RunSweep; of a program that was ended for its memory, says so.
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress,
                                              const std::function<void(const std::string&)>& say);
 

@@ -43,7 +43,7 @@ class DiskSweep : public testing::Test {
     sweep.rounds = 2;
     sweep.targets = {0.95};
     sweep.warm_up_queries = 20;
-    options_.in_flight = 4;
+    options_.shapes = AllShapes({1, 2}, {1, 4});
     options_.disk.time = std::chrono::milliseconds(
         250);  // a busy machine may leave a thread without the CPU for a tenth of a second
     options_.disk.depths = {1, 8};
@@ -165,7 +165,7 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
 }
 
 TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {
-  options_.threads = {1};
+  options_.shapes = {{1, 1}};
   options_.memory_limit = 2_MiB;
   const absl::StatusOr<DiskSweepResult> result = Run();
   ASSERT_FALSE(result.ok());
@@ -186,12 +186,11 @@ TEST_F(DiskSweep, CancelledItLeavesNothing) {
 }
 
 TEST_F(DiskSweep, WhatMakesNoSenseIsRefused) {
-  options_.threads = {};
+  options_.shapes = {};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("search threads"));
-  options_.threads = {1};
-  options_.in_flight = 0;
+  options_.shapes = {{1, 0}};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("in flight"));
-  options_.in_flight = 1;
+  options_.shapes = {{1, 1}};
   options_.targets_at_1 = {2};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("targets at 1"));
   options_.targets_at_1 = {0.9};

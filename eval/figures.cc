@@ -1,6 +1,8 @@
 #include "eval/figures.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "eval/statistics.h"
@@ -209,34 +211,38 @@ ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
   return read;
 }
 
-Json Shaped(const Json& settings, const std::vector<int>& threads,
-            const std::vector<int>& in_flight) {
+Json Shaped(const Json& settings, const std::vector<RunShape>& shapes) {
   Json shaped = Json::array();
-  for (const int t : threads) {
-    for (const int q : in_flight) {
-      for (Json setting : settings) {
-        setting.update(Json{{"threads", t}, {"in_flight", q}});
-        shaped.push_back(std::move(setting));
-      }
+  for (const RunShape& shape : shapes) {
+    for (Json setting : settings) {
+      setting.update(Json{{"threads", shape.threads}, {"in_flight", shape.in_flight}});
+      shaped.push_back(std::move(setting));
     }
   }
   return shaped;
 }
 
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
-                                         const std::vector<int>& threads,
-                                         const std::vector<int>& in_flight) {
+RunShape ShapeOfSetting(const Json& setting) {
+  return {setting.value("threads", 1), setting.value("in_flight", 1)};
+}
+
+std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs) {
   std::vector<ContestantRuns> rows;
-  for (const int t : threads) {
-    for (const ContestantRuns& contestant : runs) {
-      for (const int q : in_flight) {
-        std::string name = absl::StrCat(contestant.name, ", ", t, t == 1 ? " thread" : " threads");
-        if (q > 1) absl::StrAppend(&name, ", ", q, " in flight");
-        ContestantRuns row = Filter(contestant, name, {{"threads", t}, {"in_flight", q}});
-        if (!row.settings.empty()) rows.push_back(std::move(row));
-      }
+  for (const ContestantRuns& contestant : runs) {
+    std::set<std::pair<int, int>> seen;
+    for (const SettingRuns& setting : contestant.settings) {
+      const auto [threads, in_flight] = ShapeOfSetting(setting.setting);
+      if (!seen.emplace(threads, in_flight).second) continue;
+      std::string name =
+          absl::StrCat(contestant.name, ", ", threads, threads == 1 ? " thread" : " threads");
+      if (in_flight > 1) absl::StrAppend(&name, ", ", in_flight, " in flight");
+      rows.push_back(Filter(contestant, name, {{"threads", threads}, {"in_flight", in_flight}}));
     }
   }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return ShapeOfSetting(a.settings[0].setting).threads <
+           ShapeOfSetting(b.settings[0].setting).threads;
+  });
   return rows;
 }
 

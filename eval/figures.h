@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/adapters/adapter.h"
 #include "eval/contestant.h"
 
 namespace hmann {
@@ -102,14 +103,13 @@ ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
 ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
                          const Reading& reading);
 
-/// Every setting in every shape: with each number of threads that search side by side, of
-/// queries that each keeps in flight.
-Json Shaped(const Json& settings, const std::vector<int>& threads,
-            const std::vector<int>& in_flight);
-/// The same apart again, a contestant a shape: "hmann, 2 threads, 8 in flight".
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs,
-                                         const std::vector<int>& threads,
-                                         const std::vector<int>& in_flight);
+/// Every setting in every shape.
+Json Shaped(const Json& settings, const std::vector<RunShape>& shapes);
+/// The shape that a setting says: one thread, one query where it says none.
+RunShape ShapeOfSetting(const Json& setting);
+/// The same apart again, a contestant a shape, those of as many threads together: "hmann,
+/// 2 threads, 8 in flight".
+std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs);
 
 /// A setting without "threads": however many there are, a query finds the same with the
 /// same work.

@@ -62,8 +62,7 @@ TEST_F(Finished, OnEveryTierAndThroughAServerTheAnswersAreTheSame) {
   Add("mapped", {{"index", SampleIndex()}, {"slow", "mapped"}});
   Add("nvme", {{"index", SampleIndex()}, {"slow", "nvme"}});
   AddServer(served);
-  options_.search_threads = {1, 2};
-  options_.in_flight = {1, 4};
+  options_.shapes = AllShapes({1, 2}, {1, 4});
   const absl::StatusOr<SweepResult> result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->runs.size(), 3u * 2 * 2);

@@ -165,9 +165,9 @@ class InterleavedRuns {
 
  private:
   Json InShapes(const ContestantSpec& spec) const {
-    if (options_.search_threads.empty()) return spec.settings;
-    return Shaped(spec.settings, options_.search_threads,
-                  spec.keeps_several ? options_.in_flight : std::vector<int>{1});
+    if (options_.shapes.empty()) return spec.settings;
+    return Shaped(spec.settings, spec.keeps_several ? options_.shapes
+                                                    : AllShapes(ThreadsOf(options_.shapes), {1}));
   }
 
   absl::Status RunTurn(const Turn& turn, int round) {
@@ -249,6 +249,24 @@ absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls) 
   return absl::OkStatus();
 }
 
+std::vector<RunShape> AllShapes(const std::vector<int>& threads,
+                                const std::vector<int>& in_flight) {
+  std::vector<RunShape> shapes;
+  for (const int t : threads) {
+    for (const int q : in_flight) shapes.push_back({t, q});
+  }
+  return shapes;
+}
+
+std::vector<int> ThreadsOf(const std::vector<RunShape>& shapes) {
+  std::vector<int> threads;
+  for (const RunShape& shape : shapes) {
+    if (std::find(threads.begin(), threads.end(), shape.threads) == threads.end())
+      threads.push_back(shape.threads);
+  }
+  return threads;
+}
+
 absl::Status CheckWidths(const std::vector<int>& widths) {
   const bool one = !widths.empty() && *std::min_element(widths.begin(), widths.end()) >= 1;
   return one ? absl::OkStatus()
@@ -287,7 +305,7 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
 
   SweepResult result;
   result.rounds = options.rounds;
-  result.search_threads = options.search_threads;
+  result.search_threads = ThreadsOf(options.shapes);
   result.reading = {queries.n(), job.k, options.clock, options.targets, options.reference};
   result.data = {{"base", job.base.empty() ? Json() : Json(job.base)},
                  {"queries", job.queries},
@@ -309,8 +327,7 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
   HMANN_RETURN_IF_ERROR(arena.WarmUp());
   for (int round = 0; round < options.rounds; ++round) HMANN_RETURN_IF_ERROR(arena.Round(round));
   HMANN_ASSIGN_OR_RETURN(result.runs, arena.Finish());
-  if (!options.search_threads.empty())
-    result.runs = SplitByShape(result.runs, options.search_threads, options.in_flight);
+  if (!options.shapes.empty()) result.runs = SplitByShape(result.runs);
   return result;
 }
 

@@ -34,8 +34,7 @@ struct SweepOptions {
   /// Threads that search side by side, and queries that each keeps in flight (of those
   /// who can): every setting in every shape, a row of the result each. {}: on one thread,
   /// and nobody asks for latencies.
-  std::vector<int> search_threads;
-  std::vector<int> in_flight = {1};
+  std::vector<RunShape> shapes;
   bool counters = true;  ///< of those that can count: one more run for all settings of equal dials,
                          ///< before the first round
   /// Queries that are answered untimed at a setting before each timed run of it, so that
@@ -51,6 +50,11 @@ struct SweepOptions {
   absl::Status Validate() const;
 };
 
+/// Every number of threads with each number of queries in flight.
+std::vector<RunShape> AllShapes(const std::vector<int>& threads, const std::vector<int>& in_flight);
+/// The threads of shapes, each number once, in their order.
+std::vector<int> ThreadsOf(const std::vector<RunShape>& shapes);
+
 /// Errors: INVALID_ARGUMENT for a recall outside (0, 1], ...
 absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls);
 /// ... for no width of a beam, or one below 1.
@@ -62,7 +66,7 @@ struct SweepResult {
   Json build;        ///< m, ef_construction, threads
   Json environment;  ///< DescribeEnvironment, before the first run
   int rounds = 0;
-  std::vector<int> search_threads;  ///< {}: one
+  std::vector<int> search_threads;  ///< of the shapes, each once; {}: one
   Reading reading;
   std::vector<ContestantRuns> runs;
 };

@@ -60,6 +60,7 @@ absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options,
   exact.metric = job.metric;
   exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
   exact.threads = job.threads;
+  exact.cancelled = job.cancelled;
   const std::string key =
       absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
                    std::string(Name(job.metric)), "|", exact.k);

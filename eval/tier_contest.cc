@@ -1,11 +1,15 @@
 #include "eval/tier_contest.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "eval/own_contestants.h"
+#include "eval/scale_structure.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/emulation.h"
 
@@ -29,40 +33,47 @@ struct Way {
   std::string kind = "emulated";
 };
 
-std::vector<Way> WaysOfHmann(const std::vector<std::string>& prefetch) {
+std::string InFlight(int queries) {
+  return queries == 1 ? "" : absl::StrCat(", ", queries, " in flight");
+}
+
+std::vector<Way> WaysOfHmann(const std::vector<std::string>& prefetch, bool codes,
+                             const std::string& of, int in_flight) {
   std::vector<Way> ways;
   for (const std::string& mode : prefetch) {
     for (const char* walk : {"quantised", "best-first", "multi-start"}) {
+      if (!codes && walk == std::string_view("quantised")) continue;
       const std::string suffix = mode == "ahead" ? ""
                                  : mode == "off" ? ", no prefetch"
                                                  : absl::StrCat(", prefetch ", mode);
-      ways.push_back({absl::StrCat("hmann ", walk, suffix), {{"walk", walk}, {"prefetch", mode}}});
+      ways.push_back({absl::StrCat("hmann ", walk, suffix, of, InFlight(in_flight)),
+                      {{"walk", walk}, {"prefetch", mode}, {"in_flight", in_flight}}});
     }
   }
   return ways;
 }
 
-Way WayOfHnsw(const std::string& name, const char* placement, const char* ahead,
-              const char* kind = "emulated", double fast_share = 0) {
-  Way way = {name, {{"placement", placement}, {"ahead", ahead}}, kind};
-  if (fast_share > 0) way.match["fast_share"] = fast_share;
-  return way;
-}
-
-std::vector<Way> WaysOfHnsw(double fast_share) {
-  const std::string share = absl::StrFormat("%.3g %%", 100 * fast_share);
-  const auto model = [&](const std::string& name, const char* placement) {
-    return WayOfHnsw(absl::StrCat(name, ", model"), placement, "own", "model", fast_share);
+/// Those of HNSW that have so many bytes as DRAM, or, of 0, take what they need.
+std::vector<Way> WaysOfHnsw(std::uint64_t bytes, const std::string& of, int in_flight) {
+  std::vector<Way> ways;
+  const auto add = [&](const char* name, const char* placement, const char* ahead) {
+    Json match = {{"placement", placement}, {"ahead", ahead}, {"in_flight", in_flight}};
+    if (bytes > 0) match["fast_bytes"] = bytes;
+    ways.push_back({absl::StrCat(name, of, bytes > 0 ? ", model" : "", InFlight(in_flight)),
+                    std::move(match), bytes > 0 ? "model" : "emulated"});
   };
-  return {
-      WayOfHnsw("HNSW all slow", "slow", "own"),
-      WayOfHnsw("HNSW all slow, neighbours fetched at once", "slow", "neighbours"),
-      WayOfHnsw("HNSW fast upper layers", "fast-upper", "own"),
-      WayOfHnsw("HNSW fast upper layers, neighbours fetched at once", "fast-upper", "neighbours"),
-      model(absl::StrCat("Memory Mode ", share), "memory-mode"),
-      model(absl::StrCat("Memory Mode ", share, ", fully associative"), "memory-mode-lru"),
-      model(absl::StrCat("first-touch ", share, " in load order"), "first-touch"),
-      model(absl::StrCat("first-touch ", share, " in query order"), "first-touch-queries")};
+  if (bytes == 0) {
+    add("HNSW all slow", "slow", "own");
+    add("HNSW all slow, neighbours fetched at once", "slow", "neighbours");
+    add("HNSW fast upper layers", "fast-upper", "own");
+    add("HNSW fast upper layers, neighbours fetched at once", "fast-upper", "neighbours");
+    return ways;
+  }
+  add("Memory Mode", "memory-mode", "own");
+  add("Memory Mode, fully associative", "memory-mode-lru", "own");
+  add("first-touch in load order", "first-touch", "own");
+  add("first-touch in query order", "first-touch-queries", "own");
+  return ways;
 }
 
 Json With(Json setting, const Json& more) {
@@ -90,72 +101,136 @@ Json Ladder(const std::vector<int>& widths, const std::vector<Json>& ways) {
 
 std::vector<Json> Matches(const std::vector<Way>& ways) {
   std::vector<Json> matches;
+  matches.reserve(ways.size());
   for (const Way& way : ways) matches.push_back(way.match);
   return matches;
 }
 
-/// hmann's programs: in DRAM, on the slow tier, on the slow tier again, on one that adds
-/// nothing.
-absl::Status AddHmann(const TierContest& contest, TierPlan* plan) {
-  const std::vector<Way> ways = WaysOfHmann(contest.prefetch), plain = WaysOfHmann({"ahead"});
-  const bool helped = std::find(contest.prefetch.begin(), contest.prefetch.end(), "helper") !=
-                      contest.prefetch.end();
-  const auto add = [&](const std::string& name, const std::string& slow,
-                       const std::vector<Way>& its) -> absl::Status {
-    Json build = {
-        {"promote", contest.promote}, {"seed", contest.seed}, {"fast", "dram"}, {"slow", slow}};
-    if (helped) build["helper_threads"] = 1;
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", build));
-    spec.name = name;
-    spec.settings = Ladder(contest.widths, Matches(its));
-    plan->programs.push_back(std::move(spec));
-    return absl::OkStatus();
-  };
-  HMANN_RETURN_IF_ERROR(add("hmann in DRAM", "dram", plain));
-  HMANN_RETURN_IF_ERROR(add("hmann", absl::StrCat("emulated:", contest.emulated), ways));
-  HMANN_RETURN_IF_ERROR(
-      add("hmann again", absl::StrCat("emulated:", contest.emulated), {plain[0]}));
-  HMANN_RETURN_IF_ERROR(add("hmann at +0 ns", absl::StrCat("emulated:", kNoLatency), ways));
-  for (const Way& way : plain)
-    plan->rows.push_back({absl::StrCat(way.name, ", all DRAM"), "hmann in DRAM", way.match,
-                          "measured", "", "", false});
-  for (const Way& way : ways) {
-    const std::string dram =
-        absl::StrCat("hmann ", way.match["walk"].get<std::string>(), ", all DRAM");
-    const std::string zero = absl::StrCat(way.name, ", emulated +0 ns"),
-                      name = absl::StrCat(way.name, ", ", plan->label);
-    plan->rows.push_back({name, "hmann", way.match, way.kind, dram, zero, false});
-    plan->rows.push_back({zero, "hmann at +0 ns", way.match, way.kind, dram, "", true});
-  }
-  plan->own = absl::StrCat(plain[0].name, ", ", plan->label);
-  plan->own_again = absl::StrCat(plan->own, ", again");
-  plan->rows.push_back({plan->own_again, "hmann again", plain[0].match, "emulated",
-                        absl::StrCat(plain[0].name, ", all DRAM"), "", true});
-  return absl::OkStatus();
-}
+std::string Bytes(double bytes) { return absl::StrFormat(", %g B", bytes); }
 
-/// One program with one index for all of them.
-absl::Status AddHnsw(const TierContest& contest, TierPlan* plan) {
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
-  spec.name = "HNSW";
-  const Way dram = WayOfHnsw("HNSW, all DRAM", "dram", "own");
-  std::vector<Json> all = {dram.match};
-  plan->rows.push_back({dram.name, spec.name, dram.match, "measured", "", "", false});
-  for (const Way& way : WaysOfHnsw(contest.fast_share)) {
-    const Json slow = With(way.match, {{"emulated", contest.emulated}}),
-               none = With(way.match, {{"emulated", kNoLatency}});
-    all.push_back(slow);
-    all.push_back(none);
-    const std::string zero = absl::StrCat(way.name, ", emulated +0 ns");
-    plan->rows.push_back({absl::StrCat(way.name, ", ", plan->label), spec.name, slow, way.kind,
-                          dram.name, zero, false});
-    plan->rows.push_back({zero, spec.name, none, way.kind, dram.name, "", true});
+/// The line-up while it is made.
+class Lineup {
+ public:
+  Lineup(const TierContest& contest, TierPlan* plan) : contest_(contest), plan_(*plan) {}
+
+  /// hmann's programs of one structure: in DRAM, on the slow tier, on one that adds
+  /// nothing; over hnswlib's graph on the slow tier alone.
+  absl::Status AddHmann(const PlanShape& shape, double bytes, bool again) {
+    const std::string slow = absl::StrCat("emulated:", contest_.emulated), of = Bytes(bytes);
+    HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, PlanForBytes(shape, slow, bytes));
+    Json structure = BuildSettingsOf(shape, plan);
+    structure["seed"] = contest_.seed;
+    const bool codes = plan.structure.bits > 0;
+    const std::vector<Way> ways = Ways(contest_.prefetch, codes, of),
+                           plain = Ways({"ahead"}, codes, of);
+    const std::string dram = absl::StrCat("hmann", of, " in DRAM"),
+                      name = absl::StrCat("hmann", of), zero = absl::StrCat(name, " at +0 ns");
+    HMANN_RETURN_IF_ERROR(Add(dram, "dram", structure, plain));
+    const Json cached = With(structure, CacheSettingsOf(plan));
+    HMANN_RETURN_IF_ERROR(Add(name, slow, cached, ways));
+    HMANN_RETURN_IF_ERROR(Add(zero, absl::StrCat("emulated:", kNoLatency), cached, ways));
+    for (const Way& way : plain) AddRow(AllDram(way.name), dram, way.match, "measured", "", "");
+    for (const Way& way : ways) AddSlow(way, name, zero, of);
+    if (!contest_.rival_graph.empty()) {
+      const std::string theirs = absl::StrCat(of, ", hnswlib's graph");
+      const std::vector<Way> over = Ways({"ahead"}, codes, theirs);
+      HMANN_RETURN_IF_ERROR(Add(absl::StrCat("hmann", theirs), slow,
+                                With(cached, {{"from_hnswlib", contest_.rival_graph}}), over));
+      for (const Way& way : over)
+        AddRow(Slow(way.name), absl::StrCat("hmann", theirs), way.match, way.kind, "", "");
+    }
+    if (!again) return absl::OkStatus();
+    plan_.own = Slow(plain[0].name);
+    plan_.own_again = absl::StrCat(plan_.own, ", again");
+    HMANN_RETURN_IF_ERROR(Add(absl::StrCat(name, " again"), slow, cached, {plain[0]}));
+    AddRow(plan_.own_again, absl::StrCat(name, " again"), plain[0].match, "emulated",
+           AllDram(plain[0].name), "");
+    plan_.rows.back().aside = true;
+    return absl::OkStatus();
   }
-  spec.settings = Ladder(contest.widths, all);
-  plan->programs.push_back(std::move(spec));
-  plan->reference = absl::StrCat("HNSW all slow, ", plan->label);
-  return absl::OkStatus();
-}
+
+  /// One program with one index for all of them.
+  absl::Status AddHnsw(const PlanShape& shape) {
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
+    spec.name = "HNSW";
+    std::vector<Json> all;
+    for (const int queries : contest_.in_flight) {
+      const std::string dram = absl::StrCat("HNSW, all DRAM", InFlight(queries));
+      all.push_back({{"placement", "dram"}, {"ahead", "own"}, {"in_flight", queries}});
+      AddRow(dram, spec.name, all.back(), "measured", "", "");
+      std::vector<Way> ways = WaysOfHnsw(0, "", queries);
+      for (const double bytes : contest_.fast_bytes) {
+        const auto total = static_cast<std::uint64_t>(bytes * static_cast<double>(shape.n));
+        for (Way& way : WaysOfHnsw(total, Bytes(bytes), queries)) ways.push_back(std::move(way));
+      }
+      for (const Way& way : ways) {
+        const Json slow = With(way.match, {{"emulated", contest_.emulated}}),
+                   none = With(way.match, {{"emulated", kNoLatency}});
+        all.push_back(slow);
+        all.push_back(none);
+        const std::string zero = absl::StrCat(way.name, ", emulated +0 ns");
+        AddRow(Slow(way.name), spec.name, slow, way.kind, dram, zero);
+        AddRow(zero, spec.name, none, way.kind, dram, "");
+        plan_.rows.back().aside = true;
+      }
+    }
+    spec.settings = Ladder(contest_.widths, all);
+    plan_.programs.push_back(std::move(spec));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string Slow(const std::string& way) const { return absl::StrCat(way, ", ", plan_.label); }
+  static std::string AllDram(const std::string& way) { return absl::StrCat(way, ", all DRAM"); }
+
+  std::vector<Way> Ways(const std::vector<std::string>& prefetch, bool codes,
+                        const std::string& of) const {
+    std::vector<Way> ways;
+    for (const int queries : contest_.in_flight) {
+      for (Way& way : WaysOfHmann(prefetch, codes, of, queries)) ways.push_back(std::move(way));
+    }
+    return ways;
+  }
+
+  absl::Status Add(const std::string& name, const std::string& slow, const Json& build,
+                   const std::vector<Way>& ways) {
+    Json own = With(build, {{"fast", "dram"}, {"slow", slow}});
+    const bool helped = std::find(contest_.prefetch.begin(), contest_.prefetch.end(), "helper") !=
+                        contest_.prefetch.end();
+    if (helped) own["helper_threads"] = 1;
+    if (slow == "dram") {
+      own.erase("cache");
+      own.erase("cache_bytes");
+    }
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", own));
+    spec.name = name;
+    spec.settings = Ladder(contest_.widths, Matches(ways));
+    plan_.programs.push_back(std::move(spec));
+    return absl::OkStatus();
+  }
+
+  /// A row that stands in the table.
+  void AddRow(const std::string& name, const std::string& program, const Json& match,
+              const std::string& kind, const std::string& all_dram, const std::string& zero) {
+    const std::string rival =
+        Slow(absl::StrCat("HNSW all slow", InFlight(match["in_flight"].get<int>())));
+    plan_.rows.push_back({name, program, match, kind, rival, all_dram, zero, false});
+  }
+
+  /// The row on the slow tier, and the one at +0 ns.
+  void AddSlow(const Way& way, const std::string& program, const std::string& zero_program,
+               const std::string& of) {
+    const std::string dram = AllDram(absl::StrCat("hmann ", way.match["walk"].get<std::string>(),
+                                                  of, InFlight(way.match["in_flight"].get<int>())));
+    const std::string zero = absl::StrCat(way.name, ", emulated +0 ns");
+    AddRow(Slow(way.name), program, way.match, way.kind, dram, zero);
+    AddRow(zero, zero_program, way.match, way.kind, dram, "");
+    plan_.rows.back().aside = true;
+  }
+
+  const TierContest& contest_;
+  TierPlan& plan_;
+};
 
 }  // namespace
 
@@ -165,6 +240,10 @@ absl::Status TierContest::Validate() const {
     return absl::InvalidArgumentError(
         "emulated: expected a latency above 0: +0 ns runs beside it anyway");
   HMANN_RETURN_IF_ERROR(CheckWidths(widths));
+  if (fast_bytes.empty() || *std::min_element(fast_bytes.begin(), fast_bytes.end()) <= 0)
+    return absl::InvalidArgumentError("fast bytes: expected at least one number above 0");
+  if (in_flight.empty() || *std::min_element(in_flight.begin(), in_flight.end()) < 1)
+    return absl::InvalidArgumentError("in flight: expected at least one number, from 1 on");
   if (std::find(prefetch.begin(), prefetch.end(), "ahead") == prefetch.end()) {
     return absl::InvalidArgumentError(
         "prefetch: expected 'ahead' among them, which is what the others are held against");
@@ -172,15 +251,29 @@ absl::Status TierContest::Validate() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TierPlan> PlanTiers(const TierContest& contest) {
+absl::StatusOr<TierPlan> PlanTiers(const TierContest& contest, const PlanShape& shape) {
   HMANN_RETURN_IF_ERROR(contest.Validate());
   HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(contest.emulated));
   TierPlan plan;
   plan.emulated = spec.ToString();
   plan.label = Label(spec);
-  HMANN_RETURN_IF_ERROR(AddHmann(contest, &plan));
-  HMANN_RETURN_IF_ERROR(AddHnsw(contest, &plan));
+  plan.reference = absl::StrCat("HNSW all slow", InFlight(contest.in_flight[0]), ", ", plan.label);
+  Lineup lineup(contest, &plan);
+  for (const double bytes : contest.fast_bytes)
+    HMANN_RETURN_IF_ERROR(lineup.AddHmann(shape, bytes, bytes == contest.fast_bytes.back()));
+  HMANN_RETURN_IF_ERROR(lineup.AddHnsw(shape));
   return plan;
+}
+
+absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
+  std::error_code error;
+  std::filesystem::create_directories(job.folder, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
+  HMANN_ASSIGN_OR_RETURN(Contestant rival, Contestant::Start(spec, job));
+  const std::string graph = rival.ready().index_file;
+  HMANN_RETURN_IF_ERROR(rival.Stop());
+  return graph;
 }
 
 SweepResult AsTierRows(const SweepResult& result, const TierPlan& plan) {

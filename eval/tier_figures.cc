@@ -6,7 +6,6 @@
 #include "eval/columns.h"
 #include "eval/results.h"
 #include "eval/tier_contest.h"
-#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -46,8 +45,26 @@ Json Noise(const FiguresByName& against_own, const std::string& again) {
   return found == against_own.end() ? Json::array() : NoiseOf(found->second);
 }
 
+/// A row's own ratio, in the same round, to another.
+class Pairs {
+ public:
+  explicit Pairs(const SweepResult& rows) : rows_(rows) {}
+
+  /// nullptr without another.
+  const TargetFigures* Of(const TierRow& row, const std::string& other, std::size_t target) {
+    if (other.empty()) return nullptr;
+    const auto [found, is_new] = against_.try_emplace(other);
+    if (is_new) found->second = ReadAgainst(rows_, other);
+    return &found->second.at(row.name).targets[target];
+  }
+
+ private:
+  const SweepResult& rows_;
+  std::map<std::string, FiguresByName> against_;
+};
+
 /// A line of the table at one target.
-std::vector<std::string> Cells(const Json& row, std::size_t target) {
+std::vector<std::string> Cells(const Json& row, std::size_t target, double n) {
   const Json& at = row["targets"][target];
   const auto number = [&](const char* key, double scale, int digits,
                           const char* unit) -> std::string {
@@ -56,7 +73,9 @@ std::vector<std::string> Cells(const Json& row, std::size_t target) {
                : absl::StrFormat("%.*f%s", digits, scale * at[key].get<double>(), unit);
   };
   return {row["name"].get<std::string>(),
-          row["fast_bytes"].is_null() ? "" : FormatSize(row["fast_bytes"].get<std::uint64_t>()),
+          row["fast_bytes"].is_null()
+              ? ""
+              : absl::StrFormat("%.1f", row["fast_bytes"].get<double>() / n),
           at["qps"].is_null() ? "not reached" : number("qps", 1, 0, ""),
           number("qps_mad", 1, 0, ""),
           number("ratio", 1, 2, ""),
@@ -73,15 +92,7 @@ std::vector<std::string> Cells(const Json& row, std::size_t target) {
 Json TierFigures(const SweepResult& result, const TierPlan& plan) {
   const SweepResult rows = AsTierRows(result, plan);
   const FiguresByName against_slow = ReadAgainst(rows, plan.reference);
-  std::map<std::string, FiguresByName> against;
-  /// The row's own ratio, in the same round, to another; nullptr without one.
-  const auto paired = [&](const TierRow& row, const std::string& other,
-                          std::size_t target) -> const TargetFigures* {
-    if (other.empty()) return nullptr;
-    const auto [found, is_new] = against.try_emplace(other);
-    if (is_new) found->second = ReadAgainst(rows, other);
-    return &found->second.at(row.name).targets[target];
-  };
+  Pairs pairs(rows);
   Json lines = Json::array();
   for (const TierRow& row : plan.rows) {
     if (row.aside) continue;
@@ -89,8 +100,9 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
     Json targets = Json::array();
     for (std::size_t t = 0; t < contestant.targets.size(); ++t) {
       const TargetFigures& at = contestant.targets[t];
-      const TargetFigures* of_dram = paired(row, row.all_dram, t);
-      const TargetFigures* of_zero = paired(row, row.without_latency, t);
+      const TargetFigures* of_dram = pairs.Of(row, row.all_dram, t);
+      const TargetFigures* of_zero = pairs.Of(row, row.without_latency, t);
+      const TargetFigures& of_rival = *pairs.Of(row, row.rival, t);
       const auto counter = [&](const char* name) {
         return OrNull(CounterAtRecall(contestant, name, at.target, rows.reading));
       };
@@ -98,8 +110,8 @@ Json TierFigures(const SweepResult& result, const TierPlan& plan) {
           {{"recall", at.target},
            {"qps", OrNull(at.qps)},
            {"qps_mad", OrNull(at.qps_mad)},
-           {"ratio", OrNull(at.ratio)},
-           {"ratio_mad", OrNull(at.ratio_mad)},
+           {"ratio", OrNull(of_rival.ratio)},
+           {"ratio_mad", OrNull(of_rival.ratio_mad)},
            {"of_all_dram", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio)},
            {"of_all_dram_mad", of_dram == nullptr ? Json(nullptr) : OrNull(of_dram->ratio_mad)},
            {"without_latency", of_zero == nullptr
@@ -136,13 +148,14 @@ void PrintTierTables(const Json& figures, std::ostream& out) {
   out << DataLine(figures) << '\n';
   out << "emulated: " << tiers["emulated"].get<std::string>()
       << ", on top of this machine's DRAM\n";
-  out << "x: times " << tiers["reference"].get<std::string>()
-      << "; of DRAM: of the same search with all in DRAM\n";
+  out << "x: times HNSW all slow with as many queries in flight; of DRAM: of the same search with "
+         "all in DRAM\n";
   for (std::size_t t = 0; t < figures["targets"].size(); ++t) {
     std::vector<std::vector<std::string>> cells = {
-        {absl::StrFormat("at recall %g", figures["targets"][t].get<double>()), "fast memory", "QPS",
-         "+-", "x", "+-", "of DRAM", "QPS at +0 ns", "of that", "slow reads", "slow bytes"}};
-    for (const Json& row : tiers["rows"]) cells.push_back(Cells(row, t));
+        {absl::StrFormat("at recall %g", figures["targets"][t].get<double>()), "fast B a vector",
+         "QPS", "+-", "x", "+-", "of DRAM", "QPS at +0 ns", "of that", "slow reads", "slow bytes"}};
+    for (const Json& row : tiers["rows"])
+      cells.push_back(Cells(row, t, figures["data"]["n"].get<double>()));
     PrintColumns(cells, 1, out);
   }
   PrintNoise(figures["noise"], out);

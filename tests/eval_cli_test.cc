@@ -25,9 +25,10 @@ TEST(Eval, HelpIsOfItsCommands) {
                               HasSubstr("Example:\n  hmann eval sweep")));
   EXPECT_THAT(eval.out, Not(HasSubstr("completion"))) << "what hmann asks for is not for people";
   for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
-                                        {"tiers", "--fast-share"},
+                                        {"tiers", "--in-flight"},
                                         {"disk", "--in-flight"},
                                         {"plan", "--shares"},
+                                        {"scale", "--fast-bytes"},
                                         {"load", "--rate"}}) {
     const Outcome help = Hmann({"eval", command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << help.err;
@@ -44,6 +45,8 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
       {{"swep"}, "subcommand"},
       {{"sweep"}, "--queries"},
       {{"sweep", "--queries", "q", "--out", "o"}, "--base, --index or --server"},
+      {{"scale", "--sizes", "1k", "--base", "b", "--out", "o"}, "--queries"},
+      {{"scale", "--fast-memory", "much"}, "--fast-memory"},
       {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
       {{"memory-mode", "--", "extra words"}, "extra words"}};
   for (const auto& [more, word] : wrong) {

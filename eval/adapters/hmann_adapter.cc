@@ -1,7 +1,7 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
-// "method": "insertion", "alpha": 1.2, "codes": "link", "seed": 1}, or {"index": FILE} of
-// one that is finished; and how it is opened: {"fast": "dram", "slow":
-// "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
+// "method": "insertion", "alpha": 1.2, "codes": "link", "seed": 1, "from_hnswlib": FILE},
+// or {"index": FILE} of one that is finished; and how it is opened: {"fast": "dram",
+// "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
 // "helper_threads": 0}, all optional. Settings: dials, as `hmann search --json` names
 // them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
 #include <cstring>
@@ -89,7 +89,7 @@ class HmannAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
     keys.insert(keys.end(), {"m", "ef_construction", "method", "alpha", "promote", "seed", "bits",
-                             "codes", "replicas"});
+                             "codes", "replicas", "from_hnswlib"});
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
     build_.base = job.base;
     build_.rows = job.rows;
@@ -227,6 +227,7 @@ class HmannAdapter : public Adapter {
       HMANN_ASSIGN_OR_RETURN(const std::string method, TextIn(build, "method", ""));
       HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
     }
+    HMANN_ASSIGN_OR_RETURN(build_.from_hnswlib, TextIn(build, "from_hnswlib", ""));
     build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
     if (codes == "none") build_.bits = 0;
     return absl::OkStatus();

@@ -50,13 +50,55 @@ class HnswWalk {
   template <typename Access>
   std::uint32_t Search(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead,
                        Access& access, std::uint32_t* labels) {
+    Begin(query, k, ef, ahead, false, access);
+    while (Step(access)) {
+    }
+    return Finish(access, labels);
+  }
+
+  /// The same in steps, so that several queries share a thread, each with a walk of its
+  /// own. `waits`: each step but the first uses what the one before has asked for, whole,
+  /// and ends where more is needed; otherwise one step is the whole search.
+  template <typename Access>
+  void Begin(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead, bool waits,
+             Access& access) {
     access.NewQuery();
-    const std::uint32_t start = Descend(query, ahead, access);
-    Queue best = SearchLevelZero(query, start, std::max(ef, k), ahead, access);
-    while (best.size() > k) best.pop();
+    query_ = query;
+    k_ = k;
+    ef_ = std::max(ef, k);
+    ahead_ = ahead;
+    waits_ = waits;
+    best_ = Queue();
+    candidates_ = Queue();
+    current_ = image_->entry;
+    level_ = image_->top_level;
+    nearest_ = Distance(current_, access);
+    NewMark();
+    level_ > 0 ? AskForTable(access) : OpenLevelZero(access);
+  }
+  /// False: it is done, or was before.
+  template <typename Access>
+  bool Step(Access& access) {
+    do {
+      if (stage_ == Stage::kTable)
+        ReadTable(access);
+      else if (stage_ == Stage::kUpperList)
+        ReadUpperList(access);
+      else if (stage_ == Stage::kUpperVectors)
+        ScanUpper(access);
+      else if (stage_ == Stage::kList)
+        ReadList(access);
+      else if (stage_ == Stage::kVectors)
+        Scan(access);
+    } while (!waits_ && stage_ != Stage::kDone);
+    return stage_ != Stage::kDone;
+  }
+  template <typename Access>
+  std::uint32_t Finish(Access& access, std::uint32_t* labels) {
+    while (best_.size() > k_) best_.pop();
     found_.clear();
-    for (; !best.empty(); best.pop()) {
-      const auto [distance, node] = best.top();
+    for (; !best_.empty(); best_.pop()) {
+      const auto [distance, node] = best_.top();
       access.Fetch(Part::kLabel, node, image_->Label(node), sizeof(std::uint64_t));
       found_.push_back({distance, node});
     }
@@ -78,11 +120,14 @@ class HnswWalk {
   };
   using Queue = std::priority_queue<Candidate, std::vector<Candidate>, ByDistance>;
 
+  /// What the next step reads.
+  enum class Stage : std::uint8_t { kTable, kUpperList, kUpperVectors, kList, kVectors, kDone };
+
   template <typename Access>
-  Dist Distance(const std::byte* query, std::uint32_t node, Access& access) {
+  Dist Distance(std::uint32_t node, Access& access) {
     const std::byte* vector = image_->Vector(node);
     access.Use(Part::kVector, node, vector, image_->vector_bytes);
-    return FromKey(kernels_->one(query, vector, kernels_->dim));
+    return FromKey(kernels_->one(query_, vector, kernels_->dim));
   }
 
   static std::uint32_t ReadU32(const std::byte* at) {
@@ -107,33 +152,55 @@ class HnswWalk {
     access.Fetch(Part::kVector, node, vector, bytes);
   }
 
+  /// The pointer to the lists of the node in hand.
   template <typename Access>
-  std::uint32_t Descend(const std::byte* query, Ahead ahead, Access& access) {
-    std::uint32_t current = image_->entry;
-    Dist nearest = Distance(query, current, access);
-    for (int level = image_->top_level; level > 0; --level) {
-      for (bool changed = true; changed;) {
-        changed = false;
-        const std::byte* const* entry = image_->TableEntry(current);
-        access.Use(Part::kUpperTable, current, entry, sizeof *entry);
-        const std::byte* list = *entry + static_cast<std::size_t>(level - 1) * image_->list_bytes;
-        access.Use(Part::kUpperLinks, current, list, image_->list_bytes);
-        const std::uint32_t count = Count(list);
-        for (std::uint32_t i = 0; ahead == Ahead::kNeighbours && i < count; ++i)
-          FetchVector(Neighbour(list, i), true, access);
-        for (std::uint32_t i = 0; i < count; ++i) {
-          if (ahead == Ahead::kVectors && i + 1 < count)
-            FetchVector(Neighbour(list, i + 1), true, access);
-          const std::uint32_t neighbour = Neighbour(list, i);
-          const Dist distance = Distance(query, neighbour, access);
-          if (distance >= nearest) continue;
-          nearest = distance;
-          current = neighbour;
-          changed = true;
-        }
-      }
+  void AskForTable(Access& access) {
+    const std::byte* const* entry = image_->TableEntry(current_);
+    if (waits_) access.Fetch(Part::kUpperTable, current_, entry, sizeof *entry);
+    stage_ = Stage::kTable;
+  }
+  template <typename Access>
+  void ReadTable(Access& access) {
+    const std::byte* const* entry = image_->TableEntry(current_);
+    access.Use(Part::kUpperTable, current_, entry, sizeof *entry);
+    list_ = *entry + static_cast<std::size_t>(level_ - 1) * image_->list_bytes;
+    if (waits_) access.Fetch(Part::kUpperLinks, current_, list_, image_->list_bytes);
+    stage_ = Stage::kUpperList;
+  }
+  template <typename Access>
+  void ReadUpperList(Access& access) {
+    access.Use(Part::kUpperLinks, current_, list_, image_->list_bytes);
+    count_ = Count(list_);
+    at_ = 0;
+    best_neighbour_ = current_;
+    for (std::uint32_t i = 0; ahead_ == Ahead::kNeighbours && i < count_; ++i)
+      FetchVector(Neighbour(list_, i), true, access);
+    asked_ = kNothing;
+    stage_ = Stage::kUpperVectors;
+  }
+  template <typename Access>
+  void ScanUpper(Access& access) {
+    for (; at_ < count_; ++at_) {
+      const std::uint32_t neighbour = Neighbour(list_, at_);
+      if (MustWait(neighbour, access)) return;
+      if (ahead_ == Ahead::kVectors && at_ + 1 < count_)
+        FetchVector(Neighbour(list_, at_ + 1), true, access);
+      const Dist distance = Distance(neighbour, access);
+      if (distance >= nearest_) continue;
+      nearest_ = distance;
+      best_neighbour_ = neighbour;
     }
-    return current;
+    if (best_neighbour_ == current_) --level_;
+    current_ = best_neighbour_;
+    level_ > 0 ? AskForTable(access) : OpenLevelZero(access);
+  }
+  /// Whether to come back when this neighbour's vector is there, which is asked for now.
+  template <typename Access>
+  bool MustWait(std::uint32_t neighbour, Access& access) {
+    if (!waits_ || ahead_ == Ahead::kNeighbours || asked_ == at_) return false;
+    asked_ = at_;
+    FetchVector(neighbour, true, access);
+    return true;
   }
 
   void NewMark() {
@@ -143,43 +210,56 @@ class HnswWalk {
   }
 
   template <typename Access>
-  Queue SearchLevelZero(const std::byte* query, std::uint32_t start, std::size_t ef, Ahead ahead,
-                        Access& access) {
-    NewMark();
-    Queue best, candidates;
-    Dist bound = Distance(query, start, access);
-    best.emplace(bound, start);
-    candidates.emplace(-bound, start);
-    visited_[start] = mark_;
-    while (!candidates.empty()) {
-      const Candidate current = candidates.top();
-      if (-current.first > bound) break;
-      candidates.pop();
-      const std::byte* list = image_->Record(current.second);
-      access.Use(Part::kLinks, current.second, list, image_->links_bytes);
-      const std::uint32_t count = Count(list);
-      FetchFirst(list, count, ahead, access);
-      for (std::uint32_t i = 0; i < count; ++i) {
-        if (i + 1 < count && ahead != Ahead::kNeighbours) {
-          const std::uint32_t next = Neighbour(list, i + 1);
-          PrefetchLines(&visited_[next], 1);
-          FetchVector(next, ahead == Ahead::kVectors, access);
-        }
-        const std::uint32_t neighbour = Neighbour(list, i);
-        if (visited_[neighbour] == mark_) continue;
-        visited_[neighbour] = mark_;
-        const Dist distance = Distance(query, neighbour, access);
-        if (best.size() >= ef && bound <= distance) continue;
-        candidates.emplace(-distance, neighbour);
-        const std::uint32_t top = candidates.top().second;
-        PrefetchLines(image_->Record(top), 1);
-        access.Fetch(Part::kLinks, top, image_->Record(top), 1);
-        best.emplace(distance, neighbour);
-        if (best.size() > ef) best.pop();
-        bound = best.top().first;
+  void OpenLevelZero(Access& access) {
+    bound_ = Distance(current_, access);
+    best_.emplace(bound_, current_);
+    candidates_.emplace(-bound_, current_);
+    visited_[current_] = mark_;
+    TakeCandidate(access);
+  }
+  template <typename Access>
+  void TakeCandidate(Access& access) {
+    stage_ = Stage::kDone;
+    if (candidates_.empty() || -candidates_.top().first > bound_) return;
+    current_ = candidates_.top().second;
+    candidates_.pop();
+    list_ = image_->Record(current_);
+    if (waits_) access.Fetch(Part::kLinks, current_, list_, image_->links_bytes);
+    stage_ = Stage::kList;
+  }
+  template <typename Access>
+  void ReadList(Access& access) {
+    access.Use(Part::kLinks, current_, list_, image_->links_bytes);
+    count_ = Count(list_);
+    at_ = 0;
+    FetchFirst(list_, count_, ahead_, access);
+    asked_ = kNothing;
+    stage_ = Stage::kVectors;
+  }
+  template <typename Access>
+  void Scan(Access& access) {
+    for (; at_ < count_; ++at_) {
+      const std::uint32_t neighbour = Neighbour(list_, at_);
+      const bool asks = asked_ != at_;
+      if (asks && at_ + 1 < count_ && ahead_ != Ahead::kNeighbours) {
+        const std::uint32_t next = Neighbour(list_, at_ + 1);
+        PrefetchLines(&visited_[next], 1);
+        FetchVector(next, ahead_ == Ahead::kVectors, access);
       }
+      if (visited_[neighbour] == mark_) continue;
+      if (MustWait(neighbour, access)) return;
+      visited_[neighbour] = mark_;
+      const Dist distance = Distance(neighbour, access);
+      if (best_.size() >= ef_ && bound_ <= distance) continue;
+      candidates_.emplace(-distance, neighbour);
+      const std::uint32_t top = candidates_.top().second;
+      PrefetchLines(image_->Record(top), 1);
+      access.Fetch(Part::kLinks, top, image_->Record(top), 1);
+      best_.emplace(distance, neighbour);
+      if (best_.size() > ef_) best_.pop();
+      bound_ = best_.top().first;
     }
-    return best;
+    TakeCandidate(access);
   }
 
   /// What is asked for when a node's list is there.
@@ -201,7 +281,22 @@ class HnswWalk {
   const Kernels* kernels_;
   std::vector<std::uint16_t> visited_;
   std::uint16_t mark_ = 0;
-  std::vector<Candidate> found_;  ///< node, then label
+  // Of the query under way.
+  static constexpr std::uint32_t kNothing = 0xffffffff;
+  const std::byte* query_ = nullptr;
+  std::uint32_t k_ = 0;
+  std::size_t ef_ = 0;
+  Ahead ahead_ = Ahead::kOwn;
+  bool waits_ = false;
+  Stage stage_ = Stage::kDone;
+  int level_ = 0;
+  std::uint32_t current_ = 0, best_neighbour_ = 0;
+  Dist nearest_ = 0, bound_ = 0;
+  Queue best_, candidates_;
+  const std::byte* list_ = nullptr;   ///< in hand
+  std::uint32_t count_ = 0, at_ = 0;  ///< its neighbours; the next
+  std::uint32_t asked_ = kNothing;    ///< the neighbour that a step has ended for
+  std::vector<Candidate> found_;      ///< node, then label
 };
 
 }  // namespace hmann

@@ -96,6 +96,33 @@ class Graph {
     return all;
   }
 
+  /// The same, three queries in turn, a step each.
+  template <typename Access>
+  std::vector<std::uint32_t> InTurn(std::uint32_t ef, Ahead ahead, std::vector<Access>& accesses) {
+    std::vector<HnswWalk<Dist>> walks(accesses.size(), {&image_, &kernels_});
+    std::vector<std::vector<Component>> rows(accesses.size());
+    std::vector<std::uint64_t> queries(accesses.size());
+    std::vector<std::uint32_t> all(kQueries * kK);
+    std::uint64_t next = 0, done = 0;
+    const auto begin = [&](std::size_t slot) {
+      queries[slot] = next++;
+      if (queries[slot] >= kQueries) return;
+      rows[slot] = Row(queries_, queries[slot]);
+      walks[slot].Begin(reinterpret_cast<const std::byte*>(rows[slot].data()), kK, ef, ahead, true,
+                        accesses[slot]);
+    };
+    for (std::size_t slot = 0; slot < accesses.size(); ++slot) begin(slot);
+    while (done < kQueries) {
+      for (std::size_t slot = 0; slot < accesses.size(); ++slot) {
+        if (queries[slot] >= kQueries || walks[slot].Step(accesses[slot])) continue;
+        EXPECT_EQ(walks[slot].Finish(accesses[slot], all.data() + queries[slot] * kK), kK);
+        ++done;
+        begin(slot);
+      }
+    }
+    return all;
+  }
+
   std::unique_ptr<PlacementModel> Model(const std::string& name, double share) const {
     PlacementRequest request = {name, share, image_.Lines(), {}};
     for (const int level : image_.level_of) request.in_upper.push_back(level > 0);
@@ -169,6 +196,22 @@ TYPED_TEST(Walk, EverythingThatIsUsedIsToldOf) {
   }
   EXPECT_LT(late[1], late[0]) << "a vector that was fetched whole is not waited for from the start";
   EXPECT_LT(late[2], late[1]);
+}
+
+TYPED_TEST(Walk, InTurnTheAnswersAreTheSameAndNothingIsUsedThatWasNotAskedForBefore) {
+  for (const Ahead ahead : {Ahead::kOwn, Ahead::kVectors, Ahead::kNeighbours}) {
+    std::vector<NotedLines> lines(3);
+    std::vector<SlowAccess<NotedLines>> accesses;
+    for (NotedLines& of_slot : lines) accesses.push_back({&of_slot});
+    EXPECT_EQ(this->graph_->InTurn(40, ahead, accesses), this->graph_->Theirs(40));
+    std::uint64_t late = 0, cleared = 0;
+    for (const NotedLines& of_slot : lines) {
+      late += of_slot.late;
+      cleared += of_slot.cleared;
+    }
+    EXPECT_EQ(cleared, kQueries);
+    EXPECT_EQ(late, kQueries) << "the entry point's vector alone";
+  }
 }
 
 TYPED_TEST(Walk, ALogGivesTheSameTouchesAsTheModelThatWroteIt) {

@@ -3,199 +3,27 @@
 // accessor. Distances are hmann's kernels, which are faster than hnswlib's own (u8 128-d
 // 4.1 ns against 4.8, f32 7.3 against 10.5, Zen 4).
 //
-// Settings: {"placement": "slow", "ef": 40, "fast_share": 0.1, "emulated": "lat=300ns",
-// "ahead": "own"}; the last three are optional. What a model (eval/models/placement.h)
-// says of each line is found out before the clock starts, in a steady state: all queries
-// are run once to warm it, once to log what it says. A timed run reads the log, and waits
-// for what was slow as the emulated tier says.
-#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
-#define NO_MANUAL_VECTORIZATION
-#endif
-#include <hnswlib/hnswlib.h>
-
-#include <atomic>
-#include <cstring>
+// Settings: {"placement": "slow", "ef": 40, "fast_share": 0.1, "fast_bytes": 27000000,
+// "emulated": "lat=300ns", "ahead": "own", "in_flight": 4}; all but two are optional, and
+// fast_bytes, of the whole index, come before the share. With several queries in flight
+// each has a walk of its own, which gives way to the next where it would wait. What a
+// model (eval/models/placement.h) says of each line is found out before the clock starts,
+// in a steady state: all queries are run once to warm it, once to log what it says, one
+// after the other. A timed run reads the log, and waits for what was slow as the emulated
+// tier says.
 #include <exception>
 #include <map>
 #include <memory>
-#include <optional>
-#include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "eval/adapters/adapter.h"
-#include "eval/adapters/hnsw_image.h"
-#include "eval/adapters/hnsw_walk.h"
-#include "eval/adapters/touch_access.h"
+#include "eval/adapters/tiers_rival.h"
 #include "index/base/status_macros.h"
 #include "index/distance/distance.h"
 #include "index/tiers/emulation.h"
 
 namespace hmann {
 namespace {
-
-/// What a timed run needs besides the index.
-struct Setting {
-  std::string placement;
-  double fast_share = 0.1;
-  Ahead ahead = Ahead::kOwn;
-  std::uint32_t ef = 0;
-  std::string emulated = "lat=0ns";
-
-  std::string TraceKey() const {
-    return absl::StrCat(placement, "|", fast_share, "|", static_cast<int>(ahead), "|", ef);
-  }
-};
-
-/// An emulated memory and what the searching thread has asked of it.
-struct Emulated {
-  std::shared_ptr<EmulatedBus> bus;
-  std::unique_ptr<EmulatedLines> lines;
-};
-
-/// What a model said of a search at one setting.
-struct Trace {
-  TouchLog log;  ///< empty where everything is slow, or nothing
-  nlohmann::json counters;
-};
-
-template <typename Dist>
-struct Space;
-template <>
-struct Space<int> {
-  using Type = hnswlib::L2SpaceI;
-};
-template <>
-struct Space<float> {
-  using Type = hnswlib::L2Space;
-};
-
-/// The graph of one distance type, and searches over it.
-template <typename Dist>
-class Rival {
- public:
-  using Index = hnswlib::HierarchicalNSW<Dist>;
-
-  explicit Rival(const Kernels& kernels) : kernels_(kernels), space_(kernels.dim) {}
-
-  void Build(const AdapterJob& job, const VectorFile& base, BuildFigures* figures) {
-    index_ = std::make_unique<Index>(&space_, base.n(), job.m, job.ef_construction);
-    index_->addPoint(base.Row(0), 0);
-    std::atomic<std::uint64_t> next{1};
-    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.threads));
-    std::vector<std::thread> threads;
-    for (std::exception_ptr& error : errors) {
-      threads.emplace_back([&] {
-        try {
-          for (std::uint64_t i = next++; i < base.n(); i = next++) index_->addPoint(base.Row(i), i);
-        } catch (...) {
-          error = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
-    figures->index_bytes = base.n() * (index_->size_data_per_element_ + sizeof(void*));
-    for (std::uint64_t i = 0; i < base.n(); ++i) {
-      figures->index_bytes +=
-          static_cast<std::uint64_t>(index_->element_levels_[i]) * index_->size_links_per_element_;
-    }
-  }
-  void Save(const std::string& path) { index_->saveIndex(path); }
-
-  absl::Status Load(const std::string& path) {
-    index_ = nullptr;
-    const Index index(&space_, path);
-    HMANN_ASSIGN_OR_RETURN(image_, CopyOfHnswlib(index));
-    walk_.emplace(&image_, &kernels_);
-    return absl::OkStatus();
-  }
-
-  void Prepare(const VectorFile& queries) {
-    queries_.resize(queries.n() * queries.row_bytes());
-    for (std::uint64_t q = 0; q < queries.n(); ++q) {
-      std::memcpy(queries_.data() + q * queries.row_bytes(), queries.Row(q), queries.row_bytes());
-    }
-  }
-
-  /// Runs the queries past the setting's model. Errors: as MakePlacement.
-  absl::StatusOr<Trace> Record(const Setting& setting, std::uint32_t k) {
-    PlacementRequest request = {setting.placement, setting.fast_share, image_.Lines(), {}};
-    std::uint64_t upper_bytes = image_.lists.size();
-    for (const int level : image_.level_of) {
-      request.in_upper.push_back(level > 0);
-      upper_bytes += level > 0 ? image_.vector_bytes + sizeof(std::byte*) : 0;
-    }
-    HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<PlacementModel> model, MakePlacement(request));
-    const std::vector<IndexMemory> memory = image_.Memory();
-    std::vector<std::uint32_t> labels(k);
-    const auto run = [&](RecordingAccess& access) {
-      for (std::uint64_t q = 0; q < Count(); ++q)
-        walk_->Search(Query(q), k, setting.ef, setting.ahead, access, labels.data());
-    };
-    if (model->Learns()) {
-      RecordingAccess access(model.get(), memory, image_.nodes, nullptr);
-      run(access);
-    }
-    Trace trace;
-    const bool uniform = setting.placement == "dram" || setting.placement == "slow";
-    RecordingAccess access(model.get(), memory, image_.nodes, uniform ? nullptr : &trace.log);
-    run(access);
-    const auto mean = [this](std::uint64_t total) {
-      return static_cast<double>(total) / static_cast<double>(Count());
-    };
-    const std::uint64_t fast_bytes =
-        setting.placement == "fast-upper" ? upper_bytes : FastLines(request) * 64;
-    trace.counters = {{"slow_reads", mean(access.slow_reads())},
-                      {"slow_lines", mean(access.slow_lines())},
-                      {"slow_bytes", mean(access.slow_lines() * 64)},
-                      {"lines", mean(access.lines())},
-                      {"fast_bytes", fast_bytes}};
-    return trace;
-  }
-
-  absl::Status Search(const Setting& setting, const Trace& trace, Emulated& emulated,
-                      const RunShare& share) {
-    if (share.begin != 0 || share.end != Count()) {
-      return absl::InvalidArgumentError(absl::StrCat("a log is of all ", Count(),
-                                                     " queries on one thread; asked for [",
-                                                     share.begin, ", ", share.end, ")"));
-    }
-    if (setting.placement == "dram") {
-      NoAccess access;
-      Run(setting, share, access);
-    } else if (setting.placement == "slow") {
-      SlowAccess<EmulatedLines> access{emulated.lines.get()};
-      Run(setting, share, access);
-    } else {
-      ReplayAccess<EmulatedLines> access{emulated.lines.get(), TouchLog::Reader(trace.log)};
-      Run(setting, share, access);
-      if (!access.log.AtEnd())
-        return absl::InternalError("the search took another way than the one that was logged");
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  template <typename Access>
-  void Run(const Setting& setting, const RunShare& share, Access& access) {
-    for (std::uint64_t q = share.begin; q < share.end; ++q) {
-      const QueryTimer timer(share, q);
-      walk_->Search(Query(q), share.k, setting.ef, setting.ahead, access, share.ids + q * share.k);
-    }
-  }
-  std::uint64_t Count() const { return queries_.size() / kernels_.row_bytes; }
-  const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * kernels_.row_bytes; }
-
-  Kernels kernels_;
-  typename Space<Dist>::Type space_;
-  std::unique_ptr<Index> index_;  ///< between Build and Load
-  HnswImage image_;
-  std::optional<HnswWalk<Dist>> walk_;
-  std::vector<std::byte> queries_;
-};
 
 absl::StatusOr<Ahead> ParseAhead(const nlohmann::json& value) {
   if (value == "own") return Ahead::kOwn;
@@ -258,8 +86,8 @@ class TiersAdapter : public Adapter {
 
   absl::Status Set(const nlohmann::json& setting) override {
     HMANN_RETURN_IF_ERROR(
-        CheckKeys(setting, {"placement", "ef", "fast_share", "emulated", "ahead"}));
-    Setting wanted;
+        CheckKeys(setting, {"placement", "ef", "fast_share", "fast_bytes", "emulated", "ahead"}));
+    TierSetting wanted;
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
     wanted.ef = static_cast<std::uint32_t>(ef);
     const nlohmann::json placement = setting.value("placement", nlohmann::json()),
@@ -273,23 +101,36 @@ class TiersAdapter : public Adapter {
     wanted.placement = placement.get<std::string>();
     wanted.emulated = emulated.get<std::string>();
     wanted.fast_share = share.get<double>();
+    if (setting.contains("fast_bytes")) {
+      HMANN_ASSIGN_OR_RETURN(wanted.fast_bytes,
+                             NumberIn(setting, "fast_bytes", 1, std::uint64_t{1} << 48));
+    }
     HMANN_ASSIGN_OR_RETURN(wanted.ahead, ParseAhead(setting.value("ahead", nlohmann::json("own"))));
     if (!buses_.contains(wanted.emulated)) {
       HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(wanted.emulated));
       Emulated memory;
       HMANN_ASSIGN_OR_RETURN(memory.bus, EmulatedBus::Make(spec));
-      memory.lines = std::make_unique<EmulatedLines>(memory.bus.get());
+      memory.outstanding = std::make_unique<OutstandingLines>();
       buses_.emplace(wanted.emulated, std::move(memory));
-    }
-    if (!traces_.contains(wanted.TraceKey())) {
-      HMANN_RETURN_IF_ERROR(Guard([&](auto& rival) -> absl::Status {
-        HMANN_ASSIGN_OR_RETURN(Trace trace, rival.Record(wanted, k_));
-        traces_.emplace(wanted.TraceKey(), std::move(trace));
-        return absl::OkStatus();
-      }));
     }
     setting_ = std::move(wanted);
     return absl::OkStatus();
+  }
+
+  absl::Status SetShape(const RunShape& shape) override {
+    if (shape.threads != 1 || shape.in_flight > 64) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected threads 1 and in_flight up to 64, found ", shape.threads, " and ",
+                       shape.in_flight));
+    }
+    setting_.in_flight = shape.in_flight;
+    return Guard([&](auto& rival) -> absl::Status {
+      rival.SetInFlight(shape.in_flight);
+      if (traces_.contains(setting_.TraceKey())) return absl::OkStatus();
+      HMANN_ASSIGN_OR_RETURN(Trace trace, rival.Record(setting_, k_));
+      traces_.emplace(setting_.TraceKey(), std::move(trace));
+      return absl::OkStatus();
+    });
   }
 
   absl::Status Search(const RunShare& share) override {
@@ -328,9 +169,9 @@ class TiersAdapter : public Adapter {
   std::variant<std::monostate, Rival<int>, Rival<float>> rival_;
   std::uint32_t k_ = 0;
   std::uint64_t query_count_ = 0;
-  Setting setting_;
+  TierSetting setting_;
   std::map<std::string, Emulated> buses_;  ///< by their settings
-  std::map<std::string, Trace> traces_;    ///< by Setting::TraceKey
+  std::map<std::string, Trace> traces_;    ///< by TierSetting::TraceKey
 };
 
 }  // namespace

@@ -20,10 +20,13 @@ class TouchLog {
     size_ += count;
   }
 
-  /// Reads from the front.
+  std::uint64_t size() const { return size_; }
+
+  /// Reads from the front, or from bit `at` on.
   class Reader {
    public:
-    explicit Reader(const TouchLog& log) : words_(log.words_.data()), size_(log.size_) {}
+    explicit Reader(const TouchLog& log, std::uint64_t at = 0)
+        : words_(log.words_.data()), at_(at), size_(log.size_) {}
     /// The next `count` bits, 1 to 64; there must be that many.
     std::uint64_t Take(std::uint32_t count) {
       const std::uint32_t shift = at_ % 64;
@@ -33,10 +36,11 @@ class TouchLog {
       return count == 64 ? bits : bits & ((std::uint64_t{1} << count) - 1);
     }
     bool AtEnd() const { return at_ == size_; }
+    std::uint64_t at() const { return at_; }
 
    private:
     const std::uint64_t* words_;
-    std::uint64_t at_ = 0, size_;
+    std::uint64_t at_, size_;
   };
 
  private:

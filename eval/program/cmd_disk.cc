@@ -20,6 +20,8 @@ struct DiskFlags : EvalFlags {
   DiskSweepOptions options;  ///< but for `sweep`, which is the base's
   double promote = 0.16;
   std::string index;  ///< "": one is built
+  std::vector<int> threads = {1, 2};
+  int in_flight = 8;
 };
 
 absl::Status RunDiskCommand(DiskFlags& flags) {
@@ -36,6 +38,8 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
   }
   HMANN_RETURN_IF_ERROR(FinishEvalOptions(flags));
   flags.options.sweep = sweep;
+  flags.options.shapes = AllShapes(
+      flags.threads, flags.in_flight > 1 ? std::vector{1, flags.in_flight} : std::vector{1});
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const DiskSweepResult result,
                          RunDiskSweep(flags.options, progress,
@@ -76,11 +80,11 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::Range(0.0001, 1.0))
       ->capture_default_str();
-  app->add_option("--search-threads", options->threads, "threads that search side by side")
+  app->add_option("--search-threads", flags->threads, "threads that search side by side")
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app->add_option("--in-flight", options->in_flight,
+  app->add_option("--in-flight", flags->in_flight,
                   "queries that a thread of hmann keeps under way, besides one at a time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

@@ -16,10 +16,12 @@ struct SweepFlags : EvalFlags {
   double promote = 0.16;
   std::uint64_t seed = 1;
   FinishedFlags finished;
+  std::vector<int> search_threads, in_flight = {1};
 };
 
 absl::Status RunSweepCommand(SweepFlags& flags) {
   SweepOptions& sweep = flags.sweep;
+  sweep.shapes = AllShapes(flags.search_threads, flags.in_flight);
   HMANN_RETURN_IF_ERROR(AddFinishedContestants(flags.finished, &sweep));
   if (flags.contestants.empty() && !flags.finished.any()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(sweep.job.base, sweep.job.rows));
@@ -59,11 +61,11 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
                   "NAME=COMMAND: one more contestant, a program that speaks the protocol");
   app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
       ->capture_default_str();
-  app->add_option("--search-threads", sweep->sweep.search_threads,
+  app->add_option("--search-threads", sweep->search_threads,
                   "threads that search side by side, a row each (default: one, without latencies)")
       ->delimiter(',')
       ->check(CLI::Range(1, 64));
-  app->add_option("--in-flight", sweep->sweep.in_flight,
+  app->add_option("--in-flight", sweep->in_flight,
                   "queries that each of --search-threads keeps under way, a row each, of hmann")
       ->delimiter(',')
       ->check(CLI::Range(1, 256))

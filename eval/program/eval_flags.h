@@ -52,5 +52,6 @@ EvalCommand SetupEvalMemoryMode(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);
 EvalCommand SetupEvalPlan(CLI::App& eval);
 EvalCommand SetupEvalLoad(CLI::App& eval);
+EvalCommand SetupEvalScale(CLI::App& eval);
 
 }  // namespace hmann

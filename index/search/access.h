@@ -16,7 +16,7 @@ namespace hmann {
 class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
-  explicit PlainAccess(const PlacedIndex& index)
+  explicit PlainAccess(const PlacedIndex& index, OutstandingLines* = nullptr)
       : index_(index), row_bytes_(PrefetchBytes(index.kernels)) {}
 
   void Begin(Prefetch) {}

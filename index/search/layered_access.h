@@ -22,9 +22,10 @@ namespace hmann {
 class LayeredAccess {
  public:
   static constexpr bool kWatchesL1 = true;
-  explicit LayeredAccess(const PlacedIndex& index)
+  /// `shared`: lines outstanding of all that take turns in one thread.
+  explicit LayeredAccess(const PlacedIndex& index, OutstandingLines* shared = nullptr)
       : index_(index),
-        memory_(index.emulated),
+        memory_(index.emulated, shared),
         migration_(index, memory_, counts_),
         fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxBeamWidth)),
         cached_(index, fast_.size(), counts_) {}

@@ -131,7 +131,8 @@ template <typename Access>
 absl::Status MemoryDriver::RunWith(State<Access>& state, const QueryBatch& batch) {
   const std::size_t slots =
       std::min<std::size_t>(batch.n, std::clamp(batch.in_flight, 1u, kMostInFlight));
-  while (state.slots.size() < slots) state.slots.push_back(std::make_unique<Slot<Access>>(index_));
+  while (state.slots.size() < slots)
+    state.slots.push_back(std::make_unique<Slot<Access>>(index_, &outstanding_));
   StopCheck stop(batch.limits);
   absl::Status status = stop.Now();
   std::size_t next = 0, busy = 0;

@@ -28,7 +28,8 @@ class MemoryDriver : public Driver {
   /// A query on its way, with its own way to the records.
   template <typename Access>
   struct Slot {
-    explicit Slot(const PlacedIndex& index) : query(index), access(index) {}
+    Slot(const PlacedIndex& index, OutstandingLines* shared)
+        : query(index), access(index, shared) {}
     Query query;
     Access access;
     std::vector<const std::byte*> records;  ///< of what its walk wants
@@ -71,6 +72,7 @@ class MemoryDriver : public Driver {
   const PlacedIndex& index_;
   State<PlainAccess> plain_;
   State<LayeredAccess> layered_;
+  OutstandingLines outstanding_;         ///< of this thread, of all slots
   std::unique_ptr<ThreadPool> threads_;  ///< made at the first query with more than one thread
   Answer answer_;
   VisitedSet read_;

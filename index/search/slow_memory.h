@@ -14,9 +14,10 @@ namespace hmann {
 /// slow.
 class SlowMemory {
  public:
-  /// `bus`: of an emulated tier, which must outlive this; else nullptr.
-  explicit SlowMemory(EmulatedBus* bus) {
-    if (bus != nullptr) lines_.emplace(bus);
+  /// `bus`: of an emulated tier, which must outlive this; else nullptr. `shared`: as
+  /// EmulatedLines.
+  explicit SlowMemory(EmulatedBus* bus, OutstandingLines* shared = nullptr) {
+    if (bus != nullptr) lines_.emplace(bus, TickClock(), shared);
   }
 
   /// A new query: nothing stays in a cache.

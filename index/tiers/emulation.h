@@ -123,6 +123,13 @@ class FetchedLines {
   std::size_t inserted_ = 0;
 };
 
+/// Lines that one thread has outstanding: a queue, as they complete in the order of their
+/// issue. Not thread-safe.
+struct OutstandingLines {
+  std::uint32_t oldest = 0, count = 0;
+  std::array<std::uint64_t, EmulationSpec::kMostLines> line{}, done{};
+};
+
 /// What one thread has asked of the emulated memory. k independent fetches in flight cost
 /// one latency, not k: a fetch at time t completes at max(t, bus) + latency; a use waits
 /// (spins on the tick counter) only for what is left. A record counts as ceil(bytes
@@ -137,7 +144,14 @@ class FetchedLines {
 template <class Clock>
 class BasicEmulatedLines {
  public:
-  explicit BasicEmulatedLines(EmulatedBus* bus, Clock clock = Clock()) : bus_(bus), clock_(clock) {}
+  /// `shared`: of queries that take turns in one thread, each with an object like this:
+  /// the thread's line-fill buffers are one set. It must outlive this; nullptr: one of
+  /// its own.
+  explicit BasicEmulatedLines(EmulatedBus* bus, Clock clock = Clock(),
+                              OutstandingLines* shared = nullptr)
+      : bus_(bus), clock_(clock), queue_(shared != nullptr ? shared : &own_) {}
+  BasicEmulatedLines(const BasicEmulatedLines&) = delete;
+  BasicEmulatedLines& operator=(const BasicEmulatedLines&) = delete;
 
   /// A prefetch of the lines that hold [address, address + bytes).
   void Fetch(const std::byte* address, std::size_t bytes) {
@@ -153,7 +167,7 @@ class BasicEmulatedLines {
   /// are fetched now, together.
   void Use(const std::byte* address, std::size_t bytes) {
     Fetch(address, bytes);
-    if (outstanding_ == 0) return;
+    if (queue_->count == 0) return;
     const std::uint64_t arrival = Arrival(Lines(address, bytes));
     if (arrival > 0) WaitUntil(arrival);
   }
@@ -164,12 +178,14 @@ class BasicEmulatedLines {
     const bool fetched = lines.EachStretch([&](std::uint64_t stretch, std::uint32_t wanted) {
       return fetched_.Find(stretch, wanted) == wanted;
     });
-    if (!fetched || outstanding_ == 0) return fetched;
+    if (!fetched || queue_->count == 0) return fetched;
     const std::uint64_t arrival = Arrival(lines);
     return arrival == 0 || arrival <= Now();
   }
   /// Whether a fetch of one more line would not stall.
-  bool HasRoom() const { return outstanding_ < bus_->spec.lines || done_[oldest_] <= Now(); }
+  bool HasRoom() const {
+    return queue_->count < bus_->spec.lines || queue_->done[queue_->oldest] <= Now();
+  }
 
   /// Forgets what was fetched (a new query): nothing stays in a cache. What is
   /// outstanding still occupies its lines until it arrives.
@@ -200,36 +216,35 @@ class BasicEmulatedLines {
   };
   std::uint64_t Now() const { return clock_.Now() - bus_->origin; }
 
-  /// Puts lines on their way: `first` and those after it whose bits are set. They
-  /// complete in the order of their issue, so that the outstanding ones are a queue.
+  /// Puts lines on their way: `first` and those after it whose bits are set.
   void Issue(std::uint64_t first, std::uint32_t lines) {
     std::uint64_t now = Now();
     Retire(now);
     while (lines != 0) {
-      if (outstanding_ == bus_->spec.lines) {
-        now = WaitUntil(done_[oldest_]);
+      if (queue_->count == bus_->spec.lines) {
+        now = WaitUntil(queue_->done[queue_->oldest]);
         Retire(now);
       }
       const auto part = std::min<std::uint32_t>(static_cast<std::uint32_t>(std::popcount(lines)),
-                                                bus_->spec.lines - outstanding_);
+                                                bus_->spec.lines - queue_->count);
       lines_fetched_ += part;
       std::uint64_t begin = bus_->Take(now, part);
       for (std::uint32_t i = 0; i < part; ++i, begin += bus_->line_cost, lines &= lines - 1) {
-        const std::size_t place = (oldest_ + outstanding_++) % EmulationSpec::kMostLines;
-        line_[place] = first + static_cast<std::uint64_t>(std::countr_zero(lines));
-        done_[place] = (begin >> 8) + bus_->latency_ticks;
+        const std::size_t place = (queue_->oldest + queue_->count++) % EmulationSpec::kMostLines;
+        queue_->line[place] = first + static_cast<std::uint64_t>(std::countr_zero(lines));
+        queue_->done[place] = (begin >> 8) + bus_->latency_ticks;
       }
     }
   }
   void Retire(std::uint64_t now) {
-    for (; outstanding_ > 0 && done_[oldest_] <= now; --outstanding_)
-      oldest_ = (oldest_ + 1) % EmulationSpec::kMostLines;
+    for (; queue_->count > 0 && queue_->done[queue_->oldest] <= now; --queue_->count)
+      queue_->oldest = (queue_->oldest + 1) % EmulationSpec::kMostLines;
   }
   /// When the last of these lines arrives that is outstanding; 0: none is.
   std::uint64_t Arrival(const Lines& lines) const {
-    for (std::uint32_t i = outstanding_; i > 0; --i) {
-      const std::size_t place = (oldest_ + i - 1) % EmulationSpec::kMostLines;
-      if (line_[place] - lines.first < lines.end - lines.first) return done_[place];
+    for (std::uint32_t i = queue_->count; i > 0; --i) {
+      const std::size_t place = (queue_->oldest + i - 1) % EmulationSpec::kMostLines;
+      if (queue_->line[place] - lines.first < lines.end - lines.first) return queue_->done[place];
     }
     return 0;
   }
@@ -244,9 +259,8 @@ class BasicEmulatedLines {
   EmulatedBus* bus_;
   Clock clock_;
   FetchedLines fetched_;
-  std::uint32_t oldest_ = 0, outstanding_ = 0;  ///< of the queue in line_ and done_
-  std::array<std::uint64_t, EmulationSpec::kMostLines> line_;
-  std::array<std::uint64_t, EmulationSpec::kMostLines> done_;
+  OutstandingLines own_;
+  OutstandingLines* queue_;
   std::uint64_t lines_fetched_ = 0, ticks_waited_ = 0;
 };
 

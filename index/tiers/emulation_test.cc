@@ -99,6 +99,23 @@ TEST_F(Emulation, BeyondTheLinesOfACoreAFetchStalls) {
   EXPECT_EQ(Elapsed(), 5000u) << "five lines through two are three latencies";
 }
 
+TEST_F(Emulation, QueriesInTurnShareTheLinesOfTheirCore) {
+  EmulatedBus bus({.latency_ns = 1000, .lines = 2}, 1.0, kOrigin);
+  OutstandingLines core;
+  Lines one(&bus, {&now_}, &core), other(&bus, {&now_}, &core);
+  one.Fetch(Line(0), 64);
+  other.Fetch(Line(100), 64);
+  EXPECT_FALSE(one.HasRoom());
+  EXPECT_FALSE(other.HasRoom());
+  other.Fetch(Line(200), 64);
+  EXPECT_EQ(Elapsed(), 1000u) << "until the first has come, whosever it was";
+  other.Clear();
+  one.Use(Line(0), 64);
+  EXPECT_EQ(Elapsed(), 1000u) << "the other's new query leaves what is here";
+  other.Use(Line(100), 64);
+  EXPECT_EQ(Elapsed(), 2000u) << "and forgets its own";
+}
+
 TEST_F(Emulation, TheBusIsOneForAll) {
   EmulatedBus bus({.latency_ns = 1000, .bytes_per_second = kGBs, .lines = 12}, 1.0, kOrigin);
   Lines one = On(bus), other = On(bus);

@@ -1,0 +1,260 @@
+/// hnswlib's graph over two memories: built, recorded and searched.
+#pragma once
+
+#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
+#define NO_MANUAL_VECTORIZATION
+#endif
+#include <hnswlib/hnswlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "eval/adapters/adapter.h"
+#include "eval/adapters/hnsw_image.h"
+#include "eval/adapters/hnsw_walk.h"
+#include "eval/adapters/touch_access.h"
+#include "index/base/status_macros.h"
+#include "index/distance/distance.h"
+#include "index/tiers/emulation.h"
+
+namespace hmann {
+
+/// What a timed run needs besides the index.
+struct TierSetting {
+  std::string placement;
+  double fast_share = 0.1;
+  std::uint64_t fast_bytes = 0;  ///< 0: fast_share
+  int in_flight = 1;
+  Ahead ahead = Ahead::kOwn;
+  std::uint32_t ef = 0;
+  std::string emulated = "lat=0ns";
+
+  std::string TraceKey() const {
+    return absl::StrCat(placement, "|", fast_share, "|", fast_bytes, "|", static_cast<int>(ahead),
+                        "|", ef, "|", in_flight > 1);
+  }
+};
+
+/// An emulated memory and what the searching thread has asked of it.
+struct Emulated {
+  std::shared_ptr<EmulatedBus> bus;
+  std::unique_ptr<OutstandingLines> outstanding;
+  std::vector<std::unique_ptr<EmulatedLines>> lines;  ///< of each query in flight
+
+  void SetInFlight(std::size_t in_flight) {
+    while (lines.size() < in_flight)
+      lines.push_back(std::make_unique<EmulatedLines>(bus.get(), TickClock(), outstanding.get()));
+  }
+};
+
+/// What a model said of a search at one setting.
+struct Trace {
+  TouchLog log;                       ///< empty where everything is slow, or nothing
+  std::vector<std::uint64_t> starts;  ///< of each query in the log
+  nlohmann::json counters;
+};
+
+template <typename Dist>
+struct Space;
+template <>
+struct Space<int> {
+  using Type = hnswlib::L2SpaceI;
+};
+template <>
+struct Space<float> {
+  using Type = hnswlib::L2Space;
+};
+
+/// The graph of one distance type, and searches over it.
+template <typename Dist>
+class Rival {
+ public:
+  using Index = hnswlib::HierarchicalNSW<Dist>;
+
+  explicit Rival(const Kernels& kernels) : kernels_(kernels), space_(kernels.dim) {}
+
+  void Build(const AdapterJob& job, const VectorFile& base, BuildFigures* figures) {
+    index_ = std::make_unique<Index>(&space_, base.n(), job.m, job.ef_construction);
+    index_->addPoint(base.Row(0), 0);
+    std::atomic<std::uint64_t> next{1};
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.threads));
+    std::vector<std::thread> threads;
+    for (std::exception_ptr& error : errors) {
+      threads.emplace_back([&] {
+        try {
+          for (std::uint64_t i = next++; i < base.n(); i = next++) index_->addPoint(base.Row(i), i);
+        } catch (...) {
+          error = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+    figures->index_bytes = base.n() * (index_->size_data_per_element_ + sizeof(void*));
+    for (std::uint64_t i = 0; i < base.n(); ++i) {
+      figures->index_bytes +=
+          static_cast<std::uint64_t>(index_->element_levels_[i]) * index_->size_links_per_element_;
+    }
+  }
+  void Save(const std::string& path) { index_->saveIndex(path); }
+
+  absl::Status Load(const std::string& path) {
+    index_ = nullptr;
+    const Index index(&space_, path);
+    HMANN_ASSIGN_OR_RETURN(image_, CopyOfHnswlib(index));
+    walks_.clear();
+    SetInFlight(1);
+    return absl::OkStatus();
+  }
+  void SetInFlight(int in_flight) {
+    while (walks_.size() < static_cast<std::size_t>(in_flight))
+      walks_.emplace_back(&image_, &kernels_);
+  }
+
+  void Prepare(const VectorFile& queries) {
+    queries_.resize(queries.n() * queries.row_bytes());
+    for (std::uint64_t q = 0; q < queries.n(); ++q) {
+      std::memcpy(queries_.data() + q * queries.row_bytes(), queries.Row(q), queries.row_bytes());
+    }
+  }
+
+  /// Runs the queries past the setting's model. Errors: as MakePlacement.
+  absl::StatusOr<Trace> Record(const TierSetting& setting, std::uint32_t k) {
+    const double share = setting.fast_bytes == 0
+                             ? setting.fast_share
+                             : std::min(1.0, static_cast<double>(setting.fast_bytes) /
+                                                 static_cast<double>(image_.Lines() * 64));
+    PlacementRequest request = {setting.placement, share, image_.Lines(), {}};
+    std::uint64_t upper_bytes = image_.lists.size();
+    for (const int level : image_.level_of) {
+      request.in_upper.push_back(level > 0);
+      upper_bytes += level > 0 ? image_.vector_bytes + sizeof(std::byte*) : 0;
+    }
+    HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<PlacementModel> model, MakePlacement(request));
+    const std::vector<IndexMemory> memory = image_.Memory();
+    Trace trace;
+    std::vector<std::uint32_t> labels(k);
+    const auto run = [&](RecordingAccess& access) {
+      trace.starts.clear();
+      for (std::uint64_t q = 0; q < Count(); ++q) {
+        trace.starts.push_back(trace.log.size());
+        walks_[0].Begin(Query(q), k, setting.ef, setting.ahead, setting.in_flight > 1, access);
+        while (walks_[0].Step(access)) {
+        }
+        walks_[0].Finish(access, labels.data());
+      }
+    };
+    if (model->Learns()) {
+      RecordingAccess access(model.get(), memory, image_.nodes, nullptr);
+      run(access);
+    }
+    const bool uniform = setting.placement == "dram" || setting.placement == "slow";
+    RecordingAccess access(model.get(), memory, image_.nodes, uniform ? nullptr : &trace.log);
+    run(access);
+    const auto mean = [this](std::uint64_t total) {
+      return static_cast<double>(total) / static_cast<double>(Count());
+    };
+    const std::uint64_t fast_bytes =
+        setting.placement == "fast-upper" ? upper_bytes : FastLines(request) * 64;
+    trace.counters = {{"slow_reads", mean(access.slow_reads())},
+                      {"slow_lines", mean(access.slow_lines())},
+                      {"slow_bytes", mean(access.slow_lines() * 64)},
+                      {"lines", mean(access.lines())},
+                      {"fast_bytes", fast_bytes}};
+    return trace;
+  }
+
+  absl::Status Search(const TierSetting& setting, const Trace& trace, Emulated& emulated,
+                      const RunShare& share) {
+    if (share.begin != 0 || share.end != Count()) {
+      return absl::InvalidArgumentError(absl::StrCat("a log is of all ", Count(),
+                                                     " queries on one thread; asked for [",
+                                                     share.begin, ", ", share.end, ")"));
+    }
+    const auto slots = static_cast<std::size_t>(setting.in_flight);
+    if (setting.placement == "dram") {
+      std::vector<NoAccess> accesses(slots);
+      Run(setting, share, accesses, [](std::size_t, std::uint64_t) {});
+      return absl::OkStatus();
+    }
+    emulated.SetInFlight(slots);
+    if (setting.placement == "slow") {
+      std::vector<SlowAccess<EmulatedLines>> accesses;
+      for (std::size_t i = 0; i < slots; ++i) accesses.push_back({emulated.lines[i].get()});
+      Run(setting, share, accesses, [](std::size_t, std::uint64_t) {});
+      return absl::OkStatus();
+    }
+    std::vector<ReplayAccess<EmulatedLines>> accesses;
+    for (std::size_t i = 0; i < slots; ++i)
+      accesses.push_back({emulated.lines[i].get(), TouchLog::Reader(trace.log)});
+    std::uint64_t taken = 0;
+    Run(setting, share, accesses, [&](std::size_t slot, std::uint64_t query) {
+      TouchLog::Reader& reader = accesses[slot].log;
+      if (query == kEnds) {
+        taken += reader.at();
+      } else {
+        taken -= trace.starts[query];
+        reader = TouchLog::Reader(trace.log, trace.starts[query]);
+      }
+    });
+    if (taken != trace.log.size())
+      return absl::InternalError("the search took another way than the one that was logged");
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr std::uint64_t kEnds = ~std::uint64_t{0};
+
+  /// A slot for each access: queries take turns, a step each. `turn(slot, query)` is
+  /// called before a query begins in a slot, and with kEnds behind it.
+  template <typename Access, typename Turn>
+  void Run(const TierSetting& setting, const RunShare& share, std::vector<Access>& accesses,
+           Turn turn) {
+    std::vector<std::optional<QueryTimer>> timers(accesses.size());
+    std::vector<std::uint64_t> queries(accesses.size(), kEnds);
+    std::uint64_t next = share.begin;
+    std::size_t busy = 0;
+    const auto begin = [&](std::size_t slot) {
+      queries[slot] = kEnds;
+      if (next == share.end) return;
+      queries[slot] = next++;
+      ++busy;
+      turn(slot, queries[slot]);
+      timers[slot].emplace(share, queries[slot]);
+      walks_[slot].Begin(Query(queries[slot]), share.k, setting.ef, setting.ahead,
+                         setting.in_flight > 1, accesses[slot]);
+    };
+    for (std::size_t slot = 0; slot < accesses.size(); ++slot) begin(slot);
+    while (busy > 0) {
+      for (std::size_t slot = 0; slot < accesses.size(); ++slot) {
+        if (queries[slot] == kEnds || walks_[slot].Step(accesses[slot])) continue;
+        walks_[slot].Finish(accesses[slot], share.ids + queries[slot] * share.k);
+        timers[slot].reset();
+        turn(slot, kEnds);
+        --busy;
+        begin(slot);
+      }
+    }
+  }
+  std::uint64_t Count() const { return queries_.size() / kernels_.row_bytes; }
+  const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * kernels_.row_bytes; }
+
+  Kernels kernels_;
+  typename Space<Dist>::Type space_;
+  std::unique_ptr<Index> index_;  ///< between Build and Load
+  HnswImage image_;
+  std::vector<HnswWalk<Dist>> walks_;  ///< one for each query in flight
+  std::vector<std::byte> queries_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,67 @@
+// `hmann eval scale` as its help shows it, killed on the way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The words of the example in the help, with another folder, made shorter.
+std::vector<std::string> Example(const std::string& out) {
+  const std::string help = Hmann({"eval", "scale", "--help"}).out;
+  const std::size_t at = help.find("hmann eval scale --base");
+  if (at == std::string::npos) return {};
+  std::vector<std::string> words =
+      absl::StrSplit(help.substr(at, help.find('\n', at) - at), ' ', absl::SkipWhitespace());
+  words[0] = HmannProgram();
+  for (std::string& word : words) {
+    if (word == "build/scale") word = out;
+  }
+  words.insert(words.end(), {"--query-rows", "60", "--fast-bytes", "60", "--walks", "best-first"});
+  return words;
+}
+
+TEST(ScaleCommand, KilledBehindASizeItGoesOnWithTheNext) {
+  const TestFolder folder("scale_cli");
+  const std::string lines = folder / "out/scale.jsonl";
+  std::vector<std::string> command = Example(folder / "out");
+  ASSERT_FALSE(command.empty());
+  {
+    Program killed(command);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (!(fs::exists(lines) && ReadFile(lines).find("\"n\":1000,") != std::string::npos)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    killed.Signal(SIGKILL);
+    EXPECT_EQ(killed.Wait().signal, SIGKILL);
+  }
+  const std::string before = ReadFile(lines);
+  command.emplace_back("--json");
+  const Outcome done = RunProgram(command);
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err,
+              AllOf(HasSubstr("1000 vectors, done before"),
+                    HasSubstr("size 4 of 4: 15000 vectors, made up"), HasSubstr("extrapolated")));
+  EXPECT_TRUE(ReadFile(lines).starts_with(before)) << "what was done is not done again";
+  const auto figures = nlohmann::json::parse(done.out, nullptr, false);
+  ASSERT_TRUE(figures.is_object());
+  EXPECT_EQ(figures["sizes"].size(), 4u);
+  EXPECT_EQ(figures["sizes"][3]["made_up"], true);
+  EXPECT_THAT(ReadFile(folder / "out/report.html"), HasSubstr("Growth over sizes: base.u8bin"));
+}
+
+}  // namespace
+}  // namespace hmann
