@@ -6,19 +6,21 @@
 #include <cstring>
 
 #include "index/distance/distance.h"
+#include "index/distance/half.h"
 
 namespace hmann {
 
 /// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below
-/// 2^53), doubles for f32. Under cosine, 1 - dot / sqrt(|a|^2 |b|^2). Components are read
-/// unaligned. Squared L2; negative inner product; 1 - cosine.
-template <typename T, typename Sum>
+/// 2^53), doubles for f32 and f16. Under cosine, 1 - dot / sqrt(|a|^2 |b|^2). Components
+/// are read unaligned. Squared L2; negative inner product; 1 - cosine.
+template <typename A, typename B, typename Sum>
 double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
   Sum dot = 0, squares_a = 0, squares_b = 0, difference = 0;
   for (std::uint32_t c = 0; c < dim; ++c) {
-    T x, y;
-    std::memcpy(&x, a + c * sizeof(T), sizeof(T));
-    std::memcpy(&y, b + c * sizeof(T), sizeof(T));
+    A x;
+    B y;
+    std::memcpy(&x, a + c * sizeof(x), sizeof(x));
+    std::memcpy(&y, b + c * sizeof(y), sizeof(y));
     const Sum p = x, q = y;  // NOLINT(bugprone-signed-char-misuse): an i8 is a number
     if (metric == Metric::kL2) {
       difference += (p - q) * (p - q);
@@ -37,17 +39,21 @@ double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, st
   return 1.0 - static_cast<double>(dot) / norms;
 }
 
-inline double ExactDistance(DType dtype, Metric metric, const std::byte* a, const std::byte* b,
-                            std::uint32_t dim) {
+/// `a`: of type `dtype`, or f32 where that is f16; `b`: of type `dtype`.
+inline double ExactDistance(DType a_dtype, DType dtype, Metric metric, const std::byte* a,
+                            const std::byte* b, std::uint32_t dim) {
   switch (dtype) {
     case DType::kU8:
-      return ExactDistanceOf<std::uint8_t, std::int64_t>(metric, a, b, dim);
+      return ExactDistanceOf<std::uint8_t, std::uint8_t, std::int64_t>(metric, a, b, dim);
     case DType::kI8:
-      return ExactDistanceOf<std::int8_t, std::int64_t>(metric, a, b, dim);
+      return ExactDistanceOf<std::int8_t, std::int8_t, std::int64_t>(metric, a, b, dim);
+    case DType::kF16:
+      return a_dtype == DType::kF16 ? ExactDistanceOf<Half, Half, double>(metric, a, b, dim)
+                                    : ExactDistanceOf<float, Half, double>(metric, a, b, dim);
     case DType::kF32:
       break;
   }
-  return ExactDistanceOf<float, double>(metric, a, b, dim);
+  return ExactDistanceOf<float, float, double>(metric, a, b, dim);
 }
 
 }  // namespace hmann

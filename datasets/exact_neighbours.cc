@@ -129,7 +129,8 @@ class ExactSearch {
     return unit * query_norm * base_norm;
   }
   double Exact(std::uint64_t query, std::uint64_t row) const {
-    return ExactDistance(base_.dtype(), options_.metric, queries_.Row(query), base_.Row(row), dim_);
+    return ExactDistance(queries_.dtype(), base_.dtype(), options_.metric, queries_.Row(query),
+                         base_.Row(row), dim_);
   }
 
   const VectorFile& base_;
@@ -184,16 +185,8 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
       const std::byte* row = file.Row(begin + i);
       float* out = values + i * dim_;
       double square = 0;
-      for (std::uint32_t c = 0; c < dim_; ++c) {
-        if (file.dtype() == DType::kF32) {
-          std::memcpy(out + c, row + 4 * std::size_t{c}, 4);
-        } else {
-          out[c] = file.dtype() == DType::kU8
-                       ? static_cast<float>(std::to_integer<std::uint8_t>(row[c]))
-                       : static_cast<float>(static_cast<std::int8_t>(row[c]));
-        }
-        square += double{out[c]} * out[c];
-      }
+      ReadComponents(file.dtype(), row, dim_, out);
+      for (std::uint32_t c = 0; c < dim_; ++c) square += double{out[c]} * out[c];
       if (square > kLargestSquare || (normalise && square == 0)) bad_row = i;
       block->norms[i] = normalise ? 1 : std::sqrt(square);
       for (std::uint32_t c = 0; normalise && c < dim_; ++c)

@@ -11,6 +11,7 @@
 #include "datasets/vector_writer.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
+#include "index/distance/half.h"
 
 namespace hmann {
 namespace {
@@ -49,23 +50,21 @@ std::uint64_t Original(std::uint64_t seed, std::uint64_t i) {
   return 2 * static_cast<std::uint64_t>(u * u * u * u * static_cast<double>((i + 1) / 2));
 }
 
+void StoreFloat(DType dtype, float value, std::byte* row, std::uint32_t c) {
+  const Half half = Half::Nearest(value);
+  if (dtype == DType::kF16) std::memcpy(row + c * sizeof(half), &half, sizeof(half));
+  if (dtype == DType::kF32) std::memcpy(row + c * sizeof(value), &value, sizeof(value));
+}
+
 void Store(DType dtype, double value, std::byte* row, std::uint32_t c) {
-  if (dtype == DType::kF32) {
-    const auto component = static_cast<float>(value);
-    std::memcpy(row + 4 * std::size_t{c}, &component, 4);
-    return;
-  }
+  if (IsFloat(dtype)) return StoreFloat(dtype, static_cast<float>(value), row, c);
   const double level = std::clamp(std::floor(value * 255 + 0.5), 0.0, 255.0);
   row[c] = static_cast<std::byte>(static_cast<int>(level) - (dtype == DType::kI8 ? 128 : 0));
 }
 
 void StoreWhole(DType dtype, std::uint32_t value, std::byte* row, std::uint32_t c) {
-  if (dtype != DType::kF32) {
-    row[c] = static_cast<std::byte>(value);
-    return;
-  }
-  const auto component = static_cast<float>(value);
-  std::memcpy(row + 4 * std::size_t{c}, &component, 4);
+  if (IsFloat(dtype)) return StoreFloat(dtype, static_cast<float>(value), row, c);
+  row[c] = static_cast<std::byte>(value);
 }
 
 }  // namespace
@@ -106,9 +105,10 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
   generator.options_ = options;
   generator.dtype_ = dtype;
   if (options.shape == Shape::kLattice) {
-    const std::uint32_t most_side = dtype == DType::kU8   ? 256
-                                    : dtype == DType::kI8 ? 128
-                                                          : 1u << 20;
+    const std::uint32_t most_side = dtype == DType::kU8    ? 256
+                                    : dtype == DType::kI8  ? 128
+                                    : dtype == DType::kF16 ? 2048
+                                                           : 1u << 20;
     generator.side_ = options.side == 0 ? kDefaultSide : options.side;
     if (generator.side_ < 2 || generator.side_ > most_side) {
       return absl::InvalidArgumentError(

@@ -34,7 +34,7 @@ std::vector<std::string> Rows(const GenerateOptions& options, DType dtype) {
 }
 
 double Distance(DType dtype, const std::string& a, const std::string& b) {
-  return ExactDistance(dtype, Metric::kL2, reinterpret_cast<const std::byte*>(a.data()),
+  return ExactDistance(dtype, dtype, Metric::kL2, reinterpret_cast<const std::byte*>(a.data()),
                        reinterpret_cast<const std::byte*>(b.data()),
                        static_cast<std::uint32_t>(a.size() / SizeOf(dtype)));
 }
@@ -136,7 +136,7 @@ TEST(Generate, CentroidsAreNeighboursOfMostOthers) {
 }
 
 TEST(Generate, HalfOfTheDuplicatesSetAreCopies) {
-  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8}) {
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8, DType::kF16}) {
     const auto rows = Rows(Options(Shape::kDuplicates, 2000, 32), dtype);
     std::map<std::string, int> copies;
     for (const std::string& row : rows) ++copies[row];

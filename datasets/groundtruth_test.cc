@@ -7,6 +7,7 @@
 #include "datasets/generate.h"
 #include "datasets/temp_folder.h"
 #include "gmock/gmock.h"
+#include "index/distance/reference.h"
 
 namespace hmann {
 namespace {
@@ -32,20 +33,14 @@ VectorFile Made(const TempFolder& folder, const std::string& name, Shape shape, 
 
 /// The obvious way: every distance in doubles, all sorted.
 GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
-  const auto component = [](const VectorFile& file, std::uint64_t i, u32 c) -> double {
-    if (file.dtype() == DType::kU8) return std::to_integer<std::uint8_t>(file.Row(i)[c]);
-    if (file.dtype() == DType::kI8) return static_cast<std::int8_t>(file.Row(i)[c]);
-    float value;
-    std::memcpy(&value, file.Row(i) + 4 * std::size_t{c}, 4);
-    return value;
-  };
   GroundTruth truth{.n = static_cast<u32>(queries.n()), .k = k, .ids = {}, .distances = {}};
   for (std::uint64_t q = 0; q < queries.n(); ++q) {
     std::vector<std::pair<double, std::uint64_t>> all;
     for (std::uint64_t b = 0; b < base.n(); ++b) {
       double l2 = 0, dot = 0, qq = 0, bb = 0;
       for (u32 c = 0; c < base.dim(); ++c) {
-        const double x = component(queries, q, c), y = component(base, b, c);
+        const double x = Component(queries.dtype(), queries.Row(q), c),
+                     y = Component(base.dtype(), base.Row(b), c);
         l2 += (x - y) * (x - y);
         dot += x * y;
         qq += x * x;
@@ -91,7 +86,7 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
         continue;  // all directions are one: ties of rounding, not of the data
       const VectorFile base = Made(folder, absl::StrCat("base", suffix), shape, 900, 0, dim);
       const VectorFile queries = Made(folder, absl::StrCat("query", suffix), shape, 25, 900, dim);
-      if (metric == Metric::kCosine && dim == 7 && base.dtype() != DType::kF32)
+      if (metric == Metric::kCosine && dim == 7 && !IsFloat(base.dtype()))
         continue;  // parallel small integers likewise
       // Small blocks: the base comes in five, the queries in three.
       const ExactReport exact = Exact(base, queries,
@@ -113,10 +108,27 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{".fbin", Metric::kCosine}, Case{".u8bin", Metric::kL2},
                     Case{".u8bin", Metric::kInnerProduct}, Case{".u8bin", Metric::kCosine},
                     Case{".i8bin", Metric::kL2}, Case{".i8bin", Metric::kInnerProduct},
-                    Case{".i8bin", Metric::kCosine}),
+                    Case{".i8bin", Metric::kCosine}, Case{".f16bin", Metric::kL2},
+                    Case{".f16bin", Metric::kInnerProduct}, Case{".f16bin", Metric::kCosine}),
     [](const auto& test) {
       return absl::StrCat(test.param.suffix + 1, "_", std::string(Name(test.param.metric)));
     });
+
+TEST(GroundTruth, OfHalvesTakesQueriesOfFloats) {
+  const TempFolder folder;
+  const VectorFile base = Made(folder, "base.f16bin", Shape::kClustered, 900, 0, 20);
+  const VectorFile queries = Made(folder, "query.fbin", Shape::kClustered, 25, 900, 20);
+  for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
+    const ExactReport exact = Exact(base, queries, {.metric = metric, .k = 20});
+    const GroundTruth expected = BruteForce(base, queries, metric, 20);
+    EXPECT_EQ(exact.truth.ids, expected.ids) << Name(metric);
+    EXPECT_EQ(exact.truth.distances, expected.distances) << Name(metric);
+  }
+  Progress quiet(Progress::Show::kNever);
+  const absl::Status other = ExactNeighbours(queries, base, {.k = 1}, quiet).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(other.message()), HasSubstr("expected vectors of 20 x f32"));
+}
 
 TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
   const TempFolder folder;

@@ -13,12 +13,12 @@ namespace hmann {
 /// libm and is the same everywhere.
 double RandomNormal(std::uint64_t stream, std::uint64_t counter);
 
-/// Made-up norms: vector i is multiplied by e^(sigma x), x drawn from a normal law by (seed,
-/// i). What inner product makes hard, on vectors of any kind.
+/// Made-up norms: vector i is multiplied by e^(sigma x), x drawn from a normal law by
+/// (seed, i). What inner product makes hard, on vectors of any kind.
 class NormSpread {
  public:
   /// Sigma 0 leaves vectors as they are. Errors: INVALID_ARGUMENT for a sigma outside [0,
-  /// 10], or above 0 for a file of integers.
+  /// 10], or above 0 for a file of another type than f32.
   static absl::StatusOr<NormSpread> Make(double sigma, std::uint64_t seed, const std::string& path,
                                          DType dtype);
   /// `row`: dim components, unaligned.

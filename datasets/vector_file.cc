@@ -14,21 +14,19 @@ namespace {
 bool IsHdf5(const std::string& suffix) { return suffix == ".hdf5" || suffix == ".h5"; }
 bool IsVecs(const std::string& suffix) { return suffix == ".fvecs" || suffix == ".bvecs"; }
 
-/// First NaN or Inf among `dim` floats, or dim.
-std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim) {
-  constexpr std::uint32_t kExponent = 0x7f800000;
+/// First NaN or Inf among `dim` floats or halves (its `exponent` is all ones), or dim.
+template <class Bits>
+std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim, Bits exponent) {
+  const auto is_finite = [&](std::uint32_t c) {
+    Bits bits;
+    std::memcpy(&bits, row + c * sizeof(bits), sizeof(bits));
+    return (bits & exponent) != exponent;
+  };
   bool all_finite = true;
-  for (std::uint32_t c = 0; c < dim; ++c) {
-    std::uint32_t bits;
-    std::memcpy(&bits, row + 4 * std::size_t{c}, 4);
-    all_finite &= (bits & kExponent) != kExponent;
-  }
+  for (std::uint32_t c = 0; c < dim; ++c) all_finite &= is_finite(c);
   if (all_finite) return dim;
   std::uint32_t c = 0;
-  for (std::uint32_t bits = 0; c < dim; ++c) {
-    std::memcpy(&bits, row + 4 * std::size_t{c}, 4);
-    if ((bits & kExponent) == kExponent) break;
-  }
+  while (is_finite(c)) ++c;
   return c;
 }
 
@@ -37,9 +35,10 @@ std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim) {
 absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".fbin" || suffix == ".fvecs") return DType::kF32;
+  if (suffix == ".f16bin") return DType::kF16;
   if (suffix == ".u8bin" || suffix == ".bvecs") return DType::kU8;
   if (suffix == ".i8bin") return DType::kI8;
-  for (const char* later : {".npy", ".npz", ".f16bin", ".bf16bin", ".hvecs"}) {
+  for (const char* later : {".npy", ".npz", ".bf16bin", ".hvecs"}) {
     if (suffix == later)
       return absl::UnimplementedError(
           absl::StrCat(path, ": ", suffix, " files are not supported yet"));
@@ -48,7 +47,7 @@ absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": suffix \"", suffix,
-                   "\" found, .fbin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
+                   "\" found, .fbin .f16bin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
 }
 
 absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
@@ -104,12 +103,14 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
   end = std::min(end, n());
   if (has_row_dims_)
     HMANN_RETURN_IF_ERROR(CheckVecsDims(path_, file_.bytes(), layout_, begin, end));
-  if (dtype_ != DType::kF32) return absl::OkStatus();
+  if (!IsFloat(dtype_)) return absl::OkStatus();
   for (std::uint64_t i = begin; i < end; ++i) {
-    const std::uint32_t component = FirstNotFinite(Row(i), dim());
+    const std::uint32_t component = dtype_ == DType::kF32
+                                        ? FirstNotFinite<std::uint32_t>(Row(i), dim(), 0x7f800000)
+                                        : FirstNotFinite<std::uint16_t>(Row(i), dim(), 0x7c00);
     if (component == dim()) continue;
     float value;
-    std::memcpy(&value, Row(i) + 4 * std::size_t{component}, 4);
+    ReadComponents(dtype_, Row(i) + component * SizeOf(dtype_), 1, &value);
     return absl::InvalidArgumentError(absl::StrCat(path_, ": row ", i, ", component ", component,
                                                    ": ", value,
                                                    " found, a finite number expected"));
@@ -119,10 +120,27 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
 
 absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
                                     const std::string& as_in) const {
-  if (dim == this->dim() && dtype == dtype_) return absl::OkStatus();
+  if (dim == this->dim() && Encodes(dtype_, dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)), " as in ",
                    as_in, ", found ", this->dim(), " x ", std::string(Name(dtype_))));
+}
+
+absl::Status VectorFile::FitQueries(std::uint32_t dim, DType dtype, const std::string& as_in) {
+  HMANN_RETURN_IF_ERROR(CheckShape(dim, dtype, as_in));
+  if (dtype_ != DType::kF16) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(Buffer floats, Buffer::Allocate(n() * dim * sizeof(float)));
+  const RowLayout layout{.offset = 0, .stride = dim * sizeof(float), .n = n(), .dim = dim};
+  for (std::uint64_t i = 0; i < n(); ++i) {
+    ReadComponents(dtype_, Row(i), dim,
+                   reinterpret_cast<float*>(floats.data() + i * layout.stride));
+  }
+  dtype_ = DType::kF32;
+  layout_ = layout;
+  file_ = MappedFile();
+  memory_ = std::move(floats);
+  data_ = memory_.data();
+  return absl::OkStatus();
 }
 
 void VectorFile::Advise(MappedFile::Access access, std::uint64_t begin, std::uint64_t end) const {

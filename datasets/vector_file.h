@@ -17,9 +17,9 @@ namespace hmann {
 /// The vectors of a file, mapped: pages come and go with use, so that a file larger than
 /// memory works. Or those that lie in memory.
 ///
-/// Formats, told by suffix: `.fvecs` `.bvecs`, `.fbin` `.u8bin` `.i8bin` (also with
-/// `.crop_nb_N` behind), `.hdf5` of ann-benchmarks (`x.hdf5` and `x.hdf5:train` are the
-/// base, `x.hdf5:test` the queries). An HDF5 data set that is chunked, or of doubles,
+/// Formats, told by suffix: `.fvecs` `.bvecs`, `.fbin` `.f16bin` `.u8bin` `.i8bin` (also
+/// with `.crop_nb_N` behind), `.hdf5` of ann-benchmarks (`x.hdf5` and `x.hdf5:train` are
+/// the base, `x.hdf5:test` the queries). An HDF5 data set that is chunked, or of doubles,
 /// cannot be mapped: it is read into memory as f32.
 ///
 /// Move-only. Thread-safe for reading.
@@ -27,8 +27,8 @@ class VectorFile {
  public:
   /// rows: 0 = all; otherwise the first `rows`, and then a truncated prefix of a larger
   /// .?bin file is accepted. Errors: as open(2); INVALID_ARGUMENT naming file, offset,
-  /// expected and found for a malformed file or unknown suffix; UNIMPLEMENTED for .npy,
-  /// f16 and bf16; RESOURCE_EXHAUSTED for an unmappable data set that does not fit in
+  /// expected and found for a malformed file or unknown suffix; UNIMPLEMENTED for .npy
+  /// and bf16; RESOURCE_EXHAUSTED for an unmappable data set that does not fit in
   /// memory.
   static absl::StatusOr<VectorFile> Open(const std::string& path, std::uint64_t rows = 0);
   /// Vectors in the caller's memory, which must stay while this lives; `name` is what
@@ -49,14 +49,17 @@ class VectorFile {
     return data_ + layout_.offset + i * layout_.stride;
   }
 
-  /// Reads rows [begin, end) (end is cut at n): every f32 must be finite, every .?vecs
-  /// row must have the same dimension. Errors: INVALID_ARGUMENT with file, row and
+  /// Reads rows [begin, end) (end is cut at n): every f32 and f16 must be finite, every
+  /// .?vecs row must have the same dimension. Errors: INVALID_ARGUMENT with file, row and
   /// component.
   absl::Status CheckFinite(std::uint64_t begin = 0, std::uint64_t end = ~std::uint64_t{0}) const;
 
-  /// Whether these are vectors of `dim` x `dtype`, "as in" what `as_in` names. Errors:
-  /// INVALID_ARGUMENT with file, expected and found.
+  /// Whether these are vectors of `dim` x `dtype`, or f32 for f16, "as in" what `as_in`
+  /// names. Errors: INVALID_ARGUMENT with file, expected and found.
   absl::Status CheckShape(std::uint32_t dim, DType dtype, const std::string& as_in) const;
+  /// The same of queries, which then have the type that a search takes (QueryType):
+  /// halves are widened, into memory. Errors: as CheckShape; RESOURCE_EXHAUSTED.
+  absl::Status FitQueries(std::uint32_t dim, DType dtype, const std::string& as_in);
 
   /// Tells the kernel how rows [begin, end) will be read; does nothing for what is not
   /// mapped.
@@ -73,7 +76,7 @@ class VectorFile {
 };
 
 /// The dtype of a format suffix that holds vectors (".u8bin"). Errors: UNIMPLEMENTED for
-/// .npy, f16, bf16; INVALID_ARGUMENT for .ibin, .ivecs (ids, not vectors) and for what is
+/// .npy, bf16; INVALID_ARGUMENT for .ibin, .ivecs (ids, not vectors) and for what is
 /// unknown.
 absl::StatusOr<DType> DTypeOfSuffix(const std::string& path);
 

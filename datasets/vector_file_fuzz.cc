@@ -21,8 +21,8 @@
 namespace hmann {
 namespace {
 
-constexpr const char* kSuffixes[] = {".fbin", ".u8bin", ".i8bin", ".fvecs", ".bvecs",
-                                     ".ibin", ".ivecs", ".gt",    ".labels"};
+constexpr const char* kSuffixes[] = {".fbin",  ".f16bin", ".u8bin", ".i8bin", ".fvecs",
+                                     ".bvecs", ".ibin",   ".ivecs", ".gt",    ".labels"};
 
 /// A file without a disk, under a name with the suffix that a reader goes by.
 class NamedMemory {

@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::uint64_t kProgressRows = 4096;
 
-float ReadComponent(DType dtype, const std::byte* row, std::uint32_t c) {
-  if (dtype == DType::kU8) return static_cast<float>(std::to_integer<std::uint8_t>(row[c]));
-  if (dtype == DType::kI8) return static_cast<float>(static_cast<std::int8_t>(row[c]));
-  float value;
-  std::memcpy(&value, row + 4 * std::size_t{c}, 4);
-  return value;
-}
-
 bool WriteComponent(DType dtype, float value, std::byte* row, std::uint32_t c) {
   if (!std::isfinite(value)) return false;
   if (dtype == DType::kF32) {
@@ -111,10 +103,18 @@ absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint
 
 absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out,
                         std::uint32_t dim) {
+  thread_local std::vector<float> values;
+  values.resize(dim);
+  ReadComponents(from, in, dim, values.data());
+  if (to == DType::kF16) {
+    Kernels rows;
+    rows.dtype = to;
+    rows.dim = dim;
+    return EncodeRow(rows, values.data(), out);
+  }
   for (std::uint32_t c = 0; c < dim; ++c) {
-    const float value = ReadComponent(from, in, c);
-    if (WriteComponent(to, value, out, c)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("component ", c, ": ", value,
+    if (WriteComponent(to, values[c], out, c)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("component ", c, ": ", values[c],
                                                    " found, a value that ", std::string(Name(to)),
                                                    " holds exactly expected"));
   }

@@ -48,15 +48,15 @@ absl::Status WriteMadeRows(const std::string& path, std::uint32_t dim, std::uint
                            const std::function<void(std::uint64_t, std::byte*)>& make,
                            Progress& progress, const std::atomic<bool>* cancelled = nullptr);
 
-/// Converts components: exactly, or not at all. Both dim components, unaligned. Errors:
-/// INVALID_ARGUMENT naming the component that `to` cannot hold (a fraction, out of range,
-/// not finite).
+/// Converts components: exactly, or not at all; to f16 they are rounded, as EncodeRow
+/// does. Both dim components, unaligned. Errors: INVALID_ARGUMENT naming the component
+/// that `to` cannot hold (a fraction, out of range, not finite), as EncodeRow for f16.
 absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* out,
                         std::uint32_t dim);
 
 /// Writes all rows of `from` to `path`, in the format and dtype of its suffix. Streams.
 /// Errors: as VectorWriter; INVALID_ARGUMENT with row and component for a value that the
-/// new dtype cannot hold exactly.
+/// new dtype cannot hold (see ConvertRow).
 absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Progress& progress);
 
 }  // namespace hmann

@@ -127,10 +127,10 @@ class Searcher {
   ~Searcher();
   Searcher(Searcher&&) noexcept;
 
-  /// `query`: dim components of the index's dtype, unaligned. `dials`: those that
-  /// Index::Resolve gave. `counters`, when given, is added to. Errors: INVALID_ARGUMENT
-  /// (NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED, DATA_LOSS (a read
-  /// failed), UNAVAILABLE (stalled).
+  /// `query`: dim components of QueryType(the index's dtype), unaligned. `dials`: those
+  /// that Index::Resolve gave. `counters`, when given, is added to. Errors:
+  /// INVALID_ARGUMENT (NaN, zero vector under cosine), DEADLINE_EXCEEDED, CANCELLED,
+  /// DATA_LOSS (a read failed), UNAVAILABLE (stalled).
   absl::Status Search(const void* query, const Dials& dials, Answer* answer,
                       Counters* counters = nullptr, const SearchLimits& limits = {});
   /// Resolves `options` first, and keeps their budget. Errors: those of Index::Resolve as
@@ -151,8 +151,8 @@ class Searcher {
       Counters* counters = nullptr, const SearchLimits& limits = {});
 
   /// Vectors by their labels, as the index has them: dim components of its dtype each, in
-  /// the order of `labels`, to `vectors`, which has room for them. f32 vectors under
-  /// cosine come divided by their norm. Of a label that several vectors have, it is
+  /// the order of `labels`, to `vectors`, which has room for them. f32 and f16 vectors
+  /// under cosine come divided by their norm. Of a label that several vectors have, it is
   /// always the same one of them, that of the lowest internal id. After an error
   /// `vectors` means nothing. The budget of `limits` does not count. Errors: NOT_FOUND
   /// naming the first label that no vector has; FAILED_PRECONDITION for a file from

@@ -220,13 +220,14 @@ TEST_F(Sample, IsVerifiedAndDescribed) {
 
 TEST(Open, TinyIndexesAnswer) {
   const SampleFolder folder;
-  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8}) {
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8, DType::kF16}) {
     for (const std::uint32_t n : {1u, 2u, 3u, 17u}) {
       SCOPED_TRACE(absl::StrCat("n ", n, ", dtype ", static_cast<int>(dtype)));
       const BuildOptions options = SmallBuild(folder, dtype, Metric::kL2, n, 1);
       MustBuild(options);
       Searcher searcher(*Index::Open(options.out));
-      const VectorFile base = *VectorFile::Open(options.base);
+      VectorFile base = *VectorFile::Open(options.base);
+      ASSERT_TRUE(base.FitQueries(1, dtype, "the index").ok());
       for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
         Answer answer;
         ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &answer).ok());

@@ -57,7 +57,7 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   QueryVectors out;
   switch (vectors.data_case()) {
     case v1::Vectors::kRaw: {
-      const std::size_t component = SizeOf(info.dtype);
+      const std::size_t component = SizeOf(QueryType(info.dtype));
       if (vectors.raw().size() % component != 0) {
         return BadField(field, absl::StrCat("expected whole components of ", component,
                                             " bytes, found ", vectors.raw().size(), " bytes"));
@@ -75,7 +75,7 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
                                           static_cast<std::size_t>(vectors.floats().values_size()));
       HMANN_RETURN_IF_ERROR(CheckComponents(floats.size(), "floats", info, most, field));
       out.count = floats.size() / info.dim;
-      if (info.dtype == DType::kF32) {
+      if (QueryType(info.dtype) == DType::kF32) {
         out.bytes = std::as_bytes(floats);
         return out;
       }
@@ -166,6 +166,8 @@ v1::DType ToWire(DType dtype) {
       return v1::DTYPE_U8;
     case DType::kI8:
       return v1::DTYPE_I8;
+    case DType::kF16:
+      return v1::DTYPE_F16;
   }
   return v1::DTYPE_UNSPECIFIED;
 }

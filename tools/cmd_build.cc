@@ -139,12 +139,15 @@ void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Opti
 
 void AddOptions(CLI::App& app, Flags* flags) {
   BuildOptions* build = &flags->build;
-  CLI::Option* base =
-      app.add_option("--base", build->base, "vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5")
-          ->required();
+  CLI::Option* base = app.add_option("--base", build->base,
+                                     "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
+                          ->required();
   CLI::Option* out =
       app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
   app.add_option("--rows", build->rows, "first rows only (0: all)");
+  AddParsed<DType>(
+      app, "--dtype", ParseDType, [build](DType dtype) { build->dtype = dtype; },
+      "of the stored vectors (default: as in --base); f16: half the bytes of an f32 base, rounded");
   AddParsed<Metric>(
       app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
       "l2 (default), ip, cosine");

@@ -232,7 +232,8 @@ void DeclareConvert(CLI::App& app, const Flags& flags) {
       ->required();
   app.add_option(
          "out", flags->out,
-         "the suffix says the format; values that the new dtype cannot hold exactly are an error")
+         "the suffix says the format; values that the new dtype cannot hold exactly are an error; "
+         "to .f16bin they are rounded, and those beyond 65504 are one")
       ->required();
   app.add_option("--rows", flags->rows, "first rows only");
   app.add_option("--queries", flags->queries, "for an .hdf5 file");

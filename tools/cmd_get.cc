@@ -31,7 +31,11 @@ nlohmann::ordered_json Components(const std::byte* vector, std::uint32_t dim) {
 }
 
 nlohmann::ordered_json Components(const std::byte* vector, const IndexInfo& info) {
-  if (info.dtype == DType::kF32) return Components<float>(vector, info.dim);
+  if (IsFloat(info.dtype)) {
+    std::vector<float> values(info.dim);
+    ReadComponents(info.dtype, vector, info.dim, values.data());
+    return values;
+  }
   return info.dtype == DType::kU8 ? Components<std::uint8_t>(vector, info.dim)
                                   : Components<std::int8_t>(vector, info.dim);
 }
@@ -78,7 +82,7 @@ CommandAction SetupGet(CLI::App& app) {
       ->delimiter(',')
       ->required();
   app.add_option("--out", flags->out,
-                 "write the vectors to a file of the index's type: .fbin .u8bin .i8bin .fvecs "
+                 "write the vectors to a file of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs "
                  ".bvecs");
   AddOpenFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");

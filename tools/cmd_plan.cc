@@ -70,6 +70,9 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
         input.index.empty()
             ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base,
                            " --out IDX",
+                           input.build.dtype.has_value() && !input.build.base.empty()
+                               ? absl::StrCat(" --dtype ", std::string(Name(*input.build.dtype)))
+                               : std::string(),
                            input.build.method.has_value()
                                ? absl::StrCat(" --method ", std::string(Name(*input.build.method)))
                                : std::string())
@@ -133,8 +136,9 @@ void AddShapeOptions(CLI::App& app, PlanInput* input) {
   app.add_option("--dim", input->dim, "without a file: dimension")
       ->check(CLI::Range(1, static_cast<int>(kMaxDim)));
   AddParsed<DType>(
-      app, "--dtype", ParseDType, [input](DType dtype) { input->dtype = dtype; },
-      "without a file: u8 (default), i8, f32");
+      app, "--dtype", ParseDType, [build](DType dtype) { build->dtype = dtype; },
+      "of the stored vectors: as in --base, or f16 of f32; without a file u8 (default), i8, f32, "
+      "f16");
   AddParsed<Metric>(
       app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
       "l2 (default), ip, cosine");

@@ -30,9 +30,9 @@ struct Flags {
   QueryFlags query;
 };
 
-absl::Status CheckShape(const VectorFile& queries, const client::IndexDescription& index) {
+absl::Status FitQueries(VectorFile& queries, const client::IndexDescription& index) {
   HMANN_ASSIGN_OR_RETURN(const DType dtype, EngineType(index.dtype));
-  return queries.CheckShape(index.dim, dtype, absl::StrCat("index '", index.name, "'"));
+  return queries.FitQueries(index.dim, dtype, absl::StrCat("index '", index.name, "'"));
 }
 
 /// A connection of one of the clients, and what its answers said.
@@ -99,7 +99,7 @@ void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
 }
 
 absl::Status Query(const Flags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries,
+  HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
   QueryRun run;
@@ -114,7 +114,7 @@ absl::Status Query(const Flags& flags) {
   }
   HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index,
                          connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
-  HMANN_RETURN_IF_ERROR(CheckShape(queries, index));
+  HMANN_RETURN_IF_ERROR(FitQueries(queries, index));
   run.simd = index.simd;
 
   const std::uint64_t batch = flags.batch;

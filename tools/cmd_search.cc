@@ -84,7 +84,7 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
 }
 
 absl::Status Search(const Flags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries,
+  HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
   const auto start = Clock::now();
   Progress progress;
@@ -92,7 +92,7 @@ absl::Status Search(const Flags& flags) {
                          Index::Open(flags.index, flags.open, &progress));
   const double open_seconds = SecondsSince(start);
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
-  HMANN_RETURN_IF_ERROR(queries.CheckShape(index->info().dim, index->info().dtype, "the index"));
+  HMANN_RETURN_IF_ERROR(queries.FitQueries(index->info().dim, index->info().dtype, "the index"));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
 
   QueryRun run;

@@ -20,6 +20,8 @@ absl::StatusOr<DType> EngineType(client::DType type) {
       return DType::kU8;
     case client::DType::kI8:
       return DType::kI8;
+    case client::DType::kF16:
+      return DType::kF16;
     case client::DType::kUnknown:
       break;
   }

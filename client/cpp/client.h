@@ -32,14 +32,14 @@ using hmann::Prefetch;
 using hmann::SearchOptions;
 using hmann::WalkKind;
 
-enum class DType { kUnknown, kF32, kU8, kI8 };
+enum class DType { kUnknown, kF32, kU8, kI8, kF16 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
 enum class CodePlace { kNone, kNode, kLink };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
 /// One or more query vectors, row-major; views the caller's memory.
 struct Vectors {
-  std::span<const std::byte> raw;  ///< in the index's dtype, little-endian
+  std::span<const std::byte> raw;  ///< in the index's dtype, of f16 in f32; little-endian
   std::span<const float> floats;   ///< for an index of integers: whole numbers of its range
   bool is_raw = true;
 

@@ -21,6 +21,8 @@ DType FromWire(v1::DType dtype) {
       return DType::kU8;
     case v1::DTYPE_I8:
       return DType::kI8;
+    case v1::DTYPE_F16:
+      return DType::kF16;
     default:
       return DType::kUnknown;
   }

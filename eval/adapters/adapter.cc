@@ -152,8 +152,9 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
 
 /// Everything up to the ready line.
 absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile query_file,
-                         VectorFile::Open(job.queries, job.query_rows));
+  HMANN_ASSIGN_OR_RETURN(VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
+  HMANN_RETURN_IF_ERROR(
+      query_file.FitQueries(query_file.dim(), query_file.dtype(), "the file itself"));
   HMANN_ASSIGN_OR_RETURN(const Json index, MakeIndex(job, query_file, adapter));
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
   Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};

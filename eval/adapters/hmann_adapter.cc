@@ -88,8 +88,8 @@ class HmannAdapter : public Adapter {
 
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
-    keys.insert(keys.end(), {"m", "ef_construction", "method", "alpha", "promote", "seed", "bits",
-                             "codes", "replicas", "from_hnswlib"});
+    keys.insert(keys.end(), {"m", "ef_construction", "method", "dtype", "alpha", "promote", "seed",
+                             "bits", "codes", "replicas", "from_hnswlib"});
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
     build_.base = job.base;
     build_.rows = job.rows;
@@ -228,6 +228,10 @@ class HmannAdapter : public Adapter {
       HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
     }
     HMANN_ASSIGN_OR_RETURN(build_.from_hnswlib, TextIn(build, "from_hnswlib", ""));
+    if (build.contains("dtype")) {
+      HMANN_ASSIGN_OR_RETURN(const std::string dtype, TextIn(build, "dtype", ""));
+      HMANN_ASSIGN_OR_RETURN(build_.dtype, ParseDType(dtype));
+    }
     build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
     if (codes == "none") build_.bits = 0;
     return absl::OkStatus();

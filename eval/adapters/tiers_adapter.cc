@@ -46,7 +46,7 @@ class TiersAdapter : public Adapter {
 
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {}));
-    if (job.metric != Metric::kL2 || base.dtype() == DType::kI8) {
+    if (job.metric != Metric::kL2 || (base.dtype() != DType::kU8 && base.dtype() != DType::kF32)) {
       return absl::InvalidArgumentError(
           absl::StrCat("HNSW over two memories: expected u8 or f32 under l2, found ",
                        std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));

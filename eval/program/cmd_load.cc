@@ -67,7 +67,8 @@ void Print(const std::vector<nlohmann::ordered_json>& rows) {
 }
 
 absl::Status RunLoad(LoadFlags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
+  HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(flags.queries));
+  HMANN_RETURN_IF_ERROR(queries.FitQueries(queries.dim(), queries.dtype(), "the file itself"));
   std::vector<nlohmann::ordered_json> rows;
   for (const double rate : flags.rates) {
     flags.load.rate = rate;

@@ -17,21 +17,14 @@ namespace {
 constexpr std::size_t kBatch = 32;  // codes between a prefetch and its use
 constexpr float kQueryLevels = 127;
 
-template <class Component>
-void Widen(const std::byte* row, std::uint32_t dim, float scale, float* out) {
-  const auto* components = reinterpret_cast<const Component*>(row);
-  for (std::uint32_t i = 0; i < dim; ++i) out[i] = static_cast<float>(components[i]) * scale;
-}
-
 /// A stored row in the space that the metric works in, continued with zeros.
 void Decode(const Kernels& kernels, const std::byte* row, std::uint32_t padded_dim, float* out) {
-  float scale = 1;
-  if (kernels.metric == Metric::kCosine && kernels.dtype != DType::kF32) {
+  ReadComponents(kernels.dtype, row, kernels.dim, out);
+  if (kernels.metric == Metric::kCosine && !IsFloat(kernels.dtype)) {
+    float scale;
     std::memcpy(&scale, row + kernels.row_bytes - sizeof(scale), sizeof(scale));
+    for (std::uint32_t i = 0; i < kernels.dim; ++i) out[i] *= scale;
   }
-  if (kernels.dtype == DType::kF32) std::memcpy(out, row, kernels.dim * sizeof(float));
-  if (kernels.dtype == DType::kU8) Widen<std::uint8_t>(row, kernels.dim, scale, out);
-  if (kernels.dtype == DType::kI8) Widen<std::int8_t>(row, kernels.dim, scale, out);
   std::fill(out + kernels.dim, out + padded_dim, 0.0f);
 }
 

@@ -98,12 +98,15 @@ TEST(Estimate, IsUnbiasedWithHonestErrorsOnRealVectors) {
 }
 
 TEST(Estimate, IsUnbiasedWithHonestErrorsOnFloatsOf96Dimensions) {
-  const CodeSample sample = GenerateSample(DType::kF32, 96, 5000, 100, 0.1f, 0.3f);
-  for (const Metric metric : kMetrics) {
-    const StoredSample stored = Store(sample, metric);
-    for (const unsigned bits : kCodeBits) {
-      ExpectHonestErrors(EstimateAll(sample, stored, MustMake(stored, bits)),
-                         absl::StrCat("metric ", Name(metric).data(), " bits ", bits));
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    const CodeSample sample = GenerateSample(dtype, 96, 5000, 100, 0.1f, 0.3f);
+    for (const Metric metric : kMetrics) {
+      const StoredSample stored = Store(sample, metric);
+      for (const unsigned bits : kCodeBits) {
+        ExpectHonestErrors(
+            EstimateAll(sample, stored, MustMake(stored, bits)),
+            absl::StrCat(Name(dtype).data(), ", metric ", Name(metric).data(), " bits ", bits));
+      }
     }
   }
 }

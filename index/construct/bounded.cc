@@ -178,6 +178,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
       {"base_changed", changed},
       {"rows", inputs.n()},
       {"dim", kernels.dim},
+      {"dtype", std::string(Name(kernels.dtype))},
       {"metric", std::string(Name(kernels.metric))},
       {"m", inputs.m()},
       {"ef_construction", inputs.ef_construction()},
@@ -186,7 +187,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
       {"promoted", n1},
   };
   // Sums of floats differ by how many are added at once.
-  if (kernels.dtype == DType::kF32) of["simd"] = std::string(kernels.simd);
+  if (IsFloat(kernels.dtype)) of["simd"] = std::string(kernels.simd);
   return of.dump();
 }
 

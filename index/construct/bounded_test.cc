@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(, Bounded,
                          testing::Values(std::tuple(DType::kU8, Metric::kL2),
                                          std::tuple(DType::kI8, Metric::kCosine),
                                          std::tuple(DType::kF32, Metric::kCosine),
+                                         std::tuple(DType::kF16, Metric::kCosine),
                                          std::tuple(DType::kF32, Metric::kL2)));
 
 TEST(BoundedBuild, WithOtherCodesAndCopiesHasTheBytesOfABuildInMemory) {

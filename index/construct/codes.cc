@@ -8,22 +8,15 @@
 namespace hmann {
 namespace {
 
-/// Adds a stored vector, as the metric sees it.
-void Accumulate(const Kernels& kernels, const std::byte* row, std::vector<double>& sum) {
+/// Adds a stored vector, as the metric sees it. `components`: scratch.
+void Accumulate(const Kernels& kernels, const std::byte* row, std::vector<float>& components,
+                std::vector<double>& sum) {
   float scale = 1;
-  if (kernels.metric == Metric::kCosine && kernels.dtype != DType::kF32)
+  if (kernels.metric == Metric::kCosine && !IsFloat(kernels.dtype))
     std::memcpy(&scale, row + kernels.row_bytes - 4, sizeof(scale));
-  for (std::uint32_t c = 0; c < kernels.dim; ++c) {
-    float component;
-    if (kernels.dtype == DType::kF32) {
-      std::memcpy(&component, row + std::size_t{c} * sizeof(float), sizeof(component));
-    } else {
-      const auto byte = static_cast<std::uint8_t>(row[c]);
-      component = kernels.dtype == DType::kU8 ? static_cast<float>(byte)
-                                              : static_cast<float>(static_cast<std::int8_t>(byte));
-    }
-    sum[c] += static_cast<double>(component) * scale;
-  }
+  ReadComponents(kernels.dtype, row, kernels.dim, components.data());
+  for (std::uint32_t c = 0; c < kernels.dim; ++c)
+    sum[c] += static_cast<double>(components[c]) * scale;
 }
 
 }  // namespace
@@ -37,9 +30,10 @@ std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
                           const std::function<const std::byte*(NodeId id)>& row) {
   const NodeId step = MeanStep(n);
   std::vector<double> sum(kernels.dim);
+  std::vector<float> components(kernels.dim);
   double count = 0;
   for (std::uint64_t id = 0; id < n; id += step, ++count)
-    Accumulate(kernels, row(static_cast<NodeId>(id)), sum);
+    Accumulate(kernels, row(static_cast<NodeId>(id)), components, sum);
   std::vector<float> mean(kernels.dim);
   for (std::uint32_t c = 0; c < kernels.dim; ++c) mean[c] = static_cast<float>(sum[c] / count);
   return mean;

@@ -39,10 +39,17 @@ absl::Status BuildInputs::OpenBase() {
         file_->path(), ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
   }
   n_ = static_cast<NodeId>(file_->n());
-  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(file_->dtype(), options_->metric, file_->dim()));
+  const DType dtype = options_->dtype.value_or(file_->dtype());
+  if (!Encodes(file_->dtype(), dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype: ", std::string(Name(dtype)), " asked for; ", file_->path(), " holds ",
+                     std::string(Name(file_->dtype())), ", of which no other is made",
+                     file_->dtype() == DType::kF32 ? " but f16" : ""));
+  }
+  HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(dtype, options_->metric, file_->dim()));
   m_ = options_->m;
   ef_construction_ = options_->ef_construction;
-  alpha_ = AlphaFor(file_->dtype(), options_->metric, options_->alpha);
+  alpha_ = AlphaFor(dtype, options_->metric, options_->alpha);
   if (!has_graph()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(
       const GraphParameters graph,

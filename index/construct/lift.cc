@@ -7,6 +7,8 @@
 #include <functional>
 #include <numeric>
 
+#include "index/distance/half.h"
+
 namespace hmann {
 namespace {
 
@@ -14,13 +16,11 @@ namespace {
 constexpr std::size_t kQueries = 256, kSample = 50000;
 constexpr std::size_t kAnswers = 10;
 
-const float* Components(const StoredVectors& rows, std::size_t i) {
-  return reinterpret_cast<const float*>(rows.Row(i));
-}
-
 /// What a row lacks of the largest norm: the smaller, the larger its own.
-float Lack(const StoredVectors& rows, std::uint32_t dim, NodeId node) {
-  return Components(rows, node)[dim];
+float Lack(const Kernels& kernels, const StoredVectors& rows, NodeId node) {
+  float lack;
+  ReadComponents(kernels.dtype, rows.Row(node) + kernels.row_bytes, 1, &lack);
+  return lack;
 }
 
 /// `count` of n, evenly.
@@ -38,20 +38,27 @@ absl::StatusOr<Kernels> LiftedKernels(const Kernels& inner_product) {
 }
 
 void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, StoredVectors& rows) {
-  const std::uint32_t dim = inner_product.dim;
   std::vector<double> norms(n);
   job.pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
+    std::vector<float> row(inner_product.dim);
     for (std::size_t i = begin; i < end; ++i) {
-      const float* row = Components(rows, i);
-      norms[i] =
-          std::transform_reduce(row, row + dim, 0.0, std::plus<>(), [](double x) { return x * x; });
+      ReadComponents(inner_product.dtype, rows.Row(i), inner_product.dim, row.data());
+      norms[i] = std::transform_reduce(row.begin(), row.end(), 0.0, std::plus<>(),
+                                       [](double x) { return x * x; });
     }
   });
   const double largest = n == 0 ? 0 : *std::max_element(norms.begin(), norms.end());
   job.pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t i = begin; i < end; ++i) {
       const auto lack = static_cast<float>(std::sqrt(largest - norms[i]));
-      std::memcpy(rows.rows.data() + i * rows.stride + dim * sizeof(float), &lack, sizeof(lack));
+      std::byte* place = rows.rows.data() + i * rows.stride + inner_product.row_bytes;
+      if (inner_product.dtype == DType::kF16) {
+        // What halves do not hold only makes worse links: of norms beyond 65504.
+        const Half half = Half::Nearest(std::min(lack, kLargestHalf));
+        std::memcpy(place, &half, sizeof(half));
+      } else {
+        std::memcpy(place, &lack, sizeof(lack));
+      }
     }
   });
 }
@@ -93,8 +100,7 @@ bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
 void RankByNorm(const Kernels& inner_product, const StoredVectors& rows,
                 std::vector<NodeId>& ranked) {
   std::vector<float> lacks(ranked.size());
-  for (NodeId node = 0; node < lacks.size(); ++node)
-    lacks[node] = Lack(rows, inner_product.dim, node);
+  for (NodeId node = 0; node < lacks.size(); ++node) lacks[node] = Lack(inner_product, rows, node);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](NodeId a, NodeId b) { return lacks[a] < lacks[b]; });
 }

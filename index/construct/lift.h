@@ -14,11 +14,11 @@ namespace hmann {
 /// Inner product is no metric: what is near to a row says nothing of what is near to its
 /// neighbours, so that links chosen by it lead nowhere (200,000 vectors of spread norms:
 /// 226,058 nodes had to be linked anew to be reachable, and recall 0.90 took 7,640
-/// distances). So links of f32 rows are made in one dimension more: behind each row
-/// stands the root of what its square norm lacks of the largest. Then all rows have one
-/// norm, and the row at the smallest L2 distance from a query, whose last component is 0,
-/// is that of the largest inner product (Bachrach et al., RecSys 2014). The index is
-/// searched without it. Integers have no room for that component.
+/// distances). So links of f32 and f16 rows are made in one dimension more: behind each
+/// row stands the root of what its square norm lacks of the largest. Then all rows have
+/// one norm, and the row at the smallest L2 distance from a query, whose last component
+/// is 0, is that of the largest inner product (Bachrach et al., RecSys 2014). The index
+/// is searched without it. Integers have no room for that component.
 absl::StatusOr<Kernels> LiftedKernels(const Kernels& inner_product);
 
 /// Writes the component behind each of n rows, whose stride has room for it.

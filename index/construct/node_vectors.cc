@@ -43,7 +43,7 @@ void NodeVectors::Gather(std::span<const NodeId> nodes, ThreadPool& pool, std::b
 
 NodeVectors::Copy CopyFrom(const VectorFile& file, const Kernels& kernels) {
   return [&file, &kernels](std::uint32_t row, std::byte* place) {
-    (void)EncodeRow(kernels, file.Row(row), place);
+    (void)EncodeRow(kernels, file.dtype(), file.Row(row), place);
   };
 }
 

@@ -22,8 +22,8 @@ absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name) {
 }
 
 BuildMethod DefaultMethod(DType dtype, Metric metric) {
-  return metric == Metric::kInnerProduct && dtype != DType::kF32 ? BuildMethod::kInsertion
-                                                                 : BuildMethod::kPartition;
+  return metric == Metric::kInnerProduct && !IsFloat(dtype) ? BuildMethod::kInsertion
+                                                            : BuildMethod::kPartition;
 }
 
 absl::Status BuildOptions::Validate() const {
@@ -40,6 +40,8 @@ absl::Status BuildOptions::Validate() const {
     return absl::InvalidArgumentError(
         "from_index has vectors, labels and links of its own: give no other input");
   }
+  if (!from_index.empty() && dtype.has_value())
+    return absl::InvalidArgumentError("dtype: a finished index keeps that of its vectors");
   if (out.empty()) return absl::InvalidArgumentError("out: no index file given");
   if (m < 2 || m > 512)
     return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));

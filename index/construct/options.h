@@ -41,7 +41,9 @@ struct BuildOptions {
   std::string base;  ///< vector file, any format of datasets/
   std::string out;   ///< index file to write
   Metric metric = Metric::kL2;
-  std::uint64_t rows = 0;             ///< first rows only; 0: all
+  std::uint64_t rows = 0;  ///< first rows only; 0: all
+  /// Of the stored vectors: that of `base`, or f16 of an f32 base (see EncodeRow).
+  std::optional<DType> dtype;
   std::optional<BuildMethod> method;  ///< default: DefaultMethod
   std::uint32_t m = 16;               ///< M; M_0 = M_1 = 2M
   std::uint32_t ef_construction = 100;

@@ -99,10 +99,10 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<DType, Metric>>& info
          std::string(Name(std::get<1>(info.param)));
 }
 const auto kAnyMetric = testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine);
-INSTANTIATE_TEST_SUITE_P(All, Bytes,
-                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
-                                          kAnyMetric),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, Bytes,
+    testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8, DType::kF16), kAnyMetric),
+    NameOf);
 INSTANTIATE_TEST_SUITE_P(All, IntegerBytes,
                          testing::Combine(testing::Values(DType::kU8, DType::kI8), kAnyMetric),
                          NameOf);
@@ -145,7 +145,7 @@ void ExpectStructure(const std::string& path) {
 
 TEST(Build, HasTheStructureOfSection13) {
   const SampleFolder folder;
-  for (const DType dtype : {DType::kU8, DType::kF32}) {
+  for (const DType dtype : {DType::kU8, DType::kF32, DType::kF16}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
       SCOPED_TRACE(
           absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ", static_cast<int>(metric)));

@@ -27,8 +27,8 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
   job.pool.ParallelFor(last - first, 4096, [&](std::size_t begin, std::size_t end, int) {
     if (begin > error_row || job.Cancelled()) return;
     for (std::size_t i = begin; i < end; ++i) {
-      const absl::Status status =
-          EncodeRow(kernels, file.Row(first + i), vectors.rows.data() + i * vectors.stride);
+      const absl::Status status = EncodeRow(kernels, file.dtype(), file.Row(first + i),
+                                            vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
       std::lock_guard lock(mutex);
       if (i < error_row) {

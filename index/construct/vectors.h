@@ -22,19 +22,20 @@ struct StoredVectors {
 
 /// Whether links are made in one dimension more (lift.h), for which rows have room then.
 inline bool Lifts(DType dtype, Metric metric) {
-  return dtype == DType::kF32 && metric == Metric::kInnerProduct;
+  return IsFloat(dtype) && metric == Metric::kInnerProduct;
 }
 
 /// Cache-line stride of stored vectors in memory.
 inline std::size_t RowStride(std::uint32_t row_bytes, DType dtype, Metric metric) {
-  return RoundUp(row_bytes + (Lifts(dtype, metric) ? sizeof(float) : 0), kCacheLineBytes);
+  return RoundUp(row_bytes + (Lifts(dtype, metric) ? SizeOf(dtype) : 0), kCacheLineBytes);
 }
 inline std::size_t RowStride(const Kernels& kernels) {
   return RowStride(kernels.row_bytes, kernels.dtype, kernels.metric);
 }
 
-/// Encodes every vector of the file in parallel. Errors: INVALID_ARGUMENT naming file and
-/// row (NaN, Inf, zero vector under cosine), RESOURCE_EXHAUSTED, CANCELLED.
+/// Encodes every vector of the file in parallel, into the type of `kernels`. Errors:
+/// INVALID_ARGUMENT naming file and row (those of EncodeRow), RESOURCE_EXHAUSTED,
+/// CANCELLED.
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
                                           const Job& job);
 /// Rows [first, last) alone.

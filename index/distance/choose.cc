@@ -51,7 +51,7 @@ absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t 
   kernels.metric = metric;
   kernels.dim = dim;
   kernels.row_bytes = static_cast<std::uint32_t>(dim * SizeOf(dtype));
-  if (metric == Metric::kCosine && dtype != DType::kF32) kernels.row_bytes = (dim + 3) / 4 * 4 + 4;
+  if (metric == Metric::kCosine && !IsFloat(dtype)) kernels.row_bytes = (dim + 3) / 4 * 4 + 4;
   kernels.simd = level->name;
   return kernels;
 }

@@ -9,25 +9,24 @@
 #include <cstring>
 #include <random>
 
+#include "index/distance/half.h"
 #include "index/distance/reference.h"
 
 namespace hmann::conformance {
 namespace {
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kU8, DType::kI8};
+constexpr DType kDTypes[] = {DType::kF32, DType::kU8, DType::kI8, DType::kF16};
 constexpr Metric kMetrics[] = {Metric::kL2, Metric::kInnerProduct, Metric::kCosine};
 constexpr std::size_t kPatterns = 8;
 constexpr std::size_t kMany[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 33};
 constexpr std::size_t kMostRows = 33;
 
 std::size_t RowBytes(DType dtype, Metric metric, std::size_t dim) {
-  if (dtype == DType::kF32) return dim * 4;
+  if (IsFloat(dtype)) return dim * (dtype == DType::kF32 ? 4 : 2);
   return metric == Metric::kCosine ? (dim + 3) / 4 * 4 + 4 : dim;
 }
 
-bool IsExact(DType dtype, Metric metric) {
-  return dtype != DType::kF32 && metric != Metric::kCosine;
-}
+bool IsExact(DType dtype, Metric metric) { return !IsFloat(dtype) && metric != Metric::kCosine; }
 
 double ToDouble(DType dtype, Metric metric, DistanceKey key) {
   if (IsExact(dtype, metric)) return static_cast<std::int32_t>(key ^ 0x80000000u);
@@ -62,6 +61,12 @@ Component Value(std::size_t pattern, std::size_t i, Component low, Component hig
       return static_cast<Component>(low +
                                     (static_cast<double>(high) - low) * (random() % 256) / 255);
   }
+}
+
+void WriteFloat(DType dtype, float value, std::byte* row, std::size_t i) {
+  const Half half = Half::Nearest(value);
+  if (dtype == DType::kF32) std::memcpy(row + i * sizeof(value), &value, sizeof(value));
+  if (dtype == DType::kF16) std::memcpy(row + i * sizeof(half), &half, sizeof(half));
 }
 
 /// Stored rows for one (dtype, metric, dim), each ending right before an unreadable page.
@@ -100,9 +105,9 @@ class Rows {
         row[i] = static_cast<std::byte>(Value<std::uint8_t>(pattern, i, 0, 255, random));
       if (dtype == DType::kI8)
         row[i] = static_cast<std::byte>(Value<std::int8_t>(pattern, i, -128, 127, random));
-      if (dtype == DType::kF32) {
+      if (IsFloat(dtype)) {
         floats[i] = Value<float>(pattern, i, -1.0f, 1.0f, random) * 1.1f;
-        std::memcpy(row + i * 4, &floats[i], 4);
+        WriteFloat(dtype, floats[i], row, i);
       }
       const double component = Component(dtype, row, i);
       squared_norm += component * component;
@@ -110,11 +115,9 @@ class Rows {
     if (metric != Metric::kCosine) return;
     const float inverse_norm =
         static_cast<float>(squared_norm == 0 ? 0 : 1 / std::sqrt(squared_norm));
-    if (dtype != DType::kF32) std::memcpy(row + (dim + 3) / 4 * 4, &inverse_norm, 4);
-    for (std::size_t i = 0; i < dim && dtype == DType::kF32; ++i) {
-      floats[i] *= inverse_norm;
-      std::memcpy(row + i * 4, &floats[i], 4);
-    }
+    if (!IsFloat(dtype)) std::memcpy(row + (dim + 3) / 4 * 4, &inverse_norm, 4);
+    for (std::size_t i = 0; i < dim && IsFloat(dtype); ++i)
+      WriteFloat(dtype, floats[i] * inverse_norm, row, i);
   }
 
   std::size_t bytes_;

@@ -11,8 +11,19 @@
 
 namespace hmann {
 
-constexpr std::size_t SizeOf(DType dtype) { return dtype == DType::kF32 ? 4 : 1; }
-std::string_view Name(DType dtype);    ///< "f32", "u8", "i8"
+/// Bytes of a component.
+constexpr std::size_t SizeOf(DType dtype) {
+  return dtype == DType::kF32 ? 4 : dtype == DType::kF16 ? 2 : 1;
+}
+/// What queries of vectors of `dtype` are given in: f16 is how rows are stored, and its
+/// queries are f32.
+constexpr DType QueryType(DType dtype) { return dtype == DType::kF16 ? DType::kF32 : dtype; }
+/// Whether EncodeRow makes rows of `to` out of vectors of `from`: of its own, and f16 out
+/// of f32.
+constexpr bool Encodes(DType from, DType to) {
+  return from == to || (from == DType::kF32 && to == DType::kF16);
+}
+std::string_view Name(DType dtype);    ///< "f32", "u8", "i8", "f16"
 std::string_view Name(Metric metric);  ///< "l2", "ip", "cosine"
 absl::StatusOr<DType> ParseDType(std::string_view name);
 absl::StatusOr<Metric> ParseMetric(std::string_view name);
@@ -29,7 +40,8 @@ constexpr std::uint32_t kMaxDim = 32768;
 /// of a batch first, prefetches PrefetchBytes of each and then calls. `block` compares
 /// all with all: out[i * stride + j] = one(a[i], b[j]) to the bit, for rows that lie in a
 /// cache; what is loaded of a row serves several of the other side. Integers are summed
-/// as integers; f32 sums differ between levels within the bound stated in reference.h.
+/// as integers, f32 and f16 in f32; these sums differ between levels within the bound
+/// stated in reference.h.
 /// Thread safety: everything is const and pure.
 struct Kernels {
   DistanceKey (*one)(const std::byte* query, const std::byte* row, std::size_t dim) = nullptr;
@@ -45,7 +57,7 @@ struct Kernels {
 
   /// Squared L2; negative inner product; 1 - cosine, clamped to [0, 2].
   float ToDistance(DistanceKey key) const {
-    if (dtype != DType::kF32 && metric != Metric::kCosine)
+    if (!IsFloat(dtype) && metric != Metric::kCosine)
       return static_cast<float>(static_cast<std::int32_t>(key ^ 0x80000000u));
     return std::bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
   }
@@ -71,12 +83,21 @@ absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t 
 /// errors. `HMANN_SIMD` is read at each call of either, so that tests may set it.
 absl::StatusOr<std::string_view> ChosenSimd();
 
-/// Writes the stored form of `vector` (dim components of kernels.dtype, unaligned) to
-/// `row` (kernels.row_bytes): copied; f32 under cosine is normalised; u8/i8 under cosine
-/// get 1/|v| appended. Errors: INVALID_ARGUMENT naming the component for NaN or Inf, for
-/// an f32 vector under L2 or inner product whose squared norm is above FLT_MAX / 4, since
-/// its distances could overflow, and for a zero vector under cosine. `row` is then
-/// unspecified.
+/// Writes the stored form of `vector` (dim components of type `from`, unaligned) to `row`
+/// (kernels.row_bytes): copied; f32 and f16 under cosine are normalised; to f16 each
+/// component is rounded once, at the end, to the nearest half (of two the even one);
+/// u8/i8 under cosine get 1/|v| appended. `from`: as Encodes says. Errors:
+/// INVALID_ARGUMENT naming the component for NaN or Inf, or for a number beyond what f16
+/// holds; for a vector that f16 would keep to less than 1 / 256 of its norm (it lies
+/// among the denormals: such numbers want to be scaled); for an f32 vector under L2 or
+/// inner product whose squared norm is above FLT_MAX / 4, since its distances could
+/// overflow; for a zero vector under cosine. `row` is then unspecified.
+absl::Status EncodeRow(const Kernels& kernels, DType from, const void* vector, std::byte* row);
+/// Of a query: `vector` has components of QueryType(kernels.dtype).
 absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row);
+
+/// The components of a vector, or of a stored row, as f32, exactly. `vector`: dim of
+/// `dtype`, unaligned.
+void ReadComponents(DType dtype, const std::byte* vector, std::uint32_t dim, float* out);
 
 }  // namespace hmann

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kU8, DType::kI8};
+constexpr DType kDTypes[] = {DType::kF32, DType::kU8, DType::kI8, DType::kF16};
 constexpr Metric kMetrics[] = {Metric::kL2, Metric::kInnerProduct, Metric::kCosine};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -151,6 +151,7 @@ TEST(ChooseKernels, RefusesDimsOutOfRange) {
 
 TEST(ChooseKernels, RowBytes) {
   EXPECT_EQ(MustChoose(DType::kF32, Metric::kCosine, 5).row_bytes, 20u);
+  EXPECT_EQ(MustChoose(DType::kF16, Metric::kCosine, 5).row_bytes, 10u);
   EXPECT_EQ(MustChoose(DType::kU8, Metric::kL2, 5).row_bytes, 5u);
   EXPECT_EQ(MustChoose(DType::kU8, Metric::kCosine, 5).row_bytes, 12u);
   EXPECT_EQ(MustChoose(DType::kI8, Metric::kCosine, 8).row_bytes, 12u);
@@ -159,8 +160,8 @@ TEST(ChooseKernels, RowBytes) {
 TEST(Names, RoundTripAndErrors) {
   for (const DType dtype : kDTypes) EXPECT_EQ(*ParseDType(Name(dtype)), dtype);
   for (const Metric metric : kMetrics) EXPECT_EQ(*ParseMetric(Name(metric)), metric);
-  EXPECT_THAT(std::string(ParseDType("f16").status().message()),
-              HasSubstr("expected f32, u8 or i8; found 'f16'"));
+  EXPECT_THAT(std::string(ParseDType("bf16").status().message()),
+              HasSubstr("expected f32, u8, i8 or f16; found 'bf16'"));
   EXPECT_THAT(std::string(ParseMetric("l1").status().message()),
               HasSubstr("expected l2, ip or cosine; found 'l1'"));
 }

@@ -2,9 +2,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
 #include "index/distance/distance.h"
+#include "index/distance/half.h"
 
 namespace hmann {
 namespace {
@@ -12,12 +15,24 @@ namespace {
 /// (|a| + |b|)^2 stays finite for any two rows below this, so that no distance overflows.
 constexpr double kMaxSquaredNorm = std::numeric_limits<float>::max() / 4.0;
 
-absl::Status EncodeF32(const Kernels& kernels, const void* vector, std::byte* row) {
-  std::memcpy(row, vector, kernels.dim * sizeof(float));
-  double squared_norm = 0;
+/// What rounding may take of a vector, as a share of its norm. Halves that are not
+/// denormal lose 1 / 2048 at most.
+constexpr double kMostLost = 1.0 / 256;
+
+template <class Component>
+Component At(const void* vector, std::uint32_t i) {
+  Component component;
+  std::memcpy(&component, static_cast<const std::byte*>(vector) + i * sizeof(component),
+              sizeof(component));
+  return component;
+}
+
+/// The squared norm of a vector whose components are all finite.
+template <class Component>
+absl::StatusOr<double> SquaredNorm(const Kernels& kernels, const void* vector) {
+  double sum = 0;
   for (std::uint32_t i = 0; i < kernels.dim; ++i) {
-    float x;
-    std::memcpy(&x, row + i * sizeof(float), sizeof(float));
+    const float x = At<Component>(vector, i);
     if (!std::isfinite(x)) {
       return absl::InvalidArgumentError(absl::StrCat("component ", i,
                                                      ": expected a finite number; found ",
@@ -25,24 +40,50 @@ absl::Status EncodeF32(const Kernels& kernels, const void* vector, std::byte* ro
                                                      : x > 0       ? "Inf"
                                                                    : "-Inf"));
     }
-    squared_norm += static_cast<double>(x) * x;
+    sum += static_cast<double>(x) * x;
   }
-  if (kernels.metric != Metric::kCosine) {
-    if (squared_norm <= kMaxSquaredNorm) return absl::OkStatus();
+  if (kernels.metric == Metric::kCosine && sum == 0)
+    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
+  if (kernels.metric != Metric::kCosine && !(sum <= kMaxSquaredNorm)) {
     return absl::InvalidArgumentError(
         absl::StrCat("squared norm: expected at most ", kMaxSquaredNorm,
-                     ", so that f32 distances do not overflow; found ", squared_norm));
+                     ", so that f32 distances do not overflow; found ", sum));
   }
-  if (squared_norm == 0)
-    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
-  const double inverse_norm = 1.0 / std::sqrt(squared_norm);
+  return sum;
+}
+
+template <class From, class To>
+absl::Status EncodeFloats(const Kernels& kernels, const void* vector, std::byte* row) {
+  const bool cosine = kernels.metric == Metric::kCosine;
+  HMANN_ASSIGN_OR_RETURN(const double squared_norm, SquaredNorm<From>(kernels, vector));
+  if constexpr (std::is_same_v<From, To>) {
+    if (!cosine) {
+      std::memcpy(row, vector, kernels.dim * sizeof(To));
+      return absl::OkStatus();
+    }
+  }
+  const double scale = cosine ? 1.0 / std::sqrt(squared_norm) : 1;
+  double lost = 0;
   for (std::uint32_t i = 0; i < kernels.dim; ++i) {
-    float x;
-    std::memcpy(&x, row + i * sizeof(float), sizeof(float));
-    x = static_cast<float>(x * inverse_norm);
-    std::memcpy(row + i * sizeof(float), &x, sizeof(float));
+    const auto x = static_cast<float>(At<From>(vector, i) * scale);
+    To stored;
+    if constexpr (std::is_same_v<To, Half>) {
+      stored = Half::Nearest(x);
+      const float kept = stored;
+      if (!std::isfinite(kept)) {
+        return absl::InvalidArgumentError(absl::StrCat("component ", i, ": expected at most ",
+                                                       kLargestHalf, " for f16; found ", x));
+      }
+      lost += static_cast<double>(x - kept) * (x - kept);
+    } else {
+      stored = x;
+    }
+    std::memcpy(row + i * sizeof(To), &stored, sizeof(To));
   }
-  return absl::OkStatus();
+  if (lost <= kMostLost * kMostLost * squared_norm * scale * scale) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("norm: expected numbers that f16 keeps to 1 / 256 of it; found ",
+                   std::sqrt(squared_norm), ", too small: scale the vectors, or keep f32"));
 }
 
 template <class Component>
@@ -65,7 +106,7 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
 }  // namespace
 
 DistanceKey Kernels::ToKey(float distance) const {
-  if (dtype != DType::kF32 && metric != Metric::kCosine) {
+  if (!IsFloat(dtype) && metric != Metric::kCosine) {
     constexpr float kLeast = -2147483648.0f, kMost = 2147483520.0f;  // the float below 2^31
     const auto whole =
         static_cast<std::int32_t>(std::nearbyint(std::clamp(distance, kLeast, kMost)));
@@ -77,15 +118,49 @@ DistanceKey Kernels::ToKey(float distance) const {
 }
 
 absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* row) {
+  return EncodeRow(kernels, QueryType(kernels.dtype), vector, row);
+}
+
+absl::Status EncodeRow(const Kernels& kernels, DType from, const void* vector, std::byte* row) {
+  if (!Encodes(from, kernels.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat("a vector of ", std::string(Name(kernels.dtype)),
+                                                   ": cannot be made of ",
+                                                   std::string(Name(from))));
+  }
   switch (kernels.dtype) {
     case DType::kF32:
-      return EncodeF32(kernels, vector, row);
+      return EncodeFloats<float, float>(kernels, vector, row);
+    case DType::kF16:
+      return from == DType::kF32 ? EncodeFloats<float, Half>(kernels, vector, row)
+                                 : EncodeFloats<Half, Half>(kernels, vector, row);
     case DType::kU8:
       return EncodeBytes<std::uint8_t>(kernels, vector, row);
     case DType::kI8:
       return EncodeBytes<std::int8_t>(kernels, vector, row);
   }
   return absl::InternalError("unknown dtype");
+}
+
+namespace {
+
+template <class Component>
+void Widen(const std::byte* vector, std::uint32_t dim, float* out) {
+  for (std::uint32_t i = 0; i < dim; ++i) out[i] = At<Component>(vector, i);
+}
+
+}  // namespace
+
+void ReadComponents(DType dtype, const std::byte* vector, std::uint32_t dim, float* out) {
+  switch (dtype) {
+    case DType::kF32:
+      return Widen<float>(vector, dim, out);
+    case DType::kF16:
+      return Widen<Half>(vector, dim, out);
+    case DType::kU8:
+      return Widen<std::uint8_t>(vector, dim, out);
+    case DType::kI8:
+      return Widen<std::int8_t>(vector, dim, out);
+  }
 }
 
 }  // namespace hmann

@@ -9,7 +9,7 @@
 /// with block_loop.h, by kernel_rows.h in a kernels_<isa>.cc after them, and by nothing
 /// else; all of it is local to that file.
 ///
-/// An operation (F32L2, F32Dot, U8L2, U8Dot, I8L2, I8Dot) has
+/// An operation (F32L2, F32Dot, F16L2, F16Dot, U8L2, U8Dot, I8L2, I8Dot) has
 ///   Value                          float or std::int32_t
 ///   Component, kStep               component type; components per block
 ///   Block                          one block of the query, in registers
@@ -148,6 +148,17 @@ struct Cosine {
     const double d =
         1.0 - static_cast<double>(dot) * InverseNorm(query, dim) * InverseNorm(row, dim);
     return Key(static_cast<float>(d < 0.0 ? 0.0 : d > 2.0 ? 2.0 : d));
+  }
+};
+
+/// Cosine of halves: |a - b|^2 / 2, which is 1 - <a, b> where norms are 1. Rounding
+/// leaves them not quite so; most of what a dot product of near rows is off by is that,
+/// and here it cancels.
+struct HalvedL2 {
+  static HMANN_INLINE DistanceKey Finish(float sum, const std::byte*, const std::byte*,
+                                         std::size_t) {
+    const float d = 0.5f * sum;
+    return Key(d > 2.0f ? 2.0f : d);
   }
 };
 

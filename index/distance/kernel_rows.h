@@ -16,6 +16,10 @@ struct OpOf<DType::kF32, Metric> {
   using Op = F32Dot;
 };
 template <class Metric>
+struct OpOf<DType::kF16, Metric> {
+  using Op = F16Dot;
+};
+template <class Metric>
 struct OpOf<DType::kU8, Metric> {
   using Op = U8Dot;
 };
@@ -26,6 +30,14 @@ struct OpOf<DType::kI8, Metric> {
 template <>
 struct OpOf<DType::kF32, L2> {
   using Op = F32L2;
+};
+template <>
+struct OpOf<DType::kF16, L2> {
+  using Op = F16L2;
+};
+template <>
+struct OpOf<DType::kF16, Cosine> {
+  using Op = F16L2;
 };
 template <>
 struct OpOf<DType::kU8, L2> {
@@ -39,6 +51,19 @@ struct OpOf<DType::kI8, L2> {
 template <DType kType, class Metric>
 using OpFor = typename OpOf<kType, Metric>::Op;
 
+/// How a distance follows from what an operation sums.
+template <DType kType, class Metric>
+struct FinishOf {
+  using Rule = Metric;
+};
+template <>
+struct FinishOf<DType::kF16, Cosine> {
+  using Rule = HalvedL2;
+};
+
+template <DType kType, class Metric>
+using FinishFor = typename FinishOf<kType, Metric>::Rule;
+
 /// The dim that a kernel is compiled for: any, where the query would not fit the
 /// registers.
 template <class Op>
@@ -46,13 +71,15 @@ constexpr std::size_t FixedDim(std::size_t dim) {
   return (dim + Op::kStep - 1) / Op::kStep <= Op::kQueryRegisters ? dim : 0;
 }
 
-#define HMANN_KERNEL(type, metric, dim)                                                       \
-  {DType::k##type,                                                                            \
-   Metric::k##metric,                                                                         \
-   dim,                                                                                       \
-   One<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>,  \
-   Many<OpFor<DType::k##type, metric>, metric, FixedDim<OpFor<DType::k##type, metric>>(dim)>, \
-   Block<OpFor<DType::k##type, metric>, metric>},
+#define HMANN_KERNEL(type, metric, dim)                                   \
+  {DType::k##type,                                                        \
+   Metric::k##metric,                                                     \
+   dim,                                                                   \
+   One<OpFor<DType::k##type, metric>, FinishFor<DType::k##type, metric>,  \
+       FixedDim<OpFor<DType::k##type, metric>>(dim)>,                     \
+   Many<OpFor<DType::k##type, metric>, FinishFor<DType::k##type, metric>, \
+        FixedDim<OpFor<DType::k##type, metric>>(dim)>,                    \
+   Block<OpFor<DType::k##type, metric>, FinishFor<DType::k##type, metric>>},
 constexpr KernelRow kRows[] = {
 #include "index/distance/kernel_list.def"
 };

@@ -44,11 +44,12 @@ Kernels MustChoose(const char* level, const Shape& shape) {
 Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
   constexpr std::size_t kDistinct = 64;
   std::mt19937 random(1);
-  std::vector<std::byte> distinct(kDistinct * stride), vector(kernels.dim * SizeOf(kernels.dtype));
+  const DType given = QueryType(kernels.dtype);
+  std::vector<std::byte> distinct(kDistinct * stride), vector(kernels.dim * SizeOf(given));
   for (std::size_t i = 0; i < kDistinct; ++i) {
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const std::uint32_t value = random() % 127 + 1;
-      if (kernels.dtype == DType::kF32)
+      if (given == DType::kF32)
         reinterpret_cast<float*>(vector.data())[c] = static_cast<float>(value);
       else
         vector[c] = static_cast<std::byte>(value);
@@ -137,7 +138,8 @@ void RegisterAll() {
       {DType::kU8, Metric::kL2, 128},           {DType::kF32, Metric::kL2, 96},
       {DType::kU8, Metric::kL2, 784},           {DType::kI8, Metric::kL2, 100},
       {DType::kI8, Metric::kInnerProduct, 100}, {DType::kU8, Metric::kCosine, 128},
-      {DType::kF32, Metric::kL2, 128},          {DType::kF32, Metric::kInnerProduct, 96}};
+      {DType::kF32, Metric::kL2, 128},          {DType::kF32, Metric::kInnerProduct, 96},
+      {DType::kF32, Metric::kCosine, 768},      {DType::kF16, Metric::kCosine, 768}};
   for (const Shape& shape : shapes) {
     for (const SimdLevel& level : BuiltSimdLevels()) {
       if (!level.supported()) continue;

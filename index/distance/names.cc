@@ -6,18 +6,19 @@
 namespace hmann {
 namespace {
 
-constexpr std::array<std::string_view, 3> kDTypes = {"f32", "u8", "i8"};
+constexpr std::array<std::string_view, 4> kDTypes = {"f32", "u8", "i8", "f16"};
 constexpr std::array<std::string_view, 3> kMetrics = {"l2", "ip", "cosine"};
 
-template <class Enum>
-absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, 3>& names,
+template <class Enum, std::size_t kCount>
+absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, kCount>& names,
                            std::string_view name) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  std::string expected;
+  for (std::size_t i = 0; i < kCount; ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
+    absl::StrAppend(&expected, i == 0 ? "" : i + 1 < kCount ? ", " : " or ", std::string(names[i]));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(what, ": expected ", std::string(names[0]), ", ", std::string(names[1]), " or ",
-                   std::string(names[2]), "; found '", std::string(name), "'"));
+      absl::StrCat(what, ": expected ", expected, "; found '", std::string(name), "'"));
 }
 
 }  // namespace

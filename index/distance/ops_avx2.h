@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/distance/half.h"
 #include "index/distance/ops_tail.h"
 
-/// The operations of kernel_loop.h for AVX2 and FMA.
+/// The operations of kernel_loop.h for AVX2, FMA and F16C.
 namespace hmann {
 namespace {
 
@@ -33,8 +34,31 @@ HMANN_OP __m128 ReduceLanes(__m256 a, __m256 b, __m256 c, __m256 d) {
   return _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1));
 }
 
-struct F32Op {
+struct F32Rows {
   using Component = float;
+  HMANN_OP __m256i Mask(std::size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  HMANN_OP __m256 Load(const float* q) { return _mm256_loadu_ps(q); }
+  HMANN_OP __m256 LoadTail(const float* q, std::size_t n) { return _mm256_maskload_ps(q, Mask(n)); }
+};
+
+/// Widened by F16C as they are loaded.
+struct F16Rows {
+  using Component = Half;
+  HMANN_OP __m256 Load(const Half* q) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q)));
+  }
+  HMANN_OP __m256 LoadTail(const Half* q, std::size_t n) {
+    const Bytes16 bytes = LoadBelow16(q, n * sizeof(Half));
+    return _mm256_cvtph_ps(
+        _mm_set_epi64x(static_cast<long long>(bytes.high), static_cast<long long>(bytes.low)));
+  }
+};
+
+template <class Rows>
+struct FloatOp : Rows {
   using Value = float;
   using Block = __m256;
   using Sum = __m256;
@@ -42,12 +66,6 @@ struct F32Op {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 8;
   static constexpr std::size_t kTile = 3;
-  HMANN_OP __m256i Mask(std::size_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
-                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  HMANN_OP Block Load(const float* q) { return _mm256_loadu_ps(q); }
-  HMANN_OP Block LoadTail(const float* q, std::size_t n) { return _mm256_maskload_ps(q, Mask(n)); }
   HMANN_OP void Start(Sum& sum) { sum = _mm256_setzero_ps(); }
   HMANN_OP void Query(Sum&, Block) {}
   HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
@@ -55,25 +73,34 @@ struct F32Op {
   }
 };
 
-struct F32L2 : F32Op {
-  HMANN_OP void Accumulate(Sum& sum, Block q, __m256 row) {
+template <class Rows>
+struct FloatL2 : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Accumulate(__m256& sum, __m256 q, __m256 row) {
     const __m256 difference = _mm256_sub_ps(q, row);
     sum = _mm256_fmadd_ps(difference, difference, sum);
   }
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    Accumulate(sum, q, LoadTail(row, n));
+  HMANN_OP void Add(__m256& sum, __m256 q, const C* row) { Accumulate(sum, q, Rows::Load(row)); }
+  HMANN_OP void AddTail(__m256& sum, __m256 q, const C* row, std::size_t n) {
+    Accumulate(sum, q, Rows::LoadTail(row, n));
   }
 };
 
-struct F32Dot : F32Op {
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) {
-    sum = _mm256_fmadd_ps(q, Load(row), sum);
+template <class Rows>
+struct FloatDot : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Add(__m256& sum, __m256 q, const C* row) {
+    sum = _mm256_fmadd_ps(q, Rows::Load(row), sum);
   }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    sum = _mm256_fmadd_ps(q, LoadTail(row, n), sum);
+  HMANN_OP void AddTail(__m256& sum, __m256 q, const C* row, std::size_t n) {
+    sum = _mm256_fmadd_ps(q, Rows::LoadTail(row, n), sum);
   }
 };
+
+using F32L2 = FloatL2<F32Rows>;
+using F32Dot = FloatDot<F32Rows>;
+using F16L2 = FloatL2<F16Rows>;
+using F16Dot = FloatDot<F16Rows>;
 
 /// Components widened to 16 bits, products added in pairs by vpmaddwd: it cannot
 /// overflow, vpmaddubsw can.

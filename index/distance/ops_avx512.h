@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/distance/half.h"
+
 /// The operations of kernel_loop.h for AVX-512 F, BW, VL and VNNI. Tails are masked
 /// loads: nothing is read behind a row.
 namespace hmann {
@@ -36,8 +38,31 @@ HMANN_OP __m128 ReduceLanes(__m512 a, __m512 b, __m512 c, __m512 d) {
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
-struct F32Op {
+HMANN_OP __mmask16 MaskBelow16(std::size_t n) {
+  return static_cast<__mmask16>(0xffffu >> (16 - n));
+}
+
+struct F32Rows {
   using Component = float;
+  HMANN_OP __m512 Load(const float* q) { return _mm512_loadu_ps(q); }
+  HMANN_OP __m512 LoadTail(const float* q, std::size_t n) {
+    return _mm512_maskz_loadu_ps(MaskBelow16(n), q);
+  }
+};
+
+/// Widened as they are loaded.
+struct F16Rows {
+  using Component = Half;
+  HMANN_OP __m512 Load(const Half* q) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q)));
+  }
+  HMANN_OP __m512 LoadTail(const Half* q, std::size_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(MaskBelow16(n), q));
+  }
+};
+
+template <class Rows>
+struct FloatOp : Rows {
   using Value = float;
   using Block = __m512;
   using Sum = __m512;
@@ -45,11 +70,6 @@ struct F32Op {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
   static constexpr std::size_t kTile = 4;
-  HMANN_OP __mmask16 Mask(std::size_t n) { return static_cast<__mmask16>(0xffffu >> (16 - n)); }
-  HMANN_OP Block Load(const float* q) { return _mm512_loadu_ps(q); }
-  HMANN_OP Block LoadTail(const float* q, std::size_t n) {
-    return _mm512_maskz_loadu_ps(Mask(n), q);
-  }
   HMANN_OP void Start(Sum& sum) { sum = _mm512_setzero_ps(); }
   HMANN_OP void Query(Sum&, Block) {}
   HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
@@ -57,25 +77,34 @@ struct F32Op {
   }
 };
 
-struct F32L2 : F32Op {
-  HMANN_OP void Accumulate(Sum& sum, Block q, __m512 row) {
+template <class Rows>
+struct FloatL2 : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Accumulate(__m512& sum, __m512 q, __m512 row) {
     const __m512 difference = _mm512_sub_ps(q, row);
     sum = _mm512_fmadd_ps(difference, difference, sum);
   }
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    Accumulate(sum, q, LoadTail(row, n));
+  HMANN_OP void Add(__m512& sum, __m512 q, const C* row) { Accumulate(sum, q, Rows::Load(row)); }
+  HMANN_OP void AddTail(__m512& sum, __m512 q, const C* row, std::size_t n) {
+    Accumulate(sum, q, Rows::LoadTail(row, n));
   }
 };
 
-struct F32Dot : F32Op {
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) {
-    sum = _mm512_fmadd_ps(q, Load(row), sum);
+template <class Rows>
+struct FloatDot : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Add(__m512& sum, __m512 q, const C* row) {
+    sum = _mm512_fmadd_ps(q, Rows::Load(row), sum);
   }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    sum = _mm512_fmadd_ps(q, LoadTail(row, n), sum);
+  HMANN_OP void AddTail(__m512& sum, __m512 q, const C* row, std::size_t n) {
+    sum = _mm512_fmadd_ps(q, Rows::LoadTail(row, n), sum);
   }
 };
+
+using F32L2 = FloatL2<F32Rows>;
+using F32Dot = FloatDot<F32Rows>;
+using F16L2 = FloatL2<F16Rows>;
+using F16Dot = FloatDot<F16Rows>;
 
 struct IntOp {
   using Value = std::int32_t;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/distance/half.h"
 #include "index/distance/ops_tail.h"
 
 /// The operations of kernel_loop.h for Advanced SIMD as every ARMv8-A has it: no
@@ -19,8 +20,31 @@ HMANN_OP uint8x16_t LoadTailBytes(const void* p, std::size_t n) {
   return vcombine_u8(vcreate_u8(bytes.low), vcreate_u8(bytes.high));
 }
 
-struct F32Op {
+struct F32Rows {
   using Component = float;
+  HMANN_OP float32x4_t Load(const float* q) { return vld1q_f32(q); }
+  HMANN_OP float32x4_t LoadTail(const float* q, std::size_t n) {
+    return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float)));
+  }
+};
+
+/// Widened as they are loaded, which every ARMv8-A can; arithmetic of halves is an
+/// extension.
+struct F16Rows {
+  using Component = Half;
+  HMANN_OP float32x4_t Widen(std::uint64_t halves) {
+    return vcvt_f32_f16(vreinterpret_f16_u64(vcreate_u64(halves)));
+  }
+  HMANN_OP float32x4_t Load(const Half* q) {
+    return Widen(LoadWord<std::uint64_t>(reinterpret_cast<const unsigned char*>(q)));
+  }
+  HMANN_OP float32x4_t LoadTail(const Half* q, std::size_t n) {
+    return Widen(LoadBelow8(reinterpret_cast<const unsigned char*>(q), n * sizeof(Half)));
+  }
+};
+
+template <class Rows>
+struct FloatOp : Rows {
   using Value = float;
   using Block = float32x4_t;
   using Sum = float32x4_t;
@@ -28,10 +52,6 @@ struct F32Op {
   static constexpr bool kQueryStarts = false;
   static constexpr std::size_t kQueryRegisters = 16;
   static constexpr std::size_t kTile = 4;
-  HMANN_OP Block Load(const float* q) { return vld1q_f32(q); }
-  HMANN_OP Block LoadTail(const float* q, std::size_t n) {
-    return vreinterpretq_f32_u8(LoadTailBytes(q, n * sizeof(float)));
-  }
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_f32(0); }
   HMANN_OP void Query(Sum&, Block) {}
   HMANN_OP void Reduce(const Sum (&s)[4], float* values) {
@@ -39,23 +59,36 @@ struct F32Op {
   }
 };
 
-struct F32L2 : F32Op {
-  HMANN_OP void Accumulate(Sum& sum, Block q, Block row) {
+template <class Rows>
+struct FloatL2 : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Accumulate(float32x4_t& sum, float32x4_t q, float32x4_t row) {
     const float32x4_t difference = vsubq_f32(q, row);
     sum = vfmaq_f32(sum, difference, difference);
   }
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { Accumulate(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    Accumulate(sum, q, LoadTail(row, n));
+  HMANN_OP void Add(float32x4_t& sum, float32x4_t q, const C* row) {
+    Accumulate(sum, q, Rows::Load(row));
+  }
+  HMANN_OP void AddTail(float32x4_t& sum, float32x4_t q, const C* row, std::size_t n) {
+    Accumulate(sum, q, Rows::LoadTail(row, n));
   }
 };
 
-struct F32Dot : F32Op {
-  HMANN_OP void Add(Sum& sum, Block q, const float* row) { sum = vfmaq_f32(sum, q, Load(row)); }
-  HMANN_OP void AddTail(Sum& sum, Block q, const float* row, std::size_t n) {
-    sum = vfmaq_f32(sum, q, LoadTail(row, n));
+template <class Rows>
+struct FloatDot : FloatOp<Rows> {
+  using C = typename Rows::Component;
+  HMANN_OP void Add(float32x4_t& sum, float32x4_t q, const C* row) {
+    sum = vfmaq_f32(sum, q, Rows::Load(row));
+  }
+  HMANN_OP void AddTail(float32x4_t& sum, float32x4_t q, const C* row, std::size_t n) {
+    sum = vfmaq_f32(sum, q, Rows::LoadTail(row, n));
   }
 };
+
+using F32L2 = FloatL2<F32Rows>;
+using F32Dot = FloatDot<F32Rows>;
+using F16L2 = FloatL2<F16Rows>;
+using F16Dot = FloatDot<F16Rows>;
 
 struct U8Op {
   using Component = std::uint8_t;

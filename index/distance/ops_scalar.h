@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/distance/half.h"
+
 /// The operations of kernel_loop.h in plain C++, which the compiler may vectorise for the
 /// baseline it is given.
 namespace hmann {
@@ -65,6 +67,8 @@ struct ScalarOp {
 
 using F32L2 = ScalarOp<float, float, ScalarL2>;
 using F32Dot = ScalarOp<float, float, ScalarDot>;
+using F16L2 = ScalarOp<Half, float, ScalarL2>;
+using F16Dot = ScalarOp<Half, float, ScalarDot>;
 using U8L2 = ScalarOp<std::uint8_t, std::int32_t, ScalarL2>;
 using U8Dot = ScalarOp<std::uint8_t, std::int32_t, ScalarDot>;
 using I8L2 = ScalarOp<std::int8_t, std::int32_t, ScalarL2>;

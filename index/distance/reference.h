@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "index/distance/half.h"
 #include "index/distance/types.h"
 
 namespace hmann {
@@ -14,9 +15,9 @@ namespace hmann {
 /// it.
 struct ReferenceDistance {
   double distance;
-  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32:
-  /// (dim / 4 + 8) * 2^-24 * (the sum of the terms' absolute values). An f32 sum has at
-  /// least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at
+  /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32,
+  /// f16: (dim / 4 + 8) * 2^-24 * (the sum of the terms' absolute values). An f32 sum has
+  /// at least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at
   /// most 3 roundings of its own. Cosine adds the rounding of 1 - dot.
   double bound;
 };
@@ -26,6 +27,11 @@ inline double Component(DType dtype, const std::byte* row, std::size_t i) {
   switch (dtype) {
     case DType::kF32: {
       float x;
+      std::memcpy(&x, row + i * sizeof(x), sizeof(x));
+      return x;
+    }
+    case DType::kF16: {
+      Half x;
       std::memcpy(&x, row + i * sizeof(x), sizeof(x));
       return x;
     }
@@ -52,18 +58,20 @@ inline double InverseNorm(const std::byte* row, std::size_t dim) {
 inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std::byte* query,
                                           const std::byte* row, std::size_t dim) {
   constexpr double kUnit = 1.0 / (1 << 24);
+  const bool halved_l2 = dtype == DType::kF16 && metric == Metric::kCosine;
   double sum = 0, magnitude = 0;
   for (std::size_t i = 0; i < dim; ++i) {
     const double a = Component(dtype, query, i), b = Component(dtype, row, i);
-    const double term = metric == Metric::kL2 ? (a - b) * (a - b) : a * b;
+    const double term = metric == Metric::kL2 || halved_l2 ? (a - b) * (a - b) : a * b;
     sum += term;
     magnitude += std::abs(term);
   }
-  const bool is_f32 = dtype == DType::kF32;
-  const double bound = is_f32 ? (dim / 4.0 + 8) * kUnit * magnitude + dim * 0x1p-149 : 0;
+  const bool is_float = IsFloat(dtype);
+  const double bound = is_float ? (dim / 4.0 + 8) * kUnit * magnitude + dim * 0x1p-149 : 0;
   if (metric == Metric::kL2) return {sum, bound};
   if (metric == Metric::kInnerProduct) return {-sum, bound};
-  if (!is_f32)
+  if (halved_l2) return {std::clamp(sum / 2, 0.0, 2.0), bound + 2 * kUnit};
+  if (!is_float)
     sum *= reference_internal::InverseNorm(query, dim) * reference_internal::InverseNorm(row, dim);
   return {std::clamp(1.0 - sum, 0.0, 2.0), bound + 2 * kUnit};
 }

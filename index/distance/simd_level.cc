@@ -21,14 +21,14 @@ X86 AskCpu() {
   X86 x86;
   std::uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return x86;
-  const bool fma = c & bit_FMA;
+  const bool floats = (c & bit_FMA) && (c & bit_F16C);
   if (!(c & bit_OSXSAVE)) return x86;
   std::uint32_t xcr0, xcr0_high;
   __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
   constexpr std::uint32_t kYmm = 0x06,
                           kZmm = 0xe6;  // xmm, ymm; and opmask, upper halves of zmm0-15, zmm16-31
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return x86;
-  x86.avx2 = (xcr0 & kYmm) == kYmm && fma && (b & bit_AVX2);
+  x86.avx2 = (xcr0 & kYmm) == kYmm && floats && (b & bit_AVX2);
   constexpr std::uint32_t kNeeded = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;
   x86.avx512 =
       x86.avx2 && (xcr0 & kZmm) == kZmm && (b & kNeeded) == kNeeded && (c & bit_AVX512VNNI);

@@ -136,7 +136,7 @@ TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
 
 TEST_F(Corruption, OtherVersionsAreNamed) {
   for (const auto& [major, minor] :
-       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 2}, {3, 0}}) {
+       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 3}, {3, 0}}) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), kMajor, major);
     Poke(std::span(bytes), kMinor, minor);
@@ -146,8 +146,10 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     const absl::Status status = Open(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor,
-                                             "; this program reads 2.0 to 2.1: build it again"));
+                                             "; this program reads 2.0 to 2.2: build it again"));
   }
+  EXPECT_THAT(std::string(OpenWith(kMinor, std::uint16_t{2}).message()),
+              HasSubstr("offset 10: expected minor version 1 with dtype 1; found 2"));
   const absl::Status swapped =
       OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));
   EXPECT_EQ(swapped.code(), absl::StatusCode::kUnimplemented) << swapped;
@@ -173,7 +175,7 @@ TEST_F(Corruption, HostileMetadataIsRefused) {
       {OpenWith(kDim, ~std::uint32_t{0}), "dimension"},
       {OpenWith(kDim, std::uint32_t{21}), "row_bytes"},
       {OpenWith(kRowBytes, ~std::uint32_t{0}), "row_bytes"},
-      {OpenWith(kDType, std::uint8_t{3}), "dtype"},
+      {OpenWith(kDType, std::uint8_t{4}), "dtype"},
       {OpenWith(kMetric, std::uint8_t{255}), "metric"},
       {OpenWith(kLabelBytes, std::uint8_t{0}), "label_bytes"},
       {OpenWith(kLabelBytes, std::uint8_t{8}), "expected 256 bytes; found 128"},

@@ -94,6 +94,7 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 500, .n1 = 0, .m = 8, .dim = 96, .dtype = DType::kF32, .metric = Metric::kInnerProduct},
       {.n = 500, .n1 = 499, .m = 16, .dim = 128, .metric = Metric::kL2, .user_labels = true},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
+      {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF16, .bits = 2},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
       {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kLink},
       {.n = 90,
@@ -115,6 +116,7 @@ TEST(Format, WhatGoesInComesOut) {
     ExpectHolds(*file, index);
     EXPECT_EQ(Verify(path), absl::OkStatus());
     EXPECT_EQ(file->info().content_hash, written->content_hash);
+    EXPECT_EQ(file->info().version, shape.dtype == DType::kF16 ? "2.2" : "2.1");
     EXPECT_EQ(file->info().file_bytes, file->file().bytes().size());
   }
 }

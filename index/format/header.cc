@@ -124,6 +124,9 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
   header.label_order = raw.format_minor > 0;
+  if (const std::uint16_t minor = header.FormatMinor(); raw.format_minor != minor)
+    return Corrupt(path, "offset 10: expected minor version ", minor, " with dtype ", raw.dtype,
+                   "; found ", raw.format_minor);
   header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes,
                   static_cast<CodePlace>(raw.code_place)};
   header.cell_count = raw.cell_count;
@@ -225,7 +228,7 @@ absl::Status CheckMetadata(const Header& header) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ": expected ", expected, "; found ", found));
   };
-  if (header.dtype > DType::kI8) return wrong("dtype", "at most 2", static_cast<int>(header.dtype));
+  if (header.dtype > DType::kF16) return wrong("dtype", "0 to 3", static_cast<int>(header.dtype));
   if (header.metric > Metric::kCosine)
     return wrong("metric", "at most 2", static_cast<int>(header.metric));
   if (header.label_bytes != 4 && header.label_bytes != 8)
@@ -306,7 +309,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   HeaderBytes raw{};
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
-  raw.format_minor = header.label_order ? kFormatMinor : 0;
+  raw.format_minor = header.FormatMinor();
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;

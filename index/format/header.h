@@ -20,8 +20,8 @@ static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 2;
-/// 2.0, which is read too, has no order of labels.
-constexpr std::uint16_t kFormatMinor = 1;
+/// 2.0, which is read too, has no order of labels; of f16 are vectors of 2.2 alone.
+constexpr std::uint16_t kFormatMinor = 2;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -78,6 +78,8 @@ struct Header {
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
 
+  /// What its file says: the lowest that can hold it.
+  std::uint16_t FormatMinor() const { return dtype == DType::kF16 ? 2 : label_order ? 1 : 0; }
   RecordLayout Records() const;
   /// What the file shows of itself; formulas of section 7 of doc/paper.md beside the
   /// bytes.

@@ -10,7 +10,7 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
   const Layers& layers = header.layers;
   const std::uint64_t n = layers.n(), n1 = layers.n1(), upper_links = layers.UpperLinkBytes();
   const std::uint64_t vector_bytes = header.dim * SizeOf(header.dtype);
-  const bool has_norms = header.metric == Metric::kCosine && header.dtype != DType::kF32;
+  const bool has_norms = header.metric == Metric::kCosine && !IsFloat(header.dtype);
   const std::uint64_t l0_links = n * layers.MaxDegree(0) * sizeof(NodeId);
   std::vector<StructureBytes> lines = {
       {"upper_links", "fast", upper_links, upper_links},
@@ -64,7 +64,7 @@ IndexInfo Header::Info() const {
   info.bytes = BytesByStructure(*this);
   info.content_hash = content_hash;
   info.seed = seed;
-  info.version = absl::StrCat(kFormatMajor, ".", label_order ? kFormatMinor : 0);
+  info.version = absl::StrCat(kFormatMajor, ".", FormatMinor());
   info.file_bytes = file_bytes;
   info.codes = codes;
   info.user_labels = label_bytes == 8;

@@ -249,9 +249,9 @@ class Verifier {
                    absl::StrCat("vector of node ", id, ": expected ", what, "; found ", found));
     };
     float x;
-    if (info.dtype == DType::kF32) {
-      for (std::size_t at = 0; at < row.size(); at += sizeof(x)) {
-        std::memcpy(&x, &row[at], sizeof(x));
+    if (IsFloat(info.dtype)) {
+      for (std::size_t at = 0; at < row.size(); at += SizeOf(info.dtype)) {
+        ReadComponents(info.dtype, &row[at], 1, &x);
         if (!std::isfinite(x)) return report(at, "a finite number", x);
       }
     } else if (info.metric == Metric::kCosine) {

@@ -64,10 +64,10 @@ class NeighbourSelector {
   std::vector<DistanceKey> keys_;
 };
 
-/// The alpha that a metric admits: a ratio of inner products says nothing. Links of f32
-/// are not made by these (index/construct/lift.h).
+/// The alpha that a metric admits: a ratio of inner products says nothing. Links of
+/// floats are not made by these (index/construct/lift.h).
 inline float AlphaFor(DType dtype, Metric metric, float alpha) {
-  return metric == Metric::kInnerProduct && dtype != DType::kF32 ? 1.0f : alpha;
+  return metric == Metric::kInnerProduct && !IsFloat(dtype) ? 1.0f : alpha;
 }
 
 }  // namespace hmann

@@ -17,12 +17,12 @@ namespace {
 std::vector<std::byte> RandomRows(const Kernels& kernels, NodeId n, std::uint64_t seed) {
   std::vector<std::byte> rows(std::size_t{n} * kernels.row_bytes);
   for (NodeId i = 0; i < n; ++i) {
-    std::vector<std::byte> vector(kernels.dim * SizeOf(kernels.dtype));
+    std::vector<std::byte> vector(kernels.dim * SizeOf(QueryType(kernels.dtype)));
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const std::uint64_t counter = std::uint64_t{i} * kernels.dim + c;
       const auto small = static_cast<std::uint8_t>(1 + RandomBelow(seed, counter, 7));
       const auto real = static_cast<float>(RandomUnit(seed, counter) - 0.5);
-      if (kernels.dtype == DType::kF32) {
+      if (IsFloat(kernels.dtype)) {
         std::memcpy(&vector[c * sizeof(real)], &real, sizeof(real));
       } else {
         vector[c] = std::byte{small};
@@ -61,7 +61,7 @@ std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::
 
 TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
   NeighbourSelector selector;
-  for (const DType dtype : {DType::kU8, DType::kI8, DType::kF32}) {
+  for (const DType dtype : {DType::kU8, DType::kI8, DType::kF32, DType::kF16}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
       for (std::uint64_t seed = 1; seed <= 30; ++seed) {
         SCOPED_TRACE(absl::StrCat("dtype ", static_cast<int>(dtype), ", metric ",

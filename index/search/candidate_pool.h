@@ -53,8 +53,7 @@ struct CandidatePool {
   float BoundDistance() const {
     const DistanceKey bound = std::min(scratch->beam.bound(), limit);
     const float slack =
-        index->kernels.dtype == DType::kF32 || index->kernels.metric == Metric::kCosine ? 0.0f
-                                                                                        : 1.0f;
+        IsFloat(index->kernels.dtype) || index->kernels.metric == Metric::kCosine ? 0.0f : 1.0f;
     return bound == ~DistanceKey{0} ? std::numeric_limits<float>::max()
                                     : index->kernels.ToDistance(bound) + slack;
   }

@@ -64,7 +64,8 @@ TEST(QuantisedWalk, IsTheReferenceAtManyDials) {
   std::uint64_t query = 0;
   for (const auto& [dtype, metric] :
        {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
-        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine),
+        std::pair(DType::kF16, Metric::kCosine)}) {
     for (const std::uint32_t replicas : {1u, 2u}) {
       const RandomIndex index({.n = 400,
                                .n1 = 50,
@@ -108,7 +109,8 @@ TEST(QuantisedWalk, IsTheReferenceWithCodesOfLinks) {
   std::uint64_t query = 0;
   for (const auto& [dtype, metric] :
        {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
-        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine)}) {
+        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine),
+        std::pair(DType::kF16, Metric::kCosine)}) {
     for (const std::uint32_t bits : {1u, 2u, 4u}) {
       for (const NodeId n1 : {1u, 50u}) {
         const RandomIndex index({.n = 400,

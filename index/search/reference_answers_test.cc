@@ -88,15 +88,14 @@ TEST_P(EqualsReference, AnswersAndCounters) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EqualsReference,
-                         testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8),
-                                          testing::Values(Metric::kL2, Metric::kInnerProduct,
-                                                          Metric::kCosine)),
-                         [](const auto& info) {
-                           return absl::StrCat(
-                               absl::string_view(Name(std::get<0>(info.param)).data()), "_",
-                               absl::string_view(Name(std::get<1>(info.param)).data()));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, EqualsReference,
+    testing::Combine(testing::Values(DType::kF32, DType::kU8, DType::kI8, DType::kF16),
+                     testing::Values(Metric::kL2, Metric::kInnerProduct, Metric::kCosine)),
+    [](const auto& info) {
+      return absl::StrCat(absl::string_view(Name(std::get<0>(info.param)).data()), "_",
+                          absl::string_view(Name(std::get<1>(info.param)).data()));
+    });
 
 TEST(MemoryDriver, EqualsTheReferenceWithoutUpperLayers) {
   ExpectReferenceAtManyDials({.n = 60, .n1 = 0});

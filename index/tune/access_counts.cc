@@ -136,8 +136,10 @@ DeviceProfile DefaultProfile() {
     disk.depths.push_back({depth, figure(us), figure(depth * 1e6 / us)});
   }
   profile.blocks = {disk};
-  profile.distances = {
-      {DType::kU8, 128, figure(6)}, {DType::kI8, 128, figure(6)}, {DType::kF32, 96, figure(9)}};
+  profile.distances = {{DType::kU8, 128, figure(6)},
+                       {DType::kI8, 128, figure(6)},
+                       {DType::kF32, 96, figure(9)},
+                       {DType::kF16, 96, figure(12)}};
   for (const unsigned bits : kCodeBits)
     profile.codes.push_back({128, bits, figure(5 + bits), figure(8 + 2 * bits), figure(900)});
   profile.thread_wake_us = figure(30);

@@ -21,7 +21,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
                                         std::uint32_t k, int threads, Progress& progress) {
   const IndexInfo& info = file.info();
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
-  const std::size_t vector_bytes = info.dim * SizeOf(info.dtype),
+  const std::size_t vector_bytes = info.dim * SizeOf(QueryType(info.dtype)),
                     count = queries.size() / vector_bytes;
   std::vector<std::byte> rows(count * kernels.row_bytes);
   for (std::size_t i = 0; i < count; ++i) {

@@ -20,11 +20,12 @@ constexpr int kPrepares = 8;
 constexpr int kCalls = 64;  ///< between looks at the clock
 
 absl::StatusOr<std::vector<std::byte>> RandomRows(const Kernels& kernels, std::size_t n) {
-  std::vector<std::byte> rows(n * kernels.row_bytes), vector(kernels.dim * SizeOf(kernels.dtype));
+  const DType given = QueryType(kernels.dtype);
+  std::vector<std::byte> rows(n * kernels.row_bytes), vector(kernels.dim * SizeOf(given));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const auto value = static_cast<std::uint8_t>(1 + RandomBelow(i, c, 100));
-      if (kernels.dtype == DType::kF32) {
+      if (given == DType::kF32) {
         reinterpret_cast<float*>(vector.data())[c] = value;
       } else {
         vector[c] = static_cast<std::byte>(value);

@@ -24,8 +24,8 @@ namespace {
 /// gets their rows in the file.
 absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, LearningSet& set,
                          std::vector<std::uint32_t>& chosen) {
-  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(options.queries));
-  HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options.queries));
+  HMANN_RETURN_IF_ERROR(file.FitQueries(info.dim, info.dtype, "the index"));
   if (file.n() <= options.first) {
     return absl::InvalidArgumentError(absl::StrCat(options.queries, ": expected more than ",
                                                    options.first, " queries to learn from, found ",
@@ -64,9 +64,9 @@ class Vectors {
     const std::byte* row = id < records_.n1
                                ? file_.fast_rows().data() + id * file_.fast_row_stride()
                                : file_.l0().data() + records_.Offset(id) + records_.row_offset;
-    std::vector<double> vector(file_.info().dim);
-    for (std::size_t i = 0; i < vector.size(); ++i) vector[i] = Component(row, i);
-    return vector;
+    std::vector<float> components(file_.info().dim);
+    ReadComponents(file_.info().dtype, row, file_.info().dim, components.data());
+    return {components.begin(), components.end()};
   }
 
   std::vector<NodeId> Links(NodeId id) const {
@@ -78,16 +78,6 @@ class Vectors {
   }
 
  private:
-  double Component(const std::byte* row, std::size_t i) const {
-    if (file_.info().dtype == DType::kU8)
-      return static_cast<double>(static_cast<std::uint8_t>(row[i]));
-    if (file_.info().dtype == DType::kI8)
-      return static_cast<double>(static_cast<std::int8_t>(row[i]));
-    float value;
-    std::memcpy(&value, row + i * sizeof(value), sizeof(value));
-    return static_cast<double>(value);
-  }
-
   const IndexFile& file_;
   const RecordLayout& records_;
 };
@@ -100,7 +90,7 @@ double Length(const std::vector<double>& a, const std::vector<double>& b) {
 
 void AppendRow(const std::vector<double>& vector, DType dtype, std::vector<std::byte>& rows) {
   for (const double value : vector) {
-    if (dtype == DType::kF32) {
+    if (IsFloat(dtype)) {
       const auto component = static_cast<float>(value);
       const auto* bytes = reinterpret_cast<const std::byte*>(&component);
       rows.insert(rows.end(), bytes, bytes + sizeof(component));
@@ -235,7 +225,7 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(options.index));
   const IndexInfo& info = file.info();
   LearningSet set;
-  set.vector_bytes = info.dim * SizeOf(info.dtype);
+  set.vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
   if (options.most == 0)
     return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
   if (options.k == 0 || options.k > info.n) {
@@ -268,13 +258,14 @@ absl::StatusOr<LearningSet> MakeLeftOut(const LearningOptions& options, Progress
     return absl::InvalidArgumentError(absl::StrCat("k: expected 1 to less than the ", info.n,
                                                    " vectors of the index, found ", options.k));
   LearningSet set;
-  set.vector_bytes = info.dim * SizeOf(info.dtype);
+  set.vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
   set.origin = "left out in turn";
+  const Vectors vectors(file);
   const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
     const auto id = static_cast<NodeId>(first + RandomBelow(options.seed, i, info.n - first));
     set.left_out.push_back(id);
-    set.rows.insert(set.rows.end(), file.Row(id), file.Row(id) + set.vector_bytes);
+    AppendRow(vectors[id], info.dtype, set.rows);
   }
   HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
                          ExactSearch(file, set.rows, options.k + 1, 0, progress));

@@ -16,7 +16,7 @@ namespace hmann {
 
 /// Queries whose exact neighbours are known, in an order drawn at random.
 struct LearningSet {
-  std::vector<std::byte> rows;  ///< n x dim components of the index's dtype
+  std::vector<std::byte> rows;  ///< n x dim components of QueryType(the index's dtype)
   std::size_t vector_bytes = 0;
   GroundTruth truth;
   std::string origin;  ///< "queries.u8bin", "made from indexed vectors", "left out in turn"

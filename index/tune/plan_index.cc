@@ -40,7 +40,7 @@ absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::
   open.cache = cache_bytes > 0 ? CachePolicy::kStatic : CachePolicy::kNone;
   open.cache_bytes = cache_bytes;
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(path, open));
-  const std::size_t bytes = index->info().dim * SizeOf(index->info().dtype);
+  const std::size_t bytes = index->info().dim * SizeOf(QueryType(index->info().dtype));
   HMANN_ASSIGN_OR_RETURN(const Dials dials, DialsOn(*index, block_tier));
   Searcher searcher(index);
   Counters counters;
@@ -61,8 +61,8 @@ absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const st
     HMANN_ASSIGN_OR_RETURN(LearningSet made, MakeLearningSet(learning, progress));
     return std::move(made.rows);
   }
-  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(queries));
-  HMANN_RETURN_IF_ERROR(file.CheckShape(info.dim, info.dtype, "the index"));
+  HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(queries));
+  HMANN_RETURN_IF_ERROR(file.FitQueries(info.dim, info.dtype, "the index"));
   if (file.n() == 0)
     return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries, found none"));
   std::vector<std::byte> rows;
@@ -111,8 +111,8 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::byte> rows, Queries(path, queries, info, progress));
   HMANN_ASSIGN_OR_RETURN(const Counters counters, RunAll(path, rows, block_tier, 0));
-  const double count =
-      static_cast<double>(rows.size()) / static_cast<double>(info.dim * SizeOf(info.dtype));
+  const double count = static_cast<double>(rows.size()) /
+                       static_cast<double>(info.dim * SizeOf(QueryType(info.dtype)));
   const AccessCounts expected = DefaultCounts(block_tier, info.n, index.structure);
   const auto factor = [count](std::uint64_t sum, double wanted) {
     return wanted > 0 && sum > 0 ? static_cast<double>(sum) / count / wanted : 1.0;

@@ -32,7 +32,8 @@ absl::Status Complete(const PlanInput& input, PlanRequest& request, Progress& pr
     return absl::InvalidArgumentError(
         "expected an index, or --base, or --rows and --dim of what will be indexed");
   } else {
-    request.shape = ShapeOf(input.build, input.build.rows, input.dim, input.dtype);
+    request.shape =
+        ShapeOf(input.build, input.build.rows, input.dim, input.build.dtype.value_or(DType::kU8));
   }
   return absl::OkStatus();
 }

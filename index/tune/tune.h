@@ -215,7 +215,8 @@ struct ProfileOptions {
   std::uint64_t memory_bytes = std::uint64_t{256}
                                << 20;  ///< of each tier that are read; much more than caches hold
   std::chrono::milliseconds budget{4000};  ///< of measuring; filling memory comes on top
-  /// Shapes for distances and codes; empty: 128 u8, 96 f32, 100 i8, 784 u8.
+  /// Shapes for distances and codes; empty: 128 u8, 96 f32, 100 i8, 784 u8,
+  /// 768 f16.
   struct Shape {
     DType dtype = DType::kU8;
     std::uint32_t dim = 0;

@@ -234,7 +234,7 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
 /// Made queries of every type can be searched for.
 TEST(MakeLearningSet, MakesQueriesOfEveryType) {
   Progress quiet(Progress::Show::kNever);
-  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8}) {
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8, DType::kF16}) {
     for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
       const SampleFolder folder;
       const BuildOptions build = SmallBuild(folder, dtype, metric, 400);

@@ -23,6 +23,10 @@ void AddShapeRows(OptionTable<Options>* table, Build build) {
         name, help, [build, field](auto& options) -> auto& { return field(build(options)); }));
   };
   row("rows", "first rows only; 0: all", HMANN_FIELD(rows));
+  row("dtype",
+      "of the stored vectors: None: as base has them; 'f16': half the bytes of float32, rounded; "
+      "'u8', 'i8' or 'f32' where there is no base",
+      HMANN_FIELD(dtype));
   row("metric", "'l2' (squared), 'ip' (negated) or 'cosine' (1 - cosine)", HMANN_FIELD(metric));
   row("m", "M: links of a new node; up to 2M are kept in L0 and L1", HMANN_FIELD(m));
   row("method", "'partition' or 'insertion'; None: what suits dtype and metric",
@@ -128,7 +132,6 @@ OptionTable<PlanCall> MakePlanTable() {
   row("base", "vector file that will be indexed", HMANN_FIELD(input.build.base));
   row("index", "instead: a finished index", HMANN_FIELD(input.index));
   row("dim", "without a file: dimension", HMANN_FIELD(input.dim));
-  row("dtype", "without a file: 'u8', 'i8' or 'f32'", HMANN_FIELD(input.dtype));
   AddShapeRows(&table, HMANN_FIELD(input.build));
   row("queries", "vector file: a sample of queries for index", HMANN_FIELD(input.queries));
   row("as_is", "index keeps its structure, and is opened to prove that it fits",

@@ -175,9 +175,11 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
                               py::handle in_flight, bool details, const py::dict& dials) {
   const ResolvedSearch resolved = ResolveCached(k, dials);
   const std::shared_ptr<const Index> index = index_;
-  const Rows rows = ToRows("queries", queries, true);
+  Rows rows = ToRows("queries", queries, true);
   const IndexInfo& info = index->info();
-  if (rows.dtype != info.dtype || rows.dim != info.dim) {
+  if (rows.dtype == DType::kF16 && info.dtype == DType::kF16)
+    rows = ToRows("queries", rows.array.attr("astype")(NumpyName(QueryType(info.dtype))), true);
+  if (rows.dtype != QueryType(info.dtype) || rows.dim != info.dim) {
     Raise(absl::InvalidArgumentError(absl::StrCat("queries: expected vectors of ", info.dim, " x ",
                                                   NumpyName(info.dtype), " as in the index, found ",
                                                   rows.dim, " x ", NumpyName(rows.dtype))));

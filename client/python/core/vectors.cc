@@ -27,6 +27,8 @@ std::optional<DType> DTypeOf(int number) {
   if (number == Numbers::NPY_FLOAT_) return DType::kF32;
   if (number == Numbers::NPY_UBYTE_) return DType::kU8;
   if (number == Numbers::NPY_BYTE_) return DType::kI8;
+  constexpr int kNumpyHalf = 23;  // NPY_HALF, which pybind11 has no name for
+  if (number == kNumpyHalf) return DType::kF16;
   return std::nullopt;
 }
 
@@ -72,7 +74,10 @@ GroundTruth TruthOf(const char* name, const py::array& labels, const py::object&
 }  // namespace
 
 const char* NumpyName(DType dtype) {
-  return dtype == DType::kF32 ? "float32" : dtype == DType::kU8 ? "uint8" : "int8";
+  return dtype == DType::kF32   ? "float32"
+         : dtype == DType::kF16 ? "float16"
+         : dtype == DType::kU8  ? "uint8"
+                                : "int8";
 }
 
 py::dtype NumpyType(DType dtype) { return py::dtype(NumpyName(dtype)); }
@@ -89,7 +94,7 @@ Rows ToRows(const std::string& name, py::handle value, bool single_too) {
   const py::dtype type = array.dtype();
   const std::optional<DType> dtype = type.byteorder() == '>' ? std::nullopt : DTypeOf(type.num());
   if (!dtype.has_value())
-    RaiseArray(name, "float32, uint8 or int8", Shown(py::str(py::handle(type))));
+    RaiseArray(name, "float32, float16, uint8 or int8", Shown(py::str(py::handle(type))));
   rows.dtype = *dtype;
   const bool single = array.ndim() == 1 && single_too;
   if (array.ndim() != 2 && !single)

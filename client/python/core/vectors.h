@@ -17,7 +17,7 @@
 
 namespace hmann::python {
 
-/// "float32", "uint8", "int8".
+/// "float32", "float16", "uint8", "int8".
 const char* NumpyName(DType dtype);
 py::dtype NumpyType(DType dtype);
 

@@ -173,7 +173,8 @@ class RemoteIndexFace:
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """Of the vectors, and of queries: float32, uint8 or int8."""
+        """Of the vectors, and of queries: float32, uint8, int8; or float16, with queries of
+        float32 or float16."""
         return _wire.dtype_of(self._described)
 
     @property

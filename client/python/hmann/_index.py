@@ -42,9 +42,9 @@ def build(
     ends it soon; a file that was at ``out`` is then still there.
 
     Args:
-        base: array of shape (n, dim), float32, uint8 or int8, of which no copy is made
+        base: array of shape (n, dim), float32, float16, uint8 or int8, of which no copy is made
             where the components of a row lie side by side; it must stay as it is
-            meanwhile. Or a vector file: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5.
+            meanwhile. Or a vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
         out: index file to write.
         labels: n whole numbers from 0 to answer with instead of row numbers; or a file.
         progress: True, False, or a callable given (phase, done, total, unit).
@@ -280,7 +280,8 @@ class Index:
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """Of the vectors, and of queries: float32, uint8 or int8."""
+        """Of the vectors, and of queries: float32, uint8, int8; or float16, with queries of
+        float32 or float16."""
         return self._core.dtype
 
     @property
@@ -321,7 +322,12 @@ def _as_file(vectors: Any, index: Index) -> Iterator[Any]:
     if vectors is None or isinstance(vectors, (str, bytes, os.PathLike)):
         yield vectors
         return
-    suffix = {"float32": ".fbin", "uint8": ".u8bin", "int8": ".i8bin"}[str(index.dtype)]
+    suffix = {
+        "float32": ".fbin",
+        "float16": ".fbin",
+        "uint8": ".u8bin",
+        "int8": ".i8bin",
+    }[str(index.dtype)]
     with tempfile.TemporaryDirectory(prefix="hmann_") as folder:
         path = os.path.join(folder, "queries" + suffix)
         _core.write_vectors(path, vectors)

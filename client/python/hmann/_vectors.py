@@ -21,7 +21,7 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
     be shortened meanwhile.
 
     Args:
-        path: .fvecs .bvecs .fbin .u8bin .i8bin .hdf5 (x.hdf5:test is the data set test).
+        path: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5 (x.hdf5:test is the data set test).
         rows: the first so many; None: all.
 
     Raises:
@@ -34,12 +34,12 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
 def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
     """Writes an array of shape (n, dim), or what another file holds, to a vector file.
 
-    The suffix says format and dtype: .fvecs, .fbin (float32), .bvecs, .u8bin (uint8),
-    .i8bin (int8). The file appears whole or not at all.
+    The suffix says format and dtype: .fvecs, .fbin (float32), .f16bin (float16, rounded), .bvecs,
+    .u8bin (uint8), .i8bin (int8). The file appears whole or not at all.
 
     Raises:
         InvalidArgumentError: another shape, NaN, or a value that the dtype of the suffix
-            cannot hold exactly.
+            cannot hold exactly (float16: not even rounded).
     """
     _core.write_vectors(path, vectors)
 
@@ -62,7 +62,8 @@ def exact_neighbours(
 
     Args:
         base: array of shape (n, dim) or vector file. A file is streamed, whatever its size.
-        queries: array of shape (m, dim), of the same dtype, or vector file.
+        queries: array of shape (m, dim), of the same dtype (of a base of float16 also
+            float32), or vector file.
         k: neighbours, 1 to n.
         metric: 'l2', 'ip' or 'cosine'.
         threads: 0: all usable cores.

@@ -22,7 +22,12 @@ RETRY_POLICY = (
 )
 _ID_BYTES = 12  # of an answer on the wire
 _SPARE_BYTES = 1 << 16  # of a request, beside its vectors
-_DTYPES = {pb.DTYPE_F32: "float32", pb.DTYPE_U8: "uint8", pb.DTYPE_I8: "int8"}
+_DTYPES = {
+    pb.DTYPE_F32: "float32",
+    pb.DTYPE_U8: "uint8",
+    pb.DTYPE_I8: "int8",
+    pb.DTYPE_F16: "float16",
+}
 _METRICS = {pb.METRIC_L2: "l2", pb.METRIC_INNER_PRODUCT: "ip", pb.METRIC_COSINE: "cosine"}
 _NOT_SAID = {"k", "counters"}  # fields that no keyword sets
 _TIMES = {"latency": "latency_us", "budget": "budget_us"}
@@ -255,7 +260,10 @@ def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
         raise errors.InvalidArgumentError(
             f"queries: expected shape (dim,) or (n, dim), found {rows.shape}"
         )
-    if rows.dtype != dtype or rows.shape[-1] != info.dim:
+    if dtype == np.float16 and rows.dtype == np.float16:
+        rows = rows.astype(np.float32)
+    wanted = np.dtype(np.float32) if dtype == np.float16 else dtype
+    if rows.dtype != wanted or rows.shape[-1] != info.dim:
         raise errors.InvalidArgumentError(
             f"queries: expected vectors of {info.dim} x {dtype} as in the index, "
             f"found {rows.shape[-1]} x {rows.dtype}"
@@ -283,7 +291,7 @@ def to_info(described: Any) -> Dict[str, Any]:
     """As ``hmann.info`` has it."""
     info = described.info
     told: Dict[str, Any] = {f.name: getattr(info, f.name) for f in info.DESCRIPTOR.fields}
-    told["dtype"] = {"float32": "f32", "uint8": "u8", "int8": "i8"}[_DTYPES[info.dtype]]
+    told["dtype"] = _word(info.DESCRIPTOR.fields_by_name["dtype"], info.dtype)
     told["metric"] = _METRICS[info.metric]
     told["alpha"] = round(info.alpha, 6)
     told["codes"] = {pb.CODE_PLACE_NODE: "node", pb.CODE_PLACE_LINK: "link"}.get(

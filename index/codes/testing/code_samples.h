@@ -58,12 +58,11 @@ struct StoredSample {
 inline std::vector<std::byte> StoreAll(const Kernels& kernels, const std::vector<float>& vectors) {
   const std::size_t n = vectors.size() / kernels.dim;
   std::vector<std::byte> stored(n * kernels.row_bytes),
-      components(kernels.dim * SizeOf(kernels.dtype));
+      components(kernels.dim * SizeOf(QueryType(kernels.dtype)));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::uint32_t c = 0; c < kernels.dim; ++c) {
       const float x = vectors[i * kernels.dim + c];
-      if (kernels.dtype == DType::kF32)
-        std::memcpy(components.data() + c * sizeof(x), &x, sizeof(x));
+      if (IsFloat(kernels.dtype)) std::memcpy(components.data() + c * sizeof(x), &x, sizeof(x));
       if (kernels.dtype == DType::kU8)
         components[c] = static_cast<std::byte>(static_cast<std::uint8_t>(x));
       if (kernels.dtype == DType::kI8)

@@ -79,7 +79,10 @@ void WriteRows(const std::string& path, std::uint32_t dim, const std::vector<T>&
 }
 
 inline const char* SuffixOf(DType dtype) {
-  return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin";
+  return dtype == DType::kF32   ? ".fbin"
+         : dtype == DType::kF16 ? ".f16bin"
+         : dtype == DType::kU8  ? ".u8bin"
+                                : ".i8bin";
 }
 
 /// A small build of clustered vectors.

@@ -100,7 +100,7 @@ struct RingIndex {
     }
     row.assign(kernels.row_bytes, std::byte{0});
     const void* vector =
-        shape.dtype == DType::kF32 ? static_cast<const void*>(floats.data()) : integers.data();
+        IsFloat(shape.dtype) ? static_cast<const void*>(floats.data()) : integers.data();
     HMANN_CHECK(EncodeRow(kernels, vector, row.data()).ok());
     return row.data();
   }

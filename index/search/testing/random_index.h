@@ -95,12 +95,12 @@ class RandomIndex {
  private:
   /// Vector number i; never a zero vector.
   std::vector<std::byte> Vector(std::uint64_t i) const {
-    std::vector<std::byte> vector(shape_.dim * SizeOf(shape_.dtype));
+    std::vector<std::byte> vector(shape_.dim * SizeOf(QueryType(shape_.dtype)));
     for (std::uint32_t c = 0; c < shape_.dim; ++c) {
       const std::uint64_t counter = i * shape_.dim + c;
       const auto real = static_cast<float>(RandomUnit(shape_.seed, counter) - 0.5);
       const auto whole = static_cast<std::byte>(1 + RandomBelow(shape_.seed, counter, 9));
-      if (shape_.dtype == DType::kF32) {
+      if (IsFloat(shape_.dtype)) {
         std::memcpy(&vector[c * sizeof(real)], &real, sizeof(real));
       } else {
         vector[c] = whole;

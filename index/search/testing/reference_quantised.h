@@ -162,8 +162,7 @@ class ReferenceQuantised {
                       bound = std::min(worst, limit_);
     if (bound == ~DistanceKey{0}) return std::numeric_limits<float>::max();
     return placed_.kernels.ToDistance(bound) +
-           (placed_.kernels.dtype == DType::kF32 || placed_.kernels.metric == Metric::kCosine ? 0
-                                                                                              : 1);
+           (IsFloat(placed_.kernels.dtype) || placed_.kernels.metric == Metric::kCosine ? 0 : 1);
   }
   /// Estimates centred on where a link leaves from; one that enters the pool stays, one
   /// that does not may come again from elsewhere.
