@@ -81,9 +81,10 @@ CommandAction SetupGet(CLI::App& app) {
   app.add_option("--labels", flags->labels, "labels, as 17,3 or several words")
       ->delimiter(',')
       ->required();
-  app.add_option("--out", flags->out,
-                 "write the vectors to a file of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs "
-                 ".bvecs");
+  app.add_option(
+      "--out", flags->out,
+      "write the vectors to a file of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs "
+      ".bvecs");
   AddOpenFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   return [flags] { return Get(*flags); };

@@ -18,7 +18,7 @@ struct PlanInput {
   std::string queries;  ///< sample of queries for `index`; empty: made from its vectors
   std::string profile;  ///< device file; empty: figures of a usual machine
   BuildOptions build;   ///< of `base`, or of `rows` vectors that there are not yet, of `dim` and of
-                       ///< its dtype, by default u8
+                        ///< its dtype, by default u8
   std::uint32_t dim = 0;
   bool as_is = false;  ///< `index` keeps its structure, and is opened to see that the plan fits
   PlanRequest
