@@ -270,11 +270,12 @@ SearchStream Client::OpenStream(const std::string& index, const SearchOptions& o
   return SearchStream(std::make_unique<SearchStream::Impl>(impl_.get(), index, options, call));
 }
 
-absl::StatusOr<IndexDescription> Client::Describe(const std::string& index,
-                                                  const CallOptions& call) {
+absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, const CallOptions& call,
+                                                  bool where) {
   v1::DescribeRequest request;
   v1::DescribeResponse response;
   request.set_index(index);
+  request.set_where(where);
   if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call);
       !status.ok())
     return status;
