@@ -23,18 +23,18 @@ constexpr std::uint64_t kBytesOfNew = 2 << 10;
 constexpr std::chrono::milliseconds kTimeToLook(250);
 /// Connections that were closed are found so many at a time, or when there is no room.
 constexpr std::size_t kForgetAtATime = 64;
-/// Calls without a message, to those that were allowed; and calls of any kind, of which
-/// gRPC keeps some that are over until their deadline.
-constexpr std::int64_t kMoreStreams = 2, kMostStreams = 16;
 /// Numbers of sockets may appear out of order by so many.
 constexpr std::int64_t kOutOfOrder = 256;
 constexpr std::chrono::seconds kOneLine(1);
 /// Memory of a connection that was shut down comes back bit by bit.
 constexpr std::chrono::milliseconds kBetweenTrims(200);
 constexpr std::chrono::seconds kTrims(5);
-/// A peer of whose connections one was shut down has so few new ones in so much time.
+/// A peer of whose connections one was shut down has one new one in so much time, and
+/// none while calls of those that were shut down end, for so long.
 constexpr std::chrono::milliseconds kBarred(250);
-constexpr int kReleasedTogether = 2;
+constexpr std::chrono::seconds kMostEnding(5);
+/// Bytes that it may be ahead of what is read: while it is new, and from then on.
+constexpr int kNarrow = 8 << 10, kWide = 1 << 30;
 /// Closed connections are looked for so often.
 constexpr std::chrono::milliseconds kSweep(20);
 
@@ -113,7 +113,7 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
   epoll_ctl(activity_, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/// Of each peer that was barred a few at a time, which bars it again: so much may one who
+/// Of each peer that was barred one at a time, which bars it again: so much may one who
 /// goes on have under way.
 std::vector<int> ConnectionGuard::Released() {
   const std::lock_guard lock(mutex_);
@@ -127,20 +127,27 @@ std::vector<int> ConnectionGuard::Released() {
       continue;
     }
     const auto barred = barred_.find(connection.peer);
-    if ((barred != barred_.end() && barred->second > now) ||
-        of_peer[connection.peer] >= kReleasedTogether) {
+    if ((barred != barred_.end() && IsBarred(barred->second, now)) ||
+        of_peer[connection.peer] > 0) {
       waiting.push_back(descriptor);
+      continue;
+    }
+    if (CallsUnread(descriptor) > limits_.streams) {  // gRPC would begin them all at once
+      close(descriptor);
+      Refused(Refusal::kStreams);
       continue;
     }
     ++of_peer[connection.peer];
     released.push_back(descriptor);
+    SetWindow(descriptor, kNarrow);
+    connection.narrow = true;
     Watch(descriptor, std::move(connection));
   }
   held_ = std::move(waiting);
   for (auto barred = barred_.begin(); barred != barred_.end();) {
-    const bool over = barred->second <= now;
+    const bool over = !IsBarred(barred->second, now);
     if (over && of_peer[barred->first] > 0) {
-      barred->second = now + kBarred;
+      barred->second.until = now + kBarred;
     } else if (over) {
       barred_.erase(barred++);
       continue;
@@ -148,6 +155,14 @@ std::vector<int> ConnectionGuard::Released() {
     ++barred;
   }
   return released;
+}
+
+/// Until its time is over, and gRPC is done with the calls of those that were shut down:
+/// on a busy machine these may be seconds, and what calls take would add up.
+bool ConnectionGuard::IsBarred(Barred& barred, Clock::time_point now) {
+  if (barred.until > now) return true;
+  std::erase_if(barred.ending, [](std::int64_t socket) { return StreamsOf(socket).started == 0; });
+  return !barred.ending.empty() && now < barred.until + kMostEnding;
 }
 
 bool ConnectionGuard::Gone(int descriptor, const Connection& connection) const {
@@ -223,6 +238,10 @@ void ConnectionGuard::Look(std::int64_t server) {
     }
     // gRPC's counts of it cannot be told from those of others without a name.
     if (connection.shut || connection.name.empty()) continue;
+    if (connection.narrow && now >= connection.new_until) {
+      connection.narrow = false;
+      SetWindow(descriptor, kWide);
+    }
     if (connection.socket == 0 || !Due(descriptor, connection, now)) {
       waiting.push_back(descriptor);
       continue;
@@ -271,50 +290,6 @@ std::chrono::milliseconds ConnectionGuard::Tick() const {
   return Clock::now() < hurry_until_ ? kQuick : kUsual;
 }
 
-void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_point now) {
-  const StreamCounts streams = StreamsOf(connection.socket);
-  connection.bytes = BytesReceived(descriptor);
-  connection.looked = now;
-  const std::int64_t without_message = WithoutMessage(connection, streams);
-  const bool half_sent = HalfSent(connection, streams, without_message > 0, now);
-  connection.streams = streams;
-  if (now - connection.second_began >= std::chrono::seconds(1)) {
-    connection.second_began = now;
-    connection.failed_before = streams.failed;
-  }
-  if (without_message > kMoreStreams * limits_.streams ||
-      streams.open() > std::uint64_t{kMostStreams} * limits_.streams) {
-    ShutDown(descriptor, connection, Refusal::kStreams);
-  } else if (streams.failed - connection.failed_before > limits_.cancels_per_second) {
-    ShutDown(descriptor, connection, Refusal::kCancels);
-  } else if (half_sent) {
-    ShutDown(descriptor, connection, Refusal::kHalfSent);
-  }
-}
-
-/// Each call here has one message from its client. So of the messages, those that belong
-/// to no call that ended well are of calls that failed or are open: there are at least so
-/// many open calls without theirs as there are open calls more than such messages.
-std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const StreamCounts& now) {
-  const auto unclaimed =
-      static_cast<std::int64_t>(now.messages) - static_cast<std::int64_t>(now.succeeded);
-  if (now.open() == 0) connection.unclaimed_of_ended = unclaimed;
-  return static_cast<std::int64_t>(now.open()) - (unclaimed - connection.unclaimed_of_ended);
-}
-
-/// While there are such calls, and no message comes at all, somebody has begun a request
-/// and does not go on.
-bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, bool half,
-                               Clock::time_point time) const {
-  if (!half || connection.half_sent_since == Clock::time_point() ||
-      now.messages != connection.messages_then) {
-    connection.half_sent_since = half ? time : Clock::time_point();
-    connection.messages_then = now.messages;
-    return false;
-  }
-  return time - connection.half_sent_since >= limits_.request_timeout;
-}
-
 /// Its descriptor is gRPC's, which closes it when it finds the connection ended. What
 /// the kernel still holds of it is thrown away: it may be ten thousand calls.
 void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal why) {
@@ -327,7 +302,9 @@ void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal w
   connection.shut = true;
   ++untold_;
   const Clock::time_point now = Clock::now();
-  barred_[connection.peer] = now + kBarred;
+  Barred& barred = barred_[connection.peer];
+  barred.until = now + kBarred;
+  barred.ending.push_back(connection.socket);
   spdlog::debug("connection {} shut down ({})", connection.name, Name(why));
   trim_until_ = now + kTrims;
   if (now < next_line_) return;

@@ -78,6 +78,7 @@ class ConnectionGuard {
     std::int64_t after = 0;    ///< the socket's number in channelz is higher
     std::int64_t socket = 0;   ///< that number; 0: not known yet
     bool active = false;       ///< something came, and nobody has looked
+    bool narrow = false;       ///< may send little as long as it is new
     bool shut = false;         ///< shut down; gRPC has yet to notice
     std::uint64_t bytes = 0;   ///< received when last looked at
     Clock::time_point looked, new_until;
@@ -87,8 +88,16 @@ class ConnectionGuard {
     std::int64_t unclaimed_of_ended = 0;  ///< messages; see WithoutMessage
     Clock::time_point half_sent_since;    ///< none: the epoch
     std::uint64_t messages_then = 0;
+    std::uint64_t bytes_then = 0;  ///< received when its messages were last seen to be more
   };
 
+  /// A peer of whose connections one was shut down.
+  struct Barred {
+    Clock::time_point until;
+    std::vector<std::int64_t> ending;  ///< sockets in channelz, until their calls are over
+  };
+
+  static bool IsBarred(Barred& barred, Clock::time_point now);
   bool Gone(int descriptor, const Connection& connection) const;
   void ForgetGone(std::size_t most);
   void Watch(int descriptor, Connection connection);
@@ -99,6 +108,7 @@ class ConnectionGuard {
   static std::int64_t WithoutMessage(Connection& connection, const StreamCounts& now);
   bool HalfSent(Connection& connection, const StreamCounts& now, bool half,
                 Clock::time_point time) const;
+  bool TooLong(const Connection& connection, std::uint64_t open) const;
   void ShutDown(int descriptor, Connection& connection, Refusal why);
 
   bool TrimIsDue() const;
@@ -111,8 +121,8 @@ class ConnectionGuard {
   absl::flat_hash_map<std::string, std::uint32_t> by_peer_;
   absl::flat_hash_map<std::string, int> nameless_;  ///< connections whose socket is not known
   std::vector<int> active_;
-  std::vector<int> held_;                                       ///< in the order in which they came
-  absl::flat_hash_map<std::string, Clock::time_point> barred_;  ///< peers, and until when
+  std::vector<int> held_;                            ///< in the order in which they came
+  absl::flat_hash_map<std::string, Barred> barred_;  ///< by peer
   std::size_t next_bucket_ = 0;  ///< of connections_, that ForgetGone goes on at
   std::int64_t last_socket_ = 0;
   Clock::time_point hurry_until_, next_line_, next_sweep_, next_trim_, trim_until_;

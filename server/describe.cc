@@ -11,13 +11,15 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
                                                   const v1::DescribeRequest* request,
                                                   v1::DescribeResponse* response) {
   const auto describe = [&]() -> absl::Status {
-    HMANN_RETURN_IF_ERROR(Authorized(*context, Role::kRead));
+    HMANN_RETURN_IF_ERROR(Authorized(*context, request->where() ? Role::kAdmin : Role::kRead));
     HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
     HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
     response->set_index(served->name());
     ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : served->placements())
+    for (const Placement& placement : served->placements()) {
       ToWire(placement, response->add_placements());
+      if (!request->where()) response->mutable_placements()->rbegin()->clear_where();
+    }
     response->set_simd(std::string(index->kernels().simd));
     response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
     v1::Limits* limits = response->mutable_limits();
@@ -29,7 +31,8 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     limits->set_max_reply_bytes(limits_.max_reply_bytes);
     return absl::OkStatus();
   };
-  return Reply(context, describe());
+  const absl::Status status = describe();
+  return Finished(context, status, status.ok() ? response->ByteSizeLong() : 0);
 }
 
 grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
@@ -58,7 +61,7 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
       }
     }
   }
-  return Reply(context, absl::OkStatus());
+  return Finished(context, absl::OkStatus(), response->ByteSizeLong());
 }
 
 }  // namespace hmann

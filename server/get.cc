@@ -13,6 +13,7 @@
 #include "server/convert.h"
 #include "server/errors.h"
 #include "server/raw_message.h"
+#include "server/reply_watch.h"
 #include "server/service.h"
 
 namespace hmann {
@@ -32,7 +33,7 @@ class GetCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
   GetCall(ServedIndex* index, std::unique_ptr<v1::GetRequest> request, std::uint64_t vector_bytes,
           Clock::time_point began, Clock::time_point deadline, Metrics* metrics,
-          grpc::ByteBuffer* reply)
+          grpc::CallbackServerContext* context, grpc::ByteBuffer* reply, ReplyWatch* watch)
       : SearchJob(index, static_cast<std::size_t>(request->labels_size()), {.walk = {}},
                   static_cast<std::uint64_t>(request->labels_size()) *
                       (vector_bytes + sizeof(std::uint64_t)),
@@ -42,11 +43,13 @@ class GetCall : public grpc::ServerUnaryReactor, public SearchJob {
         vector_bytes_(vector_bytes),
         began_(began),
         metrics_(*metrics),
-        reply_(reply) {}
+        reply_(reply),
+        sent_(watch, [context] { context->TryCancel(); }) {}
 
   void Complete(const absl::Status& status) override {
     const absl::Status written = status.ok() ? Write(response_, reply_) : status;
     metrics_.Ended(Method::kGet, &index_, written, Clock::now() - began_, 0);
+    sent_.Sent(reply_->Length());
     Finish(ToGrpc(written));
   }
   void OnCancel() override { Cancel(); }
@@ -81,6 +84,7 @@ class GetCall : public grpc::ServerUnaryReactor, public SearchJob {
   const Clock::time_point began_;
   Metrics& metrics_;
   grpc::ByteBuffer* const reply_;
+  ReplyWatch::Reply sent_;
   v1::GetResponse response_;
   std::once_flag sized_;
   char* vectors_ = nullptr;  // in response_; threads write to different parts
@@ -101,7 +105,7 @@ grpc::ServerUnaryReactor* SearchService::Get(grpc::CallbackServerContext* contex
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t vector_bytes,
                            CheckGet(*request, index->info(), limits_));
     return new GetCall(served, std::move(request), vector_bytes, began, Deadline(*context),
-                       &metrics_, reply);
+                       &metrics_, context, reply, &replies_);
   };
   const absl::StatusOr<GetCall*> call = start();
   if (!call.ok()) return Refuse(Method::kGet, context, call.status());

@@ -74,6 +74,7 @@ absl::Status ConnectionLimits::Validate() const {
   constexpr std::chrono::milliseconds kLeast(1), kMost(std::numeric_limits<int>::max());
   for (const auto& [name, time] : {std::pair("--handshake-timeout", handshake_timeout),
                                    {"--request-timeout", request_timeout},
+                                   {"--reply-timeout", reply_timeout},
                                    {"--idle-timeout", idle_timeout},
                                    {"--connection-age", age},
                                    {"--keepalive", keepalive},

@@ -38,6 +38,8 @@ struct ConnectionLimits {
   std::uint64_t transport_bytes = 1 << 30;    ///< gRPC's own, for buffers and calls
   std::chrono::nanoseconds handshake_timeout = std::chrono::seconds(10);
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);  ///< for its rest
+  std::chrono::nanoseconds reply_timeout = std::chrono::minutes(1);     ///< until it is taken
+  std::uint64_t request_bytes = 4 << 20;  ///< of one request at most; the server fills it in
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::chrono::nanoseconds age = std::chrono::hours(1);
   std::chrono::nanoseconds keepalive = std::chrono::minutes(1);

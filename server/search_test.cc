@@ -275,6 +275,7 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
     EXPECT_EQ(described->placements[i].structure, placements[i].structure);
     EXPECT_EQ(described->placements[i].tier, placements[i].tier);
     EXPECT_EQ(described->placements[i].bytes, placements[i].bytes);
+    EXPECT_EQ(described->placements[i].where, "");
   }
   EXPECT_EQ(described->simd, index->kernels().simd);
   EXPECT_EQ(described->threads, 2u);

@@ -23,6 +23,7 @@
 #include "server/http_port.h"
 #include "server/metrics.h"
 #include "server/registry.h"
+#include "server/reply_watch.h"
 #include "server/scrubber.h"
 #include "server/search_pool.h"
 #include "server/service.h"
@@ -81,7 +82,9 @@ Server::Server(const ServerOptions& options)
       pool_(std::make_unique<SearchPool>(
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
       health_(std::make_unique<HealthService>()),
-      metrics_(std::make_unique<Metrics>(*registry_)) {}
+      metrics_(std::make_unique<Metrics>(*registry_)),
+      replies_(
+          std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)) {}
 
 Server::~Server() {
   http_.reset();
@@ -92,9 +95,9 @@ Server::~Server() {
 absl::Status Server::Listen() {
   const std::uint64_t max_request_bytes =
       MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
-  service_ =
-      std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
-                                      max_request_bytes, options_.default_deadline, metrics_.get());
+  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
+                                             max_request_bytes, options_.default_deadline,
+                                             metrics_.get(), replies_.get());
   if (!options_.tokens.empty()) {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
@@ -119,7 +122,9 @@ absl::Status Server::Listen() {
   std::tie(server_, number) = StartNumbered(builder);
   if (server_ == nullptr)
     return absl::InternalError(absl::StrCat("listen ", options_.listen, ": gRPC did not start"));
-  guard_ = std::make_unique<ConnectionGuard>(options_.connections);
+  ConnectionLimits limits = options_.connections;
+  limits.request_bytes = max_request_bytes;
+  guard_ = std::make_unique<ConnectionGuard>(limits);
   acceptor_->Start(guard_.get(), number, [this](int listener, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listener;
@@ -217,6 +222,7 @@ void Server::Watch() {
   for (int turn = 1; !stop_.load(); ++turn) {
     std::this_thread::sleep_for(kOften);
     if (turn % kSecond == 0) ReloadTokens();
+    replies_->CancelLate(ReplyWatch::Clock::now());
     for (const auto& index : registry_->indexes()) {
       if (index->WithdrawIfChanged()) Withdrawn(*index);
       if (turn % kSeldom == 0 && index->state() == IndexState::kServing) index->RefreshPlacements();

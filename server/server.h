@@ -27,6 +27,7 @@ class HealthService;
 class HttpPort;
 class Metrics;
 class Registry;
+class ReplyWatch;
 class Scrubber;
 class SearchPool;
 class SearchService;
@@ -85,6 +86,7 @@ class Server {
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<HealthService> health_;
   const std::unique_ptr<Metrics> metrics_;
+  const std::unique_ptr<ReplyWatch> replies_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;

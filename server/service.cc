@@ -32,19 +32,43 @@ absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits&
   return parsed;
 }
 
+/// Where a reply goes.
+struct ReplyTo {
+  grpc::CallbackServerContext* context;
+  grpc::ByteBuffer* bytes;
+  ReplyWatch* watch;
+};
+
+/// A call that was answered when it came.
+class AnsweredCall : public grpc::ServerUnaryReactor {
+ public:
+  AnsweredCall(const ReplyTo& to, const absl::Status& status, std::uint64_t bytes)
+      : reply_(to.watch, [context = to.context] { context->TryCancel(); }) {
+    reply_.Sent(bytes);
+    Finish(ToGrpc(status));
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  ReplyWatch::Reply reply_;
+};
+
 /// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when
 /// gRPC is done, which is after Complete.
 class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
  public:
-  PooledCall(Method method, ParsedQuery parsed, Clock::time_point deadline)
+  PooledCall(Method method, ParsedQuery parsed, Clock::time_point deadline, const ReplyTo& to)
       : SearchJob(parsed.index, parsed.vectors.count, EffortOf(parsed.dials, parsed.budget),
                   parsed.Bytes(), deadline),
         method_(method),
-        parsed_(std::move(parsed)) {}
+        parsed_(std::move(parsed)),
+        out_(*to.bytes),
+        reply_(to.watch, [context = to.context] { context->TryCancel(); }) {}
 
   void Complete(const absl::Status& status) override {
     parsed_.metrics->Ended(method_, parsed_.index, status, Clock::now() - parsed_.began,
                            parsed_.vectors.count);
+    reply_.Sent(out_.Length());
     Finish(ToGrpc(status));
   }
   void OnCancel() override { Cancel(); }
@@ -66,6 +90,10 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
 
   const Method method_;
   const ParsedQuery parsed_;
+  grpc::ByteBuffer& out_;
+
+ private:
+  ReplyWatch::Reply reply_;
 };
 
 class SingleCall : public PooledCall {
@@ -80,13 +108,11 @@ class SingleCall : public PooledCall {
   }
 
   SingleCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
-             grpc::ByteBuffer* reply)
-      : PooledCall(kMethod, std::move(parsed), deadline),
-        request_(std::move(request)),
-        reply_(reply) {}
+             const ReplyTo& to)
+      : PooledCall(kMethod, std::move(parsed), deadline, to), request_(std::move(request)) {}
 
   void Complete(const absl::Status& status) override {
-    PooledCall::Complete(status.ok() ? Write(response_, reply_) : status);
+    PooledCall::Complete(status.ok() ? Write(response_, &out_) : status);
   }
 
  protected:
@@ -102,7 +128,6 @@ class SingleCall : public PooledCall {
  private:
   const std::unique_ptr<Request> request_;  // whose bytes the vectors are
   v1::SearchResponse response_;
-  grpc::ByteBuffer* const reply_;
 };
 
 class BatchCall : public PooledCall {
@@ -118,10 +143,8 @@ class BatchCall : public PooledCall {
   }
 
   BatchCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
-            grpc::ByteBuffer* reply)
-      : PooledCall(kMethod, std::move(parsed), deadline),
-        request_(std::move(request)),
-        reply_(reply) {}
+            const ReplyTo& to)
+      : PooledCall(kMethod, std::move(parsed), deadline, to), request_(std::move(request)) {}
 
   void Complete(const absl::Status& status) override {
     if (!status.ok()) {
@@ -131,7 +154,7 @@ class BatchCall : public PooledCall {
       TellDials(parsed_, &response_);
       response_.set_cut_short(cut_short_.load());
       if (parsed_.counters) ToWire(counters_, response_.mutable_counters());
-      PooledCall::Complete(Write(response_, reply_));
+      PooledCall::Complete(Write(response_, &out_));
     }
   }
 
@@ -219,7 +242,6 @@ class BatchCall : public PooledCall {
 
   const std::unique_ptr<Request> request_;  // whose bytes the vectors are
   v1::SearchBatchResponse response_;
-  grpc::ByteBuffer* const reply_;
   std::once_flag sized_;
   std::atomic<std::uint32_t> cut_short_{0};
   std::mutex mutex_;
@@ -251,6 +273,11 @@ absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context)
   return ServerStopping();
 }
 
+grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* context,
+                                                  const absl::Status& status, std::uint64_t bytes) {
+  return new AnsweredCall({context, nullptr, &replies_}, status, bytes);
+}
+
 grpc::ServerUnaryReactor* SearchService::Refuse(Method method, grpc::CallbackServerContext* context,
                                                 const absl::Status& status) {
   metrics_.Ended(method, nullptr, status, {}, 0);
@@ -272,7 +299,8 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
   parsed->metrics = &metrics_;
   parsed->began = began;
   const bool narrow = parsed->IsNarrow();
-  auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context), reply);
+  auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context),
+                        ReplyTo{context, reply, &replies_});
   if (narrow && pool_.TryRunHere(call)) return call;
   const std::uint64_t caller = CallerOf(*context, tokens_ != nullptr);
   if (const absl::Status status = pool_.Submit(call, caller); !status.ok()) call->Complete(status);
@@ -298,8 +326,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::Sear
     return StreamCall::Refuse(status);
   }
   std::shared_ptr<StreamCall> stream =
-      StreamCall::Start({registry_, pool_, limits_, default_deadline_, metrics_},
-                        CallerOf(*context, tokens_ != nullptr), context->deadline());
+      StreamCall::Start({registry_, pool_, limits_, default_deadline_, metrics_, replies_}, context,
+                        CallerOf(*context, tokens_ != nullptr));
   {
     const std::lock_guard lock(mutex_);
     // Twice as many as live, at most.

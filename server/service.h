@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/registry.h"
+#include "server/reply_watch.h"
 #include "server/search_pool.h"
 #include "server/stream_call.h"
 #include "server/tokens.h"
@@ -25,17 +26,18 @@ class SearchService
               v1::Search::WithRawCallbackMethod_Get<v1::Search::WithCallbackMethod_Describe<
                   v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>> {
  public:
-  /// `registry`, `pool` and `metrics` must outlive the service.
+  /// `registry`, `pool`, `metrics` and `replies` must outlive the service.
   /// `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
                 std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline,
-                Metrics* metrics)
+                Metrics* metrics, ReplyWatch* replies)
       : registry_(*registry),
         pool_(*pool),
         limits_(limits),
         max_request_bytes_(max_request_bytes),
         default_deadline_(default_deadline),
-        metrics_(*metrics) {}
+        metrics_(*metrics),
+        replies_(*replies) {}
 
   /// From then on calls need a token. Before the server starts; not owned.
   void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
@@ -73,6 +75,9 @@ class SearchService
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
   grpc::ServerUnaryReactor* Refuse(Method method, grpc::CallbackServerContext* context,
                                    const absl::Status& status);
+  /// Ends a call at once, with a reply of so many bytes.
+  grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
+                                     const absl::Status& status, std::uint64_t bytes);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
   SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
@@ -83,6 +88,7 @@ class SearchService
   const std::uint64_t max_request_bytes_;
   const std::chrono::nanoseconds default_deadline_;
   Metrics& metrics_;
+  ReplyWatch& replies_;
   const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};

@@ -6,6 +6,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 
 namespace hmann {
@@ -27,6 +30,24 @@ std::uint64_t BytesReceived(int descriptor) {
 std::uint64_t BytesUnread(int descriptor) {
   int bytes = 0;
   return ioctl(descriptor, FIONREAD, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
+}
+
+void SetWindow(int descriptor, int bytes) {
+  setsockopt(descriptor, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof(bytes));
+}
+
+std::uint32_t CallsUnread(int descriptor) {
+  constexpr std::size_t kPreface = 24, kFrameHead = 9;
+  constexpr unsigned char kHeaders = 1;
+  static thread_local std::array<unsigned char, 64 << 10> bytes;
+  const ssize_t got = recv(descriptor, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  std::uint32_t calls = 0;
+  for (std::size_t at = kPreface; got > 0 && at + kFrameHead <= static_cast<std::size_t>(got);) {
+    calls += bytes[at + 3] == kHeaders ? 1 : 0;
+    at += kFrameHead +
+          (std::size_t{bytes[at]} << 16 | std::size_t{bytes[at + 1]} << 8 | bytes[at + 2]);
+  }
+  return calls;
 }
 
 bool PeerOf(int descriptor, std::string* peer, std::string* name) {

@@ -123,12 +123,13 @@ class StreamCall::Group : public SearchJob {
   std::vector<End> ends_;
 };
 
-std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context, std::uint64_t caller,
-                                              std::chrono::system_clock::time_point deadline) {
-  std::shared_ptr<StreamCall> call(new StreamCall(context, caller, deadline));
-  call->self_ = call;
-  call->Settle(false);
-  return call;
+std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context,
+                                              grpc::CallbackServerContext* call,
+                                              std::uint64_t caller) {
+  std::shared_ptr<StreamCall> stream(new StreamCall(context, call, caller));
+  stream->self_ = stream;
+  stream->Settle(false);
+  return stream;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
@@ -136,9 +137,18 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
   return new Refused(status);
 }
 
-StreamCall::StreamCall(const CallContext& context, std::uint64_t caller,
-                       std::chrono::system_clock::time_point deadline)
-    : context_(context), caller_(caller), deadline_(deadline) {}
+StreamCall::StreamCall(const CallContext& context, grpc::CallbackServerContext* call,
+                       std::uint64_t caller)
+    : context_(context),
+      caller_(caller),
+      deadline_(call->deadline()),
+      reply_(&context.replies, [call] { call->TryCancel(); }) {}
+
+/// Under the mutex.
+void StreamCall::Queue(grpc::ByteBuffer reply) {
+  reply_.Sent(reply.Length());
+  replies_.push_back(std::move(reply));
+}
 
 void StreamCall::End(const absl::Status& status) {
   {
@@ -204,6 +214,7 @@ void StreamCall::Settle(bool here) {
       if (!reading_ && !no_more_ && unanswered_ < kMostUnanswered) reading_ = read = true;
       if (!writing_ && !replies_.empty()) {
         out_.Swap(&replies_.front());
+        out_bytes_ = out_.Length();
         replies_.pop_front();
         writing_ = write = true;
       }
@@ -234,7 +245,7 @@ void StreamCall::Answered(Group* group, std::vector<grpc::ByteBuffer> replies) {
   {
     const std::lock_guard lock(mutex_);
     std::erase(groups_, group);
-    for (grpc::ByteBuffer& reply : replies) replies_.push_back(std::move(reply));
+    for (grpc::ByteBuffer& reply : replies) Queue(std::move(reply));
   }
   Settle(false);
 }
@@ -261,7 +272,7 @@ void StreamCall::OnReadDone(bool ok) {
     } else if (parsed.ok()) {
       waiting_.push_back(std::move(asked));
     } else {
-      replies_.push_back(FailureOf(asked.id, parsed));
+      Queue(FailureOf(asked.id, parsed));
     }
   }
   Settle(true);
@@ -271,6 +282,7 @@ void StreamCall::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
     writing_ = false;
+    reply_.Taken(out_bytes_);
     --unanswered_;
     if (!ok) cancelled_ = no_more_ = true;
   }

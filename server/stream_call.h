@@ -18,6 +18,7 @@
 #include "server/options.h"
 #include "server/parsed_query.h"
 #include "server/registry.h"
+#include "server/reply_watch.h"
 #include "server/search_pool.h"
 
 namespace hmann {
@@ -29,6 +30,7 @@ struct CallContext {
   const RequestLimits& limits;
   std::chrono::nanoseconds default_deadline;
   Metrics& metrics;
+  ReplyWatch& replies;
 };
 
 /// A SearchStream. Queries that came while the pool searched for others of this stream go
@@ -43,10 +45,10 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  public:
   static constexpr std::size_t kMostUnanswered = 64;
 
-  /// Begins to read. `caller`: as SearchPool::Submit has it. `deadline`: of the call;
-  /// max: none, then each query has the default.
-  static std::shared_ptr<StreamCall> Start(const CallContext& context, std::uint64_t caller,
-                                           std::chrono::system_clock::time_point deadline);
+  /// Begins to read. `caller`: as SearchPool::Submit has it. Where the call has no
+  /// deadline, each query has the default.
+  static std::shared_ptr<StreamCall> Start(const CallContext& context,
+                                           grpc::CallbackServerContext* call, std::uint64_t caller);
   /// Ends at once, with an error.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
       const absl::Status& status);
@@ -70,8 +72,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   };
   class Group;
 
-  StreamCall(const CallContext& context, std::uint64_t caller,
-             std::chrono::system_clock::time_point deadline);
+  StreamCall(const CallContext& context, grpc::CallbackServerContext* call, std::uint64_t caller);
 
   absl::Status Parse(Asked* asked);
   SearchJob::Clock::time_point Deadline() const;
@@ -80,11 +81,13 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   std::vector<Asked> TakeTogether();
   void Submit(std::unique_ptr<Group> group, bool here);
   void Answered(Group* group, std::vector<grpc::ByteBuffer> replies);
+  void Queue(grpc::ByteBuffer reply);
 
   const CallContext context_;
   const std::uint64_t caller_;
-  const std::chrono::system_clock::time_point deadline_;
-  std::shared_ptr<StreamCall> self_;  ///< until OnDone
+  const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
+  ReplyWatch::Reply reply_;                               ///< of replies_ and out_
+  std::shared_ptr<StreamCall> self_;                      ///< until OnDone
 
   // Of the reading thread, which is one at a time.
   grpc::ByteBuffer in_;
@@ -94,6 +97,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
   std::mutex mutex_;  ///< of what follows
   grpc::ByteBuffer out_;
+  std::uint64_t out_bytes_ = 0;
   std::deque<Asked> waiting_;
   std::vector<Group*> groups_;  ///< that the pool has
   std::deque<grpc::ByteBuffer> replies_;

@@ -1,103 +1,78 @@
 /// For tests only: HTTP/2 by the frame, as no good client speaks it.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
+#include <openssl/ssl.h>
 
-#include <array>
-#include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 
 namespace hmann {
 
 /// A connection on which anything can be sent.
 class RawHttp2 {
  public:
-  explicit RawHttp2(const std::string& address) : descriptor_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    std::uint32_t port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.find(':') + 1), &port));
-    to.sin_port = htons(static_cast<std::uint16_t>(port));
-    EXPECT_EQ(connect(descriptor_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    const timeval most{60, 0};
-    setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
-  }
-  ~RawHttp2() { close(descriptor_); }
+  enum class Over { kPlaintext, kTls };
+
+  /// `address`: "127.0.0.1:PORT". Over TLS any certificate will do.
+  explicit RawHttp2(const std::string& address, Over over = Over::kPlaintext);
+  ~RawHttp2();
   RawHttp2(const RawHttp2&) = delete;
   RawHttp2& operator=(const RawHttp2&) = delete;
 
-  static std::string Preface() {
-    return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Frame(kSettings, 0, 0, ""));
+  static constexpr char kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4,
+                        kPushPromise = 5, kPing = 6, kGoAway = 7, kWindowUpdate = 8,
+                        kContinuation = 9;
+  static constexpr char kAck = 1, kEndStream = 1, kEndHeaders = 4, kPadded = 8;
+
+  static std::string Frame(char type, char flags, std::uint32_t stream, std::string_view payload);
+  /// `value` as so many bytes, the highest first.
+  static std::string Big(std::uint64_t value, int bytes);
+  /// What a client sends first; `settings`: payload of its SETTINGS.
+  static std::string Preface(std::string_view settings = "");
+  static std::string SettingsAck() { return Frame(kSettings, kAck, 0, ""); }
+  static std::string Ping() { return Frame(kPing, 0, 0, kPingPayload); }
+  /// The headers of a search. The first of a connection, stream 1, fills the table of
+  /// headers; each of the others is 15 bytes.
+  static std::string Headers(std::uint32_t stream);
+  /// As a header block: a header that goes into the table.
+  static std::string Kept(std::string_view name, std::string_view value);
+  static std::string Data(std::uint32_t stream, std::string_view bytes, char flags = 0) {
+    return Frame(kData, flags, stream, bytes);
   }
-  static std::string SettingsAck() { return Frame(kSettings, 1, 0, ""); }
-  /// A call that has begun: its headers, and the promise of a message. The first of a
-  /// connection, stream 1, fills the table of headers; each of the others is 15 bytes.
-  static std::string Headers(std::uint32_t stream) {
-    constexpr char kEndHeaders = 4;
-    static const std::string first =
-        absl::StrCat("\x83\x86", Kept(":path", "/hmann.v1.Search/Search"), Kept(":authority", "x"),
-                     Kept("content-type", "application/grpc"), Kept("te", "trailers"));
-    return Frame(kHeaders, kEndHeaders, stream, stream == 1 ? first : "\x83\x86\xC1\xC0\xBF\xBE");
-  }
-  static std::string Data(std::uint32_t stream, std::string_view bytes) {
-    return Frame(kData, 0, stream, bytes);
-  }
+  /// A whole request: headers, and `message` with its length before it.
+  static std::string Request(std::uint32_t stream, std::string_view message);
   static std::string Reset(std::uint32_t stream) {
     return Frame(kReset, 0, stream, std::string_view("\0\0\0\x8", 4));
   }
 
-  /// False once the server has closed the connection.
-  bool Send(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t sent = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    return true;
-  }
+  /// False once the server has closed the connection, or takes nothing for two seconds.
+  bool Send(std::string_view bytes) const;
   /// Reads, a minute at most, until the server closes the connection.
-  bool IsClosedByServer() const {
-    std::array<char, 4096> read;
-    for (;;) {
-      errno = 0;
-      const ssize_t got = recv(descriptor_, read.data(), read.size(), 0);
-      if (got <= 0) return errno != EAGAIN;
-    }
-  }
+  bool IsClosedByServer() const;
+  /// Reads, a minute at most, until what was received holds `bytes`, or the connection
+  /// ends.
+  bool Receives(std::string_view bytes) const;
+  /// Data of `stream`, the first of its connection: `begin`, then `more` bytes, as fast as
+  /// the server lets it. False once the server has closed the connection.
+  bool SendLong(std::uint32_t stream, std::string_view begin, std::uint64_t more) const;
+  /// A PING, and whether it is answered.
+  bool Answers() const { return Send(Ping()) && Receives(Frame(kPing, kAck, 0, kPingPayload)); }
 
  private:
-  static constexpr char kData = 0, kHeaders = 1, kReset = 3, kSettings = 4;
+  static constexpr std::string_view kPingPayload = "8 bytes!";
+  struct Free {
+    void operator()(SSL* tls) const { SSL_free(tls); }
+  };
 
-  static std::string Big(std::uint32_t value, int bytes) {
-    std::string out;
-    for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> 8 * i);
-    return out;
-  }
-  static std::string Frame(char type, char flags, std::uint32_t stream, std::string_view payload) {
-    std::string out = Big(static_cast<std::uint32_t>(payload.size()), 3);
-    out += type;
-    out += flags;
-    return absl::StrCat(out, Big(stream, 4), absl::string_view(payload.data(), payload.size()));
-  }
-  /// A header that goes into the table.
-  static std::string Kept(const std::string& name, const std::string& value) {
-    return absl::StrCat("\x40", Text(name), Text(value));
-  }
-  static std::string Text(const std::string& text) {
-    return absl::StrCat(std::string(1, static_cast<char>(text.size())), text);
-  }
+  /// The next frame, header and payload; empty at the end.
+  std::string ReadFrame(std::string* received) const;
+  /// Appends what came. 0: the connection ended; -1: nothing came for a minute.
+  int Read(std::string* received) const;
 
   const int descriptor_;
+  std::unique_ptr<SSL, Free> tls_;  ///< null in plaintext
 };
 
 }  // namespace hmann

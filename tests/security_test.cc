@@ -76,6 +76,11 @@ class SecurityTest : public testing::Test {
     return client->Search("sample", client::Vectors::Raw(FirstQuery()), {}, {.deadline = 60s})
         .status();
   }
+  /// As a file of tokens has it.
+  static std::string HashOf(const std::string& token) {
+    WriteFile(*folder_ / "token", token);
+    return RunProgram({"/usr/bin/sha256sum", *folder_ / "token"}).out.substr(0, 64);
+  }
   /// Until the index is loaded.
   static absl::Status FirstSearch(const std::string& address,
                                   const client::ConnectOptions& options) {
@@ -152,12 +157,8 @@ TEST_F(SecurityTest, ACertificateIsReplacedUnderLoad) {
 }
 
 TEST_F(SecurityTest, TokensSayWhoMayCall) {
-  const auto hash = [](const std::string& token) {
-    WriteFile(*folder_ / "token", token);
-    return RunProgram({"/usr/bin/sha256sum", *folder_ / "token"}).out.substr(0, 64);
-  };
   const std::string file = *folder_ / "tokens";
-  WriteFile(file, absl::StrCat(hash("one-of-ours"), " read\n"));
+  WriteFile(file, absl::StrCat(HashOf("one-of-ours"), " read\n"));
   ServerProgram server(Index(), {"--tokens", file});
   const auto with = [&](const std::string& token) {
     WriteFile(*folder_ / "token", absl::StrCat(token, "\n"));
@@ -170,7 +171,7 @@ TEST_F(SecurityTest, TokensSayWhoMayCall) {
   EXPECT_EQ(nobody->List().status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(nobody->Describe("sample").status().code(), absl::StatusCode::kUnauthenticated);
 
-  WriteFile(absl::StrCat(file, ".new"), absl::StrCat(hash("the-next"), " admin\n"));
+  WriteFile(absl::StrCat(file, ".new"), absl::StrCat(HashOf("the-next"), " admin\n"));
   std::filesystem::rename(absl::StrCat(file, ".new"), file);
   while (!with("the-next").ok()) std::this_thread::sleep_for(20ms);
   EXPECT_EQ(with("one-of-ours").code(), absl::StatusCode::kUnauthenticated);
@@ -183,6 +184,36 @@ TEST_F(SecurityTest, TokensSayWhoMayCall) {
   for (const char* secret : {"one-of", "the-next", "the-secret"})
     EXPECT_THAT(ended.err, Not(HasSubstr(secret)));
   EXPECT_THAT(ended.err, HasSubstr("line 1: expected the SHA-256"));
+}
+
+TEST_F(SecurityTest, WhereFilesLieIsForWhoRunsTheServer) {
+  const std::string file = *folder_ / "roles", token_file = *folder_ / "token";
+  WriteFile(file, absl::StrCat(HashOf("runs-it"), " admin\n", HashOf("reads"), " read\n"));
+  ServerProgram server(Index(), {"--tokens", file});
+  const auto described = [&](const std::string& token, bool where) {
+    WriteFile(token_file, token);
+    auto client = client::Client::Connect(server.address(),
+                                          {.own_connection = true, .token_file = token_file});
+    EXPECT_EQ(FirstSearch(server.address(), {.token_file = token_file}).ok(), token != "other");
+    return client->Describe("sample", {}, where);
+  };
+  for (const char* token : {"runs-it", "reads"}) {
+    const auto plain = described(token, false);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    EXPECT_FALSE(plain->placements.empty());
+    for (const client::Placement& placement : plain->placements) EXPECT_EQ(placement.where, "");
+  }
+  const auto admin = described("runs-it", true);
+  ASSERT_TRUE(admin.ok()) << admin.status();
+  for (const client::Placement& placement : admin->placements) EXPECT_NE(placement.where, "");
+  EXPECT_EQ(described("other", true).status().code(), absl::StatusCode::kUnauthenticated);
+  const absl::Status denied = described("reads", true).status();
+  EXPECT_EQ(denied.code(), absl::StatusCode::kPermissionDenied) << denied;
+  EXPECT_THAT(std::string(denied.message()), HasSubstr("ROLE_TOO_LOW"));
+  const Outcome live =
+      Hmann({"info", "sample", "--live", "--server", server.address(), "--token", token_file});
+  EXPECT_EQ(live.exit_code, 1);
+  EXPECT_THAT(live.err, HasSubstr("role admin"));
 }
 
 TEST_F(SecurityTest, WhatCannotBeMeantIsRefusedAtOnce) {

@@ -52,11 +52,22 @@ class ServerProgram {
   std::string address_;
 };
 
-inline client::Client Connected(const std::string& address) {
-  auto client = client::Client::Connect(address, {.own_connection = true, .retry = false});
+/// `ca_file`: of whoever signed the server's certificate; empty: in plaintext.
+inline client::Client Connected(const std::string& address, const std::string& ca_file = "") {
+  auto client = client::Client::Connect(
+      address, {.own_connection = true, .retry = false, .ca_file = ca_file});
   EXPECT_TRUE(client.ok()) << client.status();
   EXPECT_TRUE(client->WaitReady("sample", {.deadline = std::chrono::seconds(60)}).ok());
   return *std::move(client);
+}
+
+/// A certificate for 127.0.0.1, signed by itself: files cert.pem and key.pem in `folder`.
+inline void MakeCertificate(const TestFolder& folder) {
+  const Outcome made = RunProgram({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                                   "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                                   folder / "key.pem", "-out", folder / "cert.pem", "-subj",
+                                   "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
 }
 
 inline std::vector<std::byte> FirstQuery() {

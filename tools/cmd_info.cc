@@ -112,8 +112,9 @@ absl::Status DescribeLive(const Flags& flags) {
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
                            client::Client::Connect(flags.server, flags.connect));
-    HMANN_ASSIGN_OR_RETURN(client::IndexDescription index,
-                           client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}));
+    HMANN_ASSIGN_OR_RETURN(
+        client::IndexDescription index,
+        client.Describe(flags.index, {.deadline = std::chrono::seconds(10)}, true));
     placements = std::move(index.placements);
   } else {
     Progress progress;

@@ -43,6 +43,8 @@ void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
           "until a new connection has said what it speaks");
   AddTime(app, "--request-timeout", &limits->request_timeout,
           "for the rest of a request that was begun; then its connection is shut down");
+  AddTime(app, "--reply-timeout", &limits->reply_timeout,
+          "for a client to take a reply; then the call is cancelled");
   AddTime(app, "--idle-timeout", &limits->idle_timeout, "without a call, then a connection ends");
   AddTime(app, "--connection-age", &limits->age,
           "then a connection takes no more calls, and its client makes another");

@@ -284,11 +284,12 @@ absl::StatusOr<std::vector<std::byte>> Client::Get(const std::string& index,
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
-absl::StatusOr<IndexDescription> Client::Describe(const std::string& index,
-                                                  const CallOptions& call) {
+absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, const CallOptions& call,
+                                                  bool where) {
   v1::DescribeRequest request;
   v1::DescribeResponse response;
   request.set_index(index);
+  request.set_where(where);
   if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call);
       !status.ok())
     return status;

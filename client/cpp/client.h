@@ -94,7 +94,8 @@ struct Structure {
 };
 
 struct Placement {
-  std::string structure, tier, where;
+  std::string structure, tier;
+  std::string where;  ///< empty unless it was asked for
   std::uint64_t bytes = 0;
 };
 
@@ -233,7 +234,10 @@ class Client {
   absl::StatusOr<std::vector<std::byte>> Get(const std::string& index,
                                              std::span<const std::uint64_t> labels,
                                              const CallOptions& call = {});
-  absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {});
+  /// `where`: placements say where, too (files and devices of the server). Errors:
+  /// PERMISSION_DENIED for that, where there are tokens, without one of role admin.
+  absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {},
+                                            bool where = false);
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
 
   /// Blocks until `index` serves; waits for a server that is not there yet, too. Errors:

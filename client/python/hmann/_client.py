@@ -152,7 +152,11 @@ class RemoteIndexFace:
         return _wire.to_info(self._described)
 
     def placements(self) -> List[Dict[str, Any]]:
-        """Where each structure lay when the index was opened here."""
+        """In which tier each structure lay when the index was opened here.
+
+        ``where`` is empty: files and devices of a server are for those who run it
+        (``hmann info --live --server``).
+        """
         return _wire.to_placements(self._described)
 
     @property
