@@ -33,8 +33,9 @@ constexpr std::chrono::seconds kTrims(5);
 /// none while calls of those that were shut down end, for so long.
 constexpr std::chrono::milliseconds kBarred(250);
 constexpr std::chrono::seconds kMostEnding(5);
-/// Bytes that it may be ahead of what is read: while it is new, and from then on.
-constexpr int kNarrow = 8 << 10, kWide = 1 << 30;
+/// Bytes that a connection may be ahead of what is read: while it is new, of a peer that
+/// was barred and of others, and once it was looked at.
+constexpr int kNarrowest = 2 << 10, kNarrow = 16 << 10, kWide = 1 << 30;
 /// Closed connections are looked for so often.
 constexpr std::chrono::milliseconds kSweep(20);
 
@@ -91,6 +92,7 @@ ConnectionGuard::Verdict ConnectionGuard::Take(int descriptor) {
     held_.push_back(descriptor);
     return Verdict::kLater;
   }
+  SetWindow(descriptor, kNarrow);
   Watch(descriptor, std::move(connection));
   return Verdict::kTake;
 }
@@ -139,8 +141,7 @@ std::vector<int> ConnectionGuard::Released() {
     }
     ++of_peer[connection.peer];
     released.push_back(descriptor);
-    SetWindow(descriptor, kNarrow);
-    connection.narrow = true;
+    SetWindow(descriptor, kNarrowest);
     Watch(descriptor, std::move(connection));
   }
   held_ = std::move(waiting);
@@ -238,16 +239,16 @@ void ConnectionGuard::Look(std::int64_t server) {
     }
     // gRPC's counts of it cannot be told from those of others without a name.
     if (connection.shut || connection.name.empty()) continue;
-    if (connection.narrow && now >= connection.new_until) {
-      connection.narrow = false;
-      SetWindow(descriptor, kWide);
-    }
     if (connection.socket == 0 || !Due(descriptor, connection, now)) {
       waiting.push_back(descriptor);
       continue;
     }
     connection.active = false;
     Judge(descriptor, connection, now);
+    if (connection.narrow && !connection.shut && now >= connection.new_until) {
+      connection.narrow = false;
+      SetWindow(descriptor, kWide);
+    }
     if (BytesUnread(descriptor) >= kBytesOfNew) hurry_until_ = now + kHurry;
     // What has calls under way is looked at again, whether or not more comes.
     if (connection.streams.open() == 0) continue;

@@ -78,7 +78,7 @@ class ConnectionGuard {
     std::int64_t after = 0;    ///< the socket's number in channelz is higher
     std::int64_t socket = 0;   ///< that number; 0: not known yet
     bool active = false;       ///< something came, and nobody has looked
-    bool narrow = false;       ///< may send little as long as it is new
+    bool narrow = true;        ///< may send little at once
     bool shut = false;         ///< shut down; gRPC has yet to notice
     std::uint64_t bytes = 0;   ///< received when last looked at
     Clock::time_point looked, new_until;

@@ -131,7 +131,7 @@ void PrintGoodput(const Load& load, double seconds) {
   std::printf(
       "batches with a deadline of 1 s, ef_l0 200: queries a second\n"
       "  batch  capacity  offered  in time  of capacity   refused  too late\n");
-  for (const std::size_t batch : {64, 1024}) {
+  for (const std::size_t batch : {1, 64, 1024}) {
     load.Capacity(2, batch, 200, 1);
     const double capacity = load.Capacity(2, batch, 200, seconds);
     for (const double times : {1.6, 3.0, 10.0}) {
@@ -154,22 +154,27 @@ void PrintNeighbours(const Load& load, double seconds) {
   };
   std::printf("a single search, ef_l0 64\n");
   print("alone", load.Probe(seconds));
-  for (const std::size_t batch : {1, 256}) {
+  const auto beside = [&](int clients, const std::string& name, const auto& work) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
-    threads.reserve(8);
-    for (int i = 0; i < 8; ++i) {
+    threads.reserve(static_cast<std::size_t>(clients));
+    for (int i = 0; i < clients; ++i) {
       threads.emplace_back([&] {
         client::Client client = load.Connected();
-        while (!stop) load.Ask(client, batch, 10000, 30s).IgnoreError();
+        while (!stop) work(client);
       });
     }
     std::this_thread::sleep_for(500ms);
-    print(absl::StrCat("beside 8 clients, ef_l0 10000, batch ", batch).c_str(),
-          load.Probe(seconds));
+    print(name.c_str(), load.Probe(seconds));
     stop = true;
     for (std::thread& thread : threads) thread.join();
+  };
+  for (const std::size_t batch : {1, 256}) {
+    beside(8, absl::StrCat("beside 8 clients, ef_l0 10000, batch ", batch),
+           [&](client::Client& client) { load.Ask(client, batch, 10000, 30s).IgnoreError(); });
   }
+  beside(4, "beside 4 clients that describe",
+         [](client::Client& client) { client.Describe("bench").IgnoreError(); });
 }
 
 absl::Status Run(const Flags& flags, const ServerProcess& server) {

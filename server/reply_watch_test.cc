@@ -65,6 +65,7 @@ TEST(ReplyWatch, WhereAllAreTooLargeTheOneThatWaitsLongestGoes) {
 TEST(ReplyWatch, ManyThreads) {
   ReplyWatch watch(2000, 1h);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 2000; ++i) {

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -52,6 +55,48 @@ TEST(ScrubTest, ADamagedIndexFailsByNameAndNoOther) {
     const absl::Status other = served.client->Search("sift", query, {}).status();
     EXPECT_TRUE(other.ok()) << other;
     EXPECT_EQ(Summary(*served.client, 1).state, client::IndexState::kServing);
+  }
+}
+
+/// Of `./dev soak-server` a thousand files, else a few.
+TEST(ScrubTest, OneBitAnywhereIsRefusedOrFound) {
+  const std::size_t files = std::getenv("HMANN_SOAK") != nullptr ? 1000 : 24;
+  const TempFolder folder;
+  const std::string content = ReadAll(CosineIndex());
+  const auto intact = IndexFile::Open(CosineIndex());
+  ASSERT_TRUE(intact.ok()) << intact.status();
+  const auto in_section = [&](std::uint64_t at) {
+    const auto& sections = intact->sections();
+    return std::any_of(sections.begin(), sections.end(), [at](const Section& section) {
+      return at >= section.offset && at < section.offset + section.bytes;
+    });
+  };
+  for (const char* slow : {"dram", "mapped", "nvme"}) {
+    OpenOptions options;
+    options.slow = slow;
+    if (!Index::Open(CosineIndex(), options).ok()) continue;  // no O_DIRECT here
+    std::size_t refused = 0, found = 0, between = 0;
+    for (std::size_t i = 0; i < files; ++i) {
+      constexpr std::size_t kPrime = 7919;
+      const std::size_t part = content.size() / files, at = i * part + i * kPrime % part;
+      std::string damaged = content;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << i % 8));
+      const std::string path = folder.Write("damaged.hmann", damaged);
+      const auto index = Index::Open(path, options);
+      if (!index.ok()) {
+        ++refused;
+      } else if (absl::IsDataLoss((*index)->Scrub([](std::uint64_t) { return true; }))) {
+        ++found;
+      } else {
+        ++between;  // sections, where nobody reads
+        EXPECT_FALSE(in_section(at)) << slow << ": byte " << at;
+      }
+    }
+    std::cout << slow << ": of " << files << " files with a flipped bit " << refused
+              << " were refused, " << found << " found, in " << between
+              << " it lay between sections\n";
+    EXPECT_GT(refused, 0u);
+    EXPECT_GT(refused + found, files / 2);
   }
 }
 

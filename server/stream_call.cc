@@ -59,7 +59,7 @@ class StreamCall::Group : public SearchJob {
       options_->metrics->Ended(Method::kSearchStream, options_->index, end,
                                Clock::now() - asked_[i].began, 1);
     }
-    stream_.Answered(this, std::move(replies));
+    stream_.Answered(this, replies);
     delete this;
   }
 
@@ -145,9 +145,9 @@ StreamCall::StreamCall(const CallContext& context, grpc::CallbackServerContext* 
       reply_(&context.replies, [call] { call->TryCancel(); }) {}
 
 /// Under the mutex.
-void StreamCall::Queue(grpc::ByteBuffer reply) {
+void StreamCall::Queue(const grpc::ByteBuffer& reply) {
   reply_.Sent(reply.Length());
-  replies_.push_back(std::move(reply));
+  replies_.push_back(reply);
 }
 
 void StreamCall::End(const absl::Status& status) {
@@ -241,11 +241,11 @@ void StreamCall::Submit(std::unique_ptr<Group> group, bool here) {
     job->Complete(status);
 }
 
-void StreamCall::Answered(Group* group, std::vector<grpc::ByteBuffer> replies) {
+void StreamCall::Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies) {
   {
     const std::lock_guard lock(mutex_);
     std::erase(groups_, group);
-    for (grpc::ByteBuffer& reply : replies) Queue(std::move(reply));
+    for (const grpc::ByteBuffer& reply : replies) Queue(reply);
   }
   Settle(false);
 }

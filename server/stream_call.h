@@ -80,8 +80,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void Settle(bool here);
   std::vector<Asked> TakeTogether();
   void Submit(std::unique_ptr<Group> group, bool here);
-  void Answered(Group* group, std::vector<grpc::ByteBuffer> replies);
-  void Queue(grpc::ByteBuffer reply);
+  void Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies);
+  void Queue(const grpc::ByteBuffer& reply);
 
   const CallContext context_;
   const std::uint64_t caller_;
