@@ -54,8 +54,8 @@ class RawHttp2 {
   /// Reads, a minute at most, until what was received holds `bytes`, or the connection
   /// ends.
   bool Receives(std::string_view bytes) const;
-  /// Data of `stream`, the first of its connection: `begin`, then `more` bytes, as fast as
-  /// the server lets it. False once the server has closed the connection.
+  /// Data of `stream`, the first of its connection: `begin`, then `more` bytes, as fast
+  /// as the server lets it. False once the server has closed the connection.
   bool SendLong(std::uint32_t stream, std::string_view begin, std::uint64_t more) const;
   /// A PING, and whether it is answered.
   bool Answers() const { return Send(Ping()) && Receives(Frame(kPing, kAck, 0, kPingPayload)); }
