@@ -18,7 +18,10 @@ using Say = std::function<void(const std::string&)>;
 
 /// ".u8bin": what vectors of a dtype are written as.
 std::string Suffix(DType dtype) {
-  return dtype == DType::kF32 ? ".fbin" : dtype == DType::kU8 ? ".u8bin" : ".i8bin";
+  return dtype == DType::kF32   ? ".fbin"
+         : dtype == DType::kF16 ? ".f16bin"
+         : dtype == DType::kU8  ? ".u8bin"
+                                : ".i8bin";
 }
 
 /// Whether the file holds what it would be made to hold; it appears whole or not at all.
