@@ -202,6 +202,7 @@ TYPED_TEST(Walk, InTurnTheAnswersAreTheSameAndNothingIsUsedThatWasNotAskedForBef
   for (const Ahead ahead : {Ahead::kOwn, Ahead::kVectors, Ahead::kNeighbours}) {
     std::vector<NotedLines> lines(3);
     std::vector<SlowAccess<NotedLines>> accesses;
+    accesses.reserve(lines.size());
     for (NotedLines& of_slot : lines) accesses.push_back({&of_slot});
     EXPECT_EQ(this->graph_->InTurn(40, ahead, accesses), this->graph_->Theirs(40));
     std::uint64_t late = 0, cleared = 0;

@@ -56,6 +56,7 @@ struct Emulated {
 };
 
 /// What a model said of a search at one setting.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct Trace {
   TouchLog log;                       ///< empty where everything is slow, or nothing
   std::vector<std::uint64_t> starts;  ///< of each query in the log
@@ -117,6 +118,7 @@ class Rival {
     return absl::OkStatus();
   }
   void SetInFlight(int in_flight) {
+    walks_.reserve(static_cast<std::size_t>(in_flight));
     while (walks_.size() < static_cast<std::size_t>(in_flight))
       walks_.emplace_back(&image_, &kernels_);
   }
