@@ -180,7 +180,8 @@ absl::Status MemoryDriver::Run(const QueryBatch& batch) {
 template <typename Access>
 absl::Status MemoryDriver::ReadWith(State<Access>& state, const RecordBatch& batch) {
   constexpr std::size_t kAtOnce = 16;
-  if (state.slots.empty()) state.slots.push_back(std::make_unique<Slot<Access>>(index_));
+  if (state.slots.empty())
+    state.slots.push_back(std::make_unique<Slot<Access>>(index_, &outstanding_));
   Access& access = state.slots[0]->access;
   access.Begin(Prefetch::kRound);
   StopCheck stop(batch.limits);
