@@ -82,7 +82,8 @@ struct HeldServer {
       : registry(specs),
         pool(1, {.queue = 10, .bytes = 1 << 20}),
         metrics(registry),
-        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics) {
+        replies(1 << 20, 10s),
+        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics, &replies) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -99,6 +100,7 @@ struct HeldServer {
   Registry registry;
   SearchPool pool;
   Metrics metrics;
+  ReplyWatch replies;
   SearchService service;
   HealthService health;
   std::unique_ptr<grpc::Server> server;
