@@ -58,7 +58,7 @@ class Cgroup {
 function run(command, { memory, seconds } = {}) {
   const group = memory === undefined ? undefined : new Cgroup(memory + 256 * units.MiB);
   const [program, ...rest] = group ? group.wrap(command) : command;
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, HMANN_PROGRESS: "never" } });
     let out = "", err = "";
     child.stdout.on("data", (data) => (out += data));
@@ -69,7 +69,7 @@ function run(command, { memory, seconds } = {}) {
       if (group) group.remove();
       if (code === 0) resolve(JSON.parse(out));
       else if (signal === "SIGKILL" && timer !== undefined) resolve(undefined);
-      else throw new Error(`${command.join(" ")}: ${code ?? signal}\n${err}`);
+      else reject(new Error(`${command.join(" ")}: ${code ?? signal}\n${err}`));
     });
   });
 }

@@ -19,8 +19,8 @@ struct SelfRecall {
 constexpr std::uint64_t kSelfRecallSample = 1000;
 
 /// Searches L0 for vectors of `bottom`, which are `vectors`, drawn with `seed`, each from
-/// the node `entry(query)`, with a beam of moderate width. `entry` gets scratch of its own
-/// thread and is called from several.
+/// the node `entry(query)`, with a beam of moderate width. `entry` gets scratch of its
+/// own thread and is called from several.
 SelfRecall CheckSelfRecall(
     const LayerView& bottom, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
