@@ -33,7 +33,9 @@ bool Decode(std::span<const std::byte> bytes, NodeId n, std::vector<NodeId>* mem
   VarintReader reader(bytes.data(), bytes.data() + bytes.size());
   std::uint64_t node = 0;
   for (std::uint32_t more = 0; !reader.AtEnd();) {
-    if (!reader.Next(&more) || (node += more) >= n) return false;
+    if (!reader.Next(&more)) return false;
+    node += more;
+    if (node >= n) return false;
     members->push_back(static_cast<NodeId>(node));
   }
   return true;

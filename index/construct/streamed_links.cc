@@ -159,8 +159,8 @@ class ListLinker {
 
 absl::Status StreamedLayer::ChooseLinks() {
   ThreadPool& pool = stages_.job().pool;
-  const std::uint32_t length = list_length();
-  HMANN_ASSIGN_OR_RETURN(StoredLists lists, StoredLists::Map(stages_, count(), length));
+  const std::size_t length = list_length();
+  HMANN_ASSIGN_OR_RETURN(StoredLists lists, StoredLists::Map(stages_, count(), list_length()));
   PartLoader loader(vectors_, source_.room,
                     {.of_loaded = sizeof(NodeId), .of_part = 2 * length * sizeof(NodeId)},
                     stages_.job());
@@ -181,11 +181,11 @@ absl::Status StreamedLayer::ChooseLinks() {
           const std::vector<NodeId> nodes = loader.nodes().Nodes();
           const LayerView view{nullptr,
                                loader.nodes().size(),
-                               length,
+                               list_length(),
                                loader.vectors().rows.data(),
                                loader.vectors().stride,
                                &source_.kernels};
-          std::vector<NodeId> links(std::size_t{part.size()} * length, kNoNode);
+          std::vector<NodeId> links(part.size() * length, kNoNode);
           pool.ParallelFor(
               part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
                 for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
@@ -196,8 +196,8 @@ absl::Status StreamedLayer::ChooseLinks() {
               });
           std::vector<NodeId> out;
           for (NodeId i = 0; i < part.size(); ++i) {
-            const NodeId* list = links.data() + std::size_t{i} * length;
-            const std::span<const NodeId> own(list, CountLinks(list, length));
+            const NodeId* list = links.data() + i * length;
+            const std::span<const NodeId> own(list, CountLinks(list, list_length()));
             PutList(own, &out);
             leading.Add(part.first + i, own);
           }
