@@ -85,6 +85,7 @@ Json DialGrid(const std::string& walk, bool block_tier, bool cells, Metric metri
 
 ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const TouchedBytes& bytes,
                       const Reading& reading) {
+  // Guesses of a usual machine: settings are chosen by them, no figure is made of them.
   constexpr double kReadsOfARound = 5, kLineUs = 0.01, kRoundUs = 0.45;
   ContestantRuns costed = runs;
   for (SettingRuns& setting : costed.settings) {

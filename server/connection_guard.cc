@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kTrims(5);
 constexpr std::chrono::milliseconds kBarred(250);
 constexpr std::chrono::seconds kMostEnding(5);
 /// Bytes that a connection may be ahead of what is read: while it is new, of a peer that
-/// was barred and of others, and once it was looked at.
+/// was barred and of others, and once it was looked at. Guesses, of one machine's floods.
 constexpr int kNarrowest = 2 << 10, kNarrow = 16 << 10, kWide = 1 << 30;
 /// Closed connections are looked for so often.
 constexpr std::chrono::milliseconds kSweep(20);

@@ -112,6 +112,7 @@ struct LayerBytes {
 LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m) {
   // Seen on SIFT: a member of a leaf takes 1.35 bytes; 0.48 of the links that a node may
   // have are chosen, and 0.45 of those lead into other ranges, at 4.1 bytes each.
+  // Of other data a guess.
   constexpr double kMember = 1.35, kChosen = 0.48, kFar = 0.45, kWay = 4.1;
   const PartitionOptions options = PartitionFor(n, 0);
   const double length = 2.0 * m, lists = length * kId;

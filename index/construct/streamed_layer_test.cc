@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "index/base/units.h"
 #include "index/construct/link_store.h"
@@ -13,24 +14,31 @@
 namespace hmann {
 namespace {
 
+/// The stages of a work folder, which must be one that can be made.
+struct WorkAt {
+  WorkAt(const std::string& path, int threads)
+      : work(*WorkFolder::Open(path, "{}")), pool(threads) {}
+
+  std::unique_ptr<WorkFolder> work;
+  Progress quiet{Progress::Show::kNever};
+  std::vector<PhaseTime> times;
+  Phases phases{quiet, times};
+  ThreadPool pool;
+  Job job{pool, quiet, nullptr};
+  Stages stages{"l0", "", *work, phases, job};
+};
+
 /// Links of L0 of a sample, made with so much room for what a job loads.
 std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file,
                               const Kernels& kernels, std::uint64_t room, int threads) {
   const std::string path = folder / "work";
-  const auto work = WorkFolder::Open(path, "{}");
-  EXPECT_TRUE(work.ok()) << work.status();
-  Progress quiet(Progress::Show::kNever);
-  std::vector<PhaseTime> times;
-  Phases phases(quiet, times);
-  ThreadPool pool(threads);
-  const Job job{pool, quiet, nullptr};
-  const Stages stages("l0", "", **work, phases, job);
-  auto made = MakeStreamedBottom({file, kernels, 6, 20, 1.2f, 1, room}, stages);
+  const WorkAt at(path, threads);
+  auto made = MakeStreamedBottom({file, kernels, 6, 20, 1.2f, 1, room}, at.stages);
   EXPECT_TRUE(made.ok()) << made.status();
   const NodeId* links = made->graph->Links(0, 0);
   std::vector<NodeId> copied(links, links + file.n() * 12);
   made = absl::CancelledError();
-  (*work)->Clear();
+  at.work->Clear();
   EXPECT_FALSE(std::filesystem::exists(path));
   return copied;
 }
@@ -53,17 +61,10 @@ TEST(StoredLists, OfAnyLengthComeBack) {
   PutList(one, &stored);
   PutList(more, &stored);
   SampleFolder folder;
-  const auto work = WorkFolder::Open(folder / "work", "{}");
-  ASSERT_TRUE(work.ok());
-  Progress quiet(Progress::Show::kNever);
-  std::vector<PhaseTime> times;
-  Phases phases(quiet, times);
-  ThreadPool pool(1);
-  const Job job{pool, quiet, nullptr};
-  const Stages stages("l0", "", **work, phases, job);
+  const WorkAt at(folder / "work", 1);
   const auto* bytes = reinterpret_cast<const char*>(stored.data());
-  ASSERT_TRUE((*work)->Write("l0-links-0", {bytes, stored.size() * sizeof(NodeId)}).ok());
-  const auto links = StoredLinks::Map(stages, "links", 0, {10, 13});
+  ASSERT_TRUE(at.work->Write("l0-links-0", {bytes, stored.size() * sizeof(NodeId)}).ok());
+  const auto links = StoredLinks::Map(at.stages, "links", 0, {10, 13});
   ASSERT_TRUE(links.ok()) << links.status();
   std::vector<NodeId> list;
   links->Append(10, &list);
@@ -73,23 +74,16 @@ TEST(StoredLists, OfAnyLengthComeBack) {
   links->Append(11, &list);
   EXPECT_EQ(list.back(), 0u);
   // Lists of another number of nodes are none of this range.
-  EXPECT_EQ(StoredLinks::Map(stages, "links", 0, {10, 14}).status().code(),
+  EXPECT_EQ(StoredLinks::Map(at.stages, "links", 0, {10, 14}).status().code(),
             absl::StatusCode::kDataLoss);
 }
 
 TEST(StoredLeaves, ThatAreDamagedAreRefused) {
   SampleFolder folder;
-  const auto work = WorkFolder::Open(folder / "work", "{}");
-  ASSERT_TRUE(work.ok());
-  Progress quiet(Progress::Show::kNever);
-  std::vector<PhaseTime> times;
-  Phases phases(quiet, times);
-  ThreadPool pool(2);
-  const Job job{pool, quiet, nullptr};
-  const Stages stages("l0", "", **work, phases, job);
+  WorkAt at(folder / "work", 2);
   constexpr NodeId kNodes = 9000;
   std::vector<std::byte> group;
-  LeafEncoder encoder(stages.Ranges(kNodes)[0].size());
+  LeafEncoder encoder(at.stages.Ranges(kNodes)[0].size());
   const std::vector<NodeId> first = {0, 3, 8999}, second = {4096, 4097};
   encoder.Add(first, &group);
   encoder.Add(second, &group);
@@ -97,11 +91,11 @@ TEST(StoredLeaves, ThatAreDamagedAreRefused) {
     const auto bytes = static_cast<GroupBytes>(leaves.size());
     std::string file(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
     file.append(reinterpret_cast<const char*>(leaves.data()), leaves.size());
-    EXPECT_TRUE((*work)->Write("l0-leaves-0", file).ok());
-    const StoredLeaves stored = *StoredLeaves::Map(stages, 1, kNodes);
+    EXPECT_TRUE(at.work->Write("l0-leaves-0", file).ok());
+    const StoredLeaves stored = *StoredLeaves::Map(at.stages, 1, kNodes);
     std::vector<std::vector<NodeId>> found;
     const absl::Status status =
-        stored.ForEach({0, 1}, nodes, pool, [&](std::span<const NodeId> members, int) {
+        stored.ForEach({0, 1}, nodes, at.pool, [&](std::span<const NodeId> members, int) {
           found.emplace_back(members.begin(), members.end());
         });
     return std::pair(status, found);
