@@ -18,8 +18,10 @@ std::uint64_t StructureBytesOf(const PlacementPlan& plan) {
 }
 
 absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::string& slow,
-                                           double bytes_a_vector) {
+                                           double bytes_a_vector,
+                                           std::optional<std::uint32_t> bits) {
   PlanRequest request;
+  request.bits = bits;
   request.shape = shape;
   request.slow = slow;
   request.profile = DefaultProfile();
@@ -46,6 +48,19 @@ absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::st
         bytes_a_vector, shape.n));
   }
   return *std::move(best);
+}
+
+absl::StatusOr<std::optional<PlacementPlan>> PlanCodesForBytes(const PlanShape& shape,
+                                                               const std::string& slow,
+                                                               double bytes_a_vector) {
+  std::optional<PlacementPlan> best;
+  for (const std::uint32_t bits : {1u, 2u, 4u}) {
+    absl::StatusOr<PlacementPlan> plan = PlanForBytes(shape, slow, bytes_a_vector, bits);
+    if (plan.status().code() == absl::StatusCode::kResourceExhausted) continue;
+    HMANN_RETURN_IF_ERROR(plan.status());
+    if (!best.has_value() || plan->predicted_us < best->predicted_us) best = *std::move(plan);
+  }
+  return best;
 }
 
 Json BuildSettingsOf(const PlanShape& shape, const PlacementPlan& plan) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
@@ -11,11 +13,19 @@ namespace hmann {
 
 /// The planner's choice for a slow tier whose structures in fast memory (upper layers,
 /// promoted vectors, codes, cells, cache; without reserve, pages not rounded up) take
-/// at most `bytes_a_vector` of each vector, and hardly less; L0 is none of them.
+/// at most `bytes_a_vector` of each vector, and hardly less; L0 is none of them. `bits`,
+/// when given, are those of codes.
 /// Errors: those of PlanPlacement; RESOURCE_EXHAUSTED naming the bytes for fewer than
 /// anything takes.
 absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::string& slow,
-                                           double bytes_a_vector);
+                                           double bytes_a_vector,
+                                           std::optional<std::uint32_t> bits = std::nullopt);
+
+/// The same among structures with codes, where the planner would take none; nothing where
+/// no codes fit.
+absl::StatusOr<std::optional<PlacementPlan>> PlanCodesForBytes(const PlanShape& shape,
+                                                               const std::string& slow,
+                                                               double bytes_a_vector);
 
 /// Bytes of those structures.
 std::uint64_t StructureBytesOf(const PlacementPlan& plan);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,12 +38,16 @@ std::string InFlight(int queries) {
   return queries == 1 ? "" : absl::StrCat(", ", queries, " in flight");
 }
 
-std::vector<Way> WaysOfHmann(const std::vector<std::string>& prefetch, bool codes,
+using Walks = std::span<const char* const>;
+constexpr const char* kWalks[] = {"quantised", "best-first", "multi-start"};
+constexpr Walks kAllWalks(kWalks), kCodedWalks = kAllWalks.first(1),
+                                   kExactWalks = kAllWalks.subspan(1);
+
+std::vector<Way> WaysOfHmann(const std::vector<std::string>& prefetch, Walks walks,
                              const std::string& of, int in_flight) {
   std::vector<Way> ways;
   for (const std::string& mode : prefetch) {
-    for (const char* walk : {"quantised", "best-first", "multi-start"}) {
-      if (!codes && walk == std::string_view("quantised")) continue;
+    for (const char* walk : walks) {
       const std::string suffix = mode == "ahead" ? ""
                                  : mode == "off" ? ", no prefetch"
                                                  : absl::StrCat(", prefetch ", mode);
@@ -113,40 +118,21 @@ class Lineup {
  public:
   Lineup(const TierContest& contest, TierPlan* plan) : contest_(contest), plan_(*plan) {}
 
-  /// hmann's programs of one structure: in DRAM, on the slow tier, on one that adds
-  /// nothing; over hnswlib's graph on the slow tier alone.
+  /// hmann's programs for so many bytes: of the planner's structure and, where that has
+  /// no codes, of the best that has, for the quantised walk.
   absl::Status AddHmann(const PlanShape& shape, double bytes, bool again) {
-    const std::string slow = absl::StrCat("emulated:", contest_.emulated), of = Bytes(bytes);
+    const std::string slow = absl::StrCat("emulated:", contest_.emulated);
     HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, PlanForBytes(shape, slow, bytes));
-    Json structure = BuildSettingsOf(shape, plan);
-    structure["seed"] = contest_.seed;
     const bool codes = plan.structure.bits > 0;
-    const std::vector<Way> ways = Ways(contest_.prefetch, codes, of),
-                           plain = Ways({"ahead"}, codes, of);
-    const std::string dram = absl::StrCat("hmann", of, " in DRAM"),
-                      name = absl::StrCat("hmann", of), zero = absl::StrCat(name, " at +0 ns");
-    HMANN_RETURN_IF_ERROR(Add(dram, "dram", structure, plain));
-    const Json cached = With(structure, CacheSettingsOf(plan));
-    HMANN_RETURN_IF_ERROR(Add(name, slow, cached, ways));
-    HMANN_RETURN_IF_ERROR(Add(zero, absl::StrCat("emulated:", kNoLatency), cached, ways));
-    for (const Way& way : plain) AddRow(AllDram(way.name), dram, way.match, "measured", "", "");
-    for (const Way& way : ways) AddSlow(way, name, zero, of);
-    if (!contest_.rival_graph.empty()) {
-      const std::string theirs = absl::StrCat(of, ", hnswlib's graph");
-      const std::vector<Way> over = Ways({"ahead"}, codes, theirs);
-      HMANN_RETURN_IF_ERROR(Add(absl::StrCat("hmann", theirs), slow,
-                                With(cached, {{"from_hnswlib", contest_.rival_graph}}), over));
-      for (const Way& way : over)
-        AddRow(Slow(way.name), absl::StrCat("hmann", theirs), way.match, way.kind, "", "");
-    }
-    if (!again) return absl::OkStatus();
-    plan_.own = Slow(plain[0].name);
-    plan_.own_again = absl::StrCat(plan_.own, ", again");
-    HMANN_RETURN_IF_ERROR(Add(absl::StrCat(name, " again"), slow, cached, {plain[0]}));
-    AddRow(plan_.own_again, absl::StrCat(name, " again"), plain[0].match, "emulated",
-           AllDram(plain[0].name), "");
-    plan_.rows.back().aside = true;
-    return absl::OkStatus();
+    HMANN_RETURN_IF_ERROR(
+        AddStructure(shape, plan, Bytes(bytes), codes ? kAllWalks : kExactWalks, again));
+    if (codes) return absl::OkStatus();
+    HMANN_ASSIGN_OR_RETURN(const std::optional<PlacementPlan> coded,
+                           PlanCodesForBytes(shape, slow, bytes));
+    if (!coded.has_value()) return absl::OkStatus();
+    return AddStructure(shape, *coded,
+                        absl::StrCat(Bytes(bytes), ", ", coded->structure.bits, " bits"),
+                        kCodedWalks, false);
   }
 
   /// One program with one index for all of them.
@@ -180,14 +166,49 @@ class Lineup {
   }
 
  private:
+  /// hmann's programs of one structure: in DRAM, on the slow tier, on one that adds
+  /// nothing; over hnswlib's graph on the slow tier alone.
+  absl::Status AddStructure(const PlanShape& shape, const PlacementPlan& plan,
+                            const std::string& of, Walks walks, bool again) {
+    const std::string slow = absl::StrCat("emulated:", contest_.emulated);
+    Json structure = BuildSettingsOf(shape, plan);
+    structure["seed"] = contest_.seed;
+    const std::vector<Way> ways = Ways(contest_.prefetch, walks, of),
+                           plain = Ways({"ahead"}, walks, of);
+    const std::string dram = absl::StrCat("hmann", of, " in DRAM"),
+                      name = absl::StrCat("hmann", of), zero = absl::StrCat(name, " at +0 ns");
+    HMANN_RETURN_IF_ERROR(Add(dram, "dram", structure, plain));
+    const Json cached = With(structure, CacheSettingsOf(plan));
+    HMANN_RETURN_IF_ERROR(Add(name, slow, cached, ways));
+    HMANN_RETURN_IF_ERROR(Add(zero, absl::StrCat("emulated:", kNoLatency), cached, ways));
+    for (const Way& way : plain) AddRow(AllDram(way.name), dram, way.match, "measured", "", "");
+    for (const Way& way : ways) AddSlow(way, name, zero, of);
+    if (!contest_.rival_graph.empty()) {
+      const std::string theirs = absl::StrCat(of, ", hnswlib's graph");
+      const std::vector<Way> over = Ways({"ahead"}, walks, theirs);
+      HMANN_RETURN_IF_ERROR(Add(absl::StrCat("hmann", theirs), slow,
+                                With(cached, {{"from_hnswlib", contest_.rival_graph}}), over));
+      for (const Way& way : over)
+        AddRow(Slow(way.name), absl::StrCat("hmann", theirs), way.match, way.kind, "", "");
+    }
+    if (!again) return absl::OkStatus();
+    plan_.own = Slow(plain[0].name);
+    plan_.own_again = absl::StrCat(plan_.own, ", again");
+    HMANN_RETURN_IF_ERROR(Add(absl::StrCat(name, " again"), slow, cached, {plain[0]}));
+    AddRow(plan_.own_again, absl::StrCat(name, " again"), plain[0].match, "emulated",
+           AllDram(plain[0].name), "");
+    plan_.rows.back().aside = true;
+    return absl::OkStatus();
+  }
+
   std::string Slow(const std::string& way) const { return absl::StrCat(way, ", ", plan_.label); }
   static std::string AllDram(const std::string& way) { return absl::StrCat(way, ", all DRAM"); }
 
-  std::vector<Way> Ways(const std::vector<std::string>& prefetch, bool codes,
+  std::vector<Way> Ways(const std::vector<std::string>& prefetch, Walks walks,
                         const std::string& of) const {
     std::vector<Way> ways;
     for (const int queries : contest_.in_flight) {
-      for (Way& way : WaysOfHmann(prefetch, codes, of, queries)) ways.push_back(std::move(way));
+      for (Way& way : WaysOfHmann(prefetch, walks, of, queries)) ways.push_back(std::move(way));
     }
     return ways;
   }

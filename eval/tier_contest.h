@@ -19,7 +19,8 @@ namespace hmann {
 struct TierContest {
   std::string emulated = "lat=300ns";  ///< the slow tier's settings (index/tiers/emulation.h)
   /// Of fast memory a vector, rows each: hmann's structure is the planner's choice for
-  /// them, the models of hardware and operating system have them as DRAM.
+  /// them, and where that has no codes the best with codes for the quantised walk; the
+  /// models of hardware and operating system have them as DRAM.
   std::vector<double> fast_bytes = {27, 75};
   std::vector<int> in_flight = {1, 4};  ///< queries of the one thread, rows each
   std::uint64_t seed = 1;               ///< of hmann's build

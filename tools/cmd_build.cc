@@ -7,6 +7,7 @@
 #include "index/base/units.h"
 #include "index/construct/work_status.h"
 #include "index/hmann.h"
+#include "tools/build_forecast.h"
 #include "tools/calibration_report.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -22,7 +23,7 @@ struct Flags {
   BuildOptions build;
   PlanOptions plan;
   CalibrateOptions calibrate;
-  bool json = false, status = false;
+  bool json = false, status = false, forecast = false;
 };
 
 /// How far the build in a work folder has come.
@@ -120,6 +121,9 @@ void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Opti
       "memory the build may take, as 2GiB: the rest goes through --work; the index is the same");
   app.add_option("--work", build->work,
                  "folder of a bounded build; the same command goes on where one was interrupted");
+  app.add_flag("--plan", flags->forecast,
+               "what it would take: memory, folder, index, time, by building some rows for a few "
+               "seconds; nothing else is written, and what cannot work is refused");
   app.add_flag("--keep-work", build->keep_work, "leave the folder when the index is written");
   app.add_option("--workers", build->workers,
                  "processes that share the jobs and --build-memory (build-job); the index is the "
@@ -208,6 +212,7 @@ CommandAction SetupBuild(CLI::App& app) {
     flags->build.cancelled = CancelOnInterrupt();
     std::error_code error;
     flags->build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    if (flags->forecast) return PrintForecast(flags->build, flags->json);
     Progress progress;
     flags->calibrate.cancelled = flags->build.cancelled;
     flags->calibrate.threads = flags->build.threads;

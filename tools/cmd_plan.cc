@@ -23,16 +23,18 @@ struct Flags {
   bool explain = false, json = false;
 };
 
-void PrintBounded(const BoundedPlan& plan, std::uint64_t memory) {
+void PrintBounded(const BoundedPlan& plan, std::uint64_t memory, int threads) {
   if (plan.base_passes == 0) {
     std::cerr << absl::StrFormat("  within bounded memory: %s at least\n",
                                  FormatSize(plan.least_bytes));
     return;
   }
   std::cerr << absl::StrFormat(
-      "  within %s (--build-memory, --work): the base is read %d times, the folder takes %s at the "
-      "most\n  (about: how many links lead far was seen on one set)\n",
-      FormatSize(memory), plan.base_passes, FormatSize(plan.work_bytes));
+      "  within %s (--build-memory, --work): about %s, the base is read %d times, the folder takes "
+      "%s at the most\n  (how many links lead far was seen on one set; `hmann build --plan` "
+      "measures its time on the base)\n",
+      FormatSize(memory), FormatDuration(plan.cpu_seconds / threads), plan.base_passes,
+      FormatSize(plan.work_bytes));
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
@@ -65,7 +67,8 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
     std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n",
                                  FormatDuration(build.seconds), request.threads,
                                  FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
-    if (build.bounded.has_value()) PrintBounded(*build.bounded, request.fast_bytes);
+    if (build.bounded.has_value())
+      PrintBounded(*build.bounded, request.fast_bytes, request.threads);
     const std::string command =
         input.index.empty()
             ? absl::StrCat("hmann build --base ", input.build.base.empty() ? "F" : input.build.base,

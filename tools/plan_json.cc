@@ -11,16 +11,27 @@ using Json = nlohmann::ordered_json;
 Json ToJson(const BuildEstimate& build) {
   Json json = {{"memory_bytes", build.memory_bytes},
                {"file_bytes", build.file_bytes},
+               {"cpu_seconds", build.cpu_seconds},
                {"seconds", build.seconds}};
   if (build.bounded.has_value()) {
     json["bounded"] = {{"least_memory_bytes", build.bounded->least_bytes},
                        {"base_passes", build.bounded->base_passes},
-                       {"work_bytes", build.bounded->work_bytes}};
+                       {"work_bytes", build.bounded->work_bytes},
+                       {"cpu_seconds", build.bounded->cpu_seconds}};
   }
   return json;
 }
 
 }  // namespace
+
+Json ToJson(const BuildForecast& forecast) {
+  Json json = ToJson(forecast.estimate);
+  json["n"] = forecast.shape.n;
+  json["promoted"] = forecast.structure.n1;
+  json["threads"] = forecast.threads;
+  json["measured"] = {{"rows", forecast.measured_rows}, {"seconds", forecast.measured_seconds}};
+  return json;
+}
 
 Json ToJson(const PlanReport& report) {
   const auto& [request, plan, build, warnings] = report;

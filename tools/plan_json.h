@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "index/tune/forecast.h"
 #include "index/tune/plan_report.h"
 #include "nlohmann/json.hpp"
 
@@ -9,6 +10,8 @@ namespace hmann {
 
 /// What `hmann plan --json` says, and its `explain`.
 nlohmann::ordered_json ToJson(const PlanReport& report);
+/// What `hmann build --plan --json` says.
+nlohmann::ordered_json ToJson(const BuildForecast& forecast);
 nlohmann::ordered_json ToJson(const std::vector<PlanCase>& lines);
 
 }  // namespace hmann

@@ -38,6 +38,7 @@ struct BoundedPlan {
   std::uint64_t least_bytes = 0;  ///< the smallest memory that works
   std::uint32_t base_passes = 0;  ///< over the base; 0: the memory is too small
   std::uint64_t work_bytes = 0;   ///< of the work folder at the most
+  double cpu_seconds = 0;         ///< see EstimateBuild
 };
 /// How many links there are, and how many lead far, was seen on SIFT: elsewhere a guess.
 BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "index/base/cpu.h"
 #include "index/base/units.h"
 #include "index/construct/codes.h"
 #include "index/construct/fast_memory.h"
@@ -66,6 +68,15 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
          std::max(
              {ordering, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +
          64_MiB;
+}
+
+absl::Status CheckBuildBytes(const BuildShape& shape) {
+  const std::uint64_t need = BuildBytes(shape), have = UsableMemoryBytes();
+  if (need <= have) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
+                   " are available to this process: bound it (--build-memory), or take fewer rows "
+                   "(--rows) or a smaller --m"));
 }
 
 }  // namespace hmann

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "index/construct/options.h"
 #include "index/format/info.h"
 #include "index/graph/types.h"
@@ -25,5 +26,8 @@ struct BuildShape {
 /// counted: the largest of what is alive in each phase, if every vector has one copy
 /// (their groups are part of it), and 64 MiB for scratch of threads and batches.
 std::uint64_t BuildBytes(const BuildShape& shape);
+
+/// That this process may have them. Errors: RESOURCE_EXHAUSTED naming both.
+absl::Status CheckBuildBytes(const BuildShape& shape);
 
 }  // namespace hmann

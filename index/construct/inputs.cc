@@ -98,6 +98,11 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .inner_product = kernels_.metric == Metric::kInnerProduct};
 }
 
+NodeId BuildInputs::n1() const {
+  constexpr double kDefaultPromote = 0.16;  // the paper's rate for BIGANN with 96 GB
+  return static_cast<NodeId>(static_cast<double>(n_) * options_->promote.value_or(kDefaultPromote));
+}
+
 absl::Status BuildInputs::LoadLabels() {
   if (!has_user_labels()) return absl::OkStatus();
   if (index_ != nullptr) {

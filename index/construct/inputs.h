@@ -46,6 +46,8 @@ class BuildInputs {
   }
   /// What the memory of a build with so many promoted nodes follows from.
   BuildShape Shape(NodeId n1) const;
+  /// Promoted nodes: as the options say, or the paper's share.
+  NodeId n1() const;
 
   /// All vectors in stored form, by row (of a finished index: by id). Errors: those of
   /// the labels, of LoadVectors and of the imports.

@@ -73,21 +73,23 @@ PartitionOptions PartitionFor(std::uint64_t n, std::uint64_t seed) {
   return options;
 }
 
-double DistancesInPartition(std::uint64_t n) {
+PartitionWork WorkOfPartition(std::uint64_t n) {
   // Groups are of three quarters of a leaf where they fit at once, half of it on average.
   const PartitionOptions options = PartitionFor(n, 0);
-  double members = static_cast<double>(n), memberships = 1, distances = 0;
+  double members = static_cast<double>(n), memberships = 1;
+  PartitionWork work;
   std::uint32_t fan = options.fan;
   for (int split = 0; members > options.leaf; ++split) {
     const auto leaders = split == 0 ? FirstLeaders(n, options)
                                     : LeadersFor(static_cast<std::size_t>(members * fan), options);
     const std::uint32_t neighbourhoods = NeighbourhoodsOf(leaders, options);
-    distances += memberships * (neighbourhoods == 0 ? leaders : 2.0 * neighbourhoods);
+    work.to_leaders += memberships * (neighbourhoods == 0 ? leaders : 2.0 * neighbourhoods);
     memberships *= fan;
     members *= fan / static_cast<double>(leaders);
     fan = split == 0 ? options.fan_below : 1;
   }
-  return distances + memberships * members / 2;
+  work.in_leaves = memberships * members / 2;
+  return work;
 }
 
 absl::StatusOr<Partition> Partition::Make(const StoredVectors& vectors, const Kernels& kernels,

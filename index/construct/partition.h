@@ -30,9 +30,12 @@ struct PartitionOptions {
 /// and a million vectors of two sets (doc/paper.md, 12.h): elsewhere they are a guess.
 PartitionOptions PartitionFor(std::uint64_t n, std::uint64_t seed);
 
-/// Distances that a vector of n takes part in, about: to leaders and to members of its
-/// leaves.
-double DistancesInPartition(std::uint64_t n);
+/// Distances that a vector of n takes part in, about.
+struct PartitionWork {
+  double to_leaders = 0;
+  double in_leaves = 0;  ///< to members of its leaves, each pair once
+};
+PartitionWork WorkOfPartition(std::uint64_t n);
 
 /// Overlapping groups of vectors that are near each other: each follows the nearest of
 /// some random leaders. A function of the vectors, their number, the options and the seed

@@ -7,9 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/construct/connect.h"
 #include "index/construct/degree.h"
 #include "index/construct/import_index.h"
@@ -19,12 +17,6 @@
 #include "index/construct/streamed_bottom.h"
 
 namespace hmann {
-namespace {
-
-constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 96 GB
-
-}  // namespace
-
 absl::Status Pipeline::Load() {
   HMANN_RETURN_IF_ERROR(options_.CheckOut());
   HMANN_ASSIGN_OR_RETURN(BuildInputs inputs, BuildInputs::Open(options_));
@@ -36,8 +28,7 @@ absl::Status Pipeline::Load() {
   seed_ = inputs.seed();
   method_ = inputs.method();
   links_ = kernels_;
-  const auto n1 =
-      static_cast<NodeId>(static_cast<double>(n_) * options_.promote.value_or(kDefaultPromote));
+  const NodeId n1 = inputs.n1();
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   if (options_.memory > 0) {
@@ -69,13 +60,7 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) {
     }
     return absl::OkStatus();
   }
-  const std::uint64_t need = BuildBytes(shape);
-  const std::uint64_t have = UsableMemoryBytes();
-  if (need <= have) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
-                   " are available to this process: bound it (--build-memory), or take fewer rows "
-                   "(--rows) or a smaller --m"));
+  return CheckBuildBytes(shape);
 }
 
 absl::Status Pipeline::BuildBottom() {

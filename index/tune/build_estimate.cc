@@ -26,10 +26,18 @@ constexpr double kRelaxedInsertion = 1.15, kRefinedByLink = 140;
 constexpr double kInsertionLoads = 8;
 /// What a distance in a leaf costs beside one to a batch: half, as one of a block, but
 /// lists are kept besides. SIFT u8 128-d 1.7 (1M), Fashion u8 784-d 1.9, RootSIFT f32
-/// 96-d 2.1 (both on two busy threads).
-constexpr double kInLeaf = 1.9;
+/// 96-d 2.1 (both on two busy threads). One to a leader is of a block and leaves nothing
+/// behind.
+constexpr double kInLeaf = 1.9, kToLeader = 0.5;
 /// Vectors from anywhere that a node's links are chosen among and their way back merged.
-constexpr double kMetBySelection = 250;
+constexpr double kMetBySelection = 500;
+/// What ranking, cells, codes and writing take of a vector, in distances to a batch. As
+/// the numbers above of SIFT (25 thousand to ten million: within 15 %): elsewhere a guess.
+constexpr double kRest = 1600;
+
+/// Distances in leaves that a bounded build computes once more, of one; nanoseconds of a
+/// vector that is read once.
+constexpr double kJoinedAgain = 0.79, kOfAPass = 150;
 
 /// Distances of `nodes` insertions among that many.
 double MetByInsertion(const PlanShape& shape, double nodes, bool refined) {
@@ -68,17 +76,24 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   double ns = 0;
   if (shape.method == BuildMethod::kPartition) {
     const auto joined = [&](double count) {
-      return count * (kInLeaf * cached * DistancesInPartition(static_cast<std::uint64_t>(count)) +
+      const PartitionWork work = WorkOfPartition(static_cast<std::uint64_t>(count));
+      return count * (cached * (kInLeaf * work.in_leaves + kToLeader * work.to_leaders) +
                       kMetBySelection * anywhere);
     };
-    ns = joined(nodes) + joined(promoted) +
+    ns = joined(nodes) + joined(promoted) + nodes * kRest * cached +
          MetByInsertion(shape, promoted / kBackboneOfL1, refined) * anywhere;
   } else {
     ns = (MetByInsertion(shape, nodes, refined) + MetByInsertion(shape, promoted, refined) +
           (refined ? nodes * kRefinedByLink * shape.m : 0)) *
          anywhere;
   }
-  estimate.seconds = ns / 1e9 / std::max(1, threads);
+  estimate.cpu_seconds = ns / 1e9;
+  estimate.seconds = estimate.cpu_seconds / std::max(1, threads);
+  if (estimate.bounded.has_value()) {
+    const double again = kJoinedAgain * kInLeaf * cached * WorkOfPartition(shape.n).in_leaves,
+                 read = kOfAPass * estimate.bounded->base_passes;
+    estimate.bounded->cpu_seconds = estimate.cpu_seconds + 1e-9 * nodes * (again + read);
+  }
   return estimate;
 }
 

@@ -129,7 +129,9 @@ double CountJoining(NodeId n) {
 TEST(EstimateBuild, KnowsTheDistancesOfAPartition) {
   for (const NodeId n : {300u, 2500u, 10000u}) {
     const double counted = CountJoining(n);
-    EXPECT_NEAR(std::log(DistancesInPartition(n) / counted), 0, std::log(1.35)) << counted;
+    const PartitionWork work = WorkOfPartition(n);
+    EXPECT_NEAR(std::log((work.to_leaders + work.in_leaves) / counted), 0, std::log(1.35))
+        << counted;
   }
   PlanShape joined = Sample(1'000'000), inserted = joined;
   inserted.method = BuildMethod::kInsertion;
