@@ -40,7 +40,7 @@ const IndexInfo& Index::info() const { return impl_->info(); }
 const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
-void Index::Warm() const { impl_->Warm(); }
+void Index::Warm(bool asked) const { impl_->Warm(asked); }
 std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
 absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const {
   return impl_->Scrub(pace);

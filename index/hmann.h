@@ -102,9 +102,10 @@ class Index {
   absl::StatusOr<ResolvedSearch> Resolve(const SearchOptions& options) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
-  /// Touches all of L0 that can be addressed, so that the first queries pay no page
-  /// fault.
-  void Warm() const;
+  /// Reads what is mapped in place once, on all cores, so that the first queries pay no
+  /// page fault. What is larger than the memory that this process may still take is left
+  /// as it is, unless `asked`: its first pages would be gone before the last are there.
+  void Warm(bool asked = false) const;
   /// Bytes of sections that are read in place (mapped, nvme), so that Open has not
   /// compared them with their checksums.
   std::uint64_t bytes_in_place() const;

@@ -1,9 +1,17 @@
 #include "index/index_impl.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+#include "index/base/units.h"
 #include "index/scrub.h"
 #include "index/search/cache_fill.h"
 #include "index/search/choose_helpers.h"
@@ -13,6 +21,20 @@ namespace {
 
 bool IsLabelOrder(const Section& section) {
   return section.kind == SectionKind::kLabelOrder || section.kind == SectionKind::kLabelMarks;
+}
+
+constexpr std::size_t kWarmedAtOnce = 16_MiB;
+
+/// The kernel reads them all at once, if it knows how (Linux 5.14); else one after the
+/// other.
+void ReadPages(std::span<const std::byte> bytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(bytes.data()) / kBlockBytes * kBlockBytes;
+  const std::size_t size = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() - from;
+  if (madvise(reinterpret_cast<void*>(from), size, MADV_POPULATE_READ) == 0) return;
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kBlockBytes) {
+    const volatile std::byte* touched = bytes.data() + offset;
+    (void)*touched;
+  }
 }
 
 }  // namespace
@@ -179,7 +201,7 @@ std::vector<Placement> IndexImpl::Placements() const {
                           absl::StrCat("policy ", std::string(Name(cache_->policy())), ", ",
                                        stats.used_bytes, " bytes used, index ", stats.index_bytes,
                                        " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
-                          stats.capacity_bytes});
+                          stats.capacity_bytes + stats.index_bytes});
   }
   if (helpers_ != nullptr) {
     const std::uint64_t spaces = helpers_->spaces();
@@ -203,14 +225,19 @@ void IndexImpl::ReadTuned(const OpenOptions& options) {
   tuned_ = ReadTunedTable(file_.file().path(), info().content_hash, info().n);
 }
 
-void IndexImpl::Warm() const {
+void IndexImpl::Warm(bool asked) const {
+  std::uint64_t all = 0;
+  std::vector<std::span<const std::byte>> parts;
   for (const auto& section : sections_) {
-    if (IsLabelOrder(section->section)) continue;
-    for (std::size_t offset = 0; offset < section->region.bytes().size(); offset += kBlockBytes) {
-      const volatile std::byte* touched = section->region.data() + offset;
-      (void)*touched;
-    }
+    if (IsLabelOrder(section->section) || section->region.checked()) continue;
+    std::span<const std::byte> left = section->region.bytes();
+    for (all += left.size(); !left.empty(); left = left.subspan(parts.back().size()))
+      parts.push_back(left.first(std::min(kWarmedAtOnce, left.size())));
   }
+  if (!asked && all > UsableMemoryBytes()) return;
+  ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
+  pool.ParallelFor(parts.size(), 1,
+                   [&](std::size_t begin, std::size_t, int) { ReadPages(parts[begin]); });
 }
 
 std::uint64_t IndexImpl::BytesInPlace() const {

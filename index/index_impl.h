@@ -35,7 +35,7 @@ class IndexImpl {
   BlockCache* cache() const { return cache_.get(); }
   std::vector<Placement> Placements() const;
   std::vector<std::string> Warnings() const;
-  void Warm() const;
+  void Warm(bool asked) const;
   /// See Index.
   std::uint64_t BytesInPlace() const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;

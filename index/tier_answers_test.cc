@@ -141,7 +141,7 @@ TEST_P(EverySlowTier, SaysWhereItLies) {
   }
   EXPECT_GT(l0, 1500u * 24);
   EXPECT_EQ(slow->Placements().back().structure, "l0_cache");
-  EXPECT_EQ(slow->Placements().back().bytes, 64u * 1024);
+  EXPECT_GT(slow->Placements().back().bytes, 64u * 1024) << "its index, too";
 }
 
 /// The line of what copies ahead, where helper threads run.

@@ -64,6 +64,8 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one; or unix:PATH
   std::string http;           ///< HOST:PORT of /metrics, /livez and /readyz; empty: none
   OpenOptions open;           ///< tiers, for every index
+  bool warm = false;          ///< read what is mapped once, also where it is larger than the
+                              ///< memory left
   int threads = 0;            ///< searches side by side; 0: UsableCores()
   std::uint32_t queue = 256;  ///< requests that may wait for a thread of a lane
   std::chrono::nanoseconds most_work = std::chrono::minutes(1);  ///< of a request, one thread

@@ -21,11 +21,11 @@ const char* Name(IndexState state) {
   return "";
 }
 
-absl::Status ServedIndex::Load(const OpenOptions& options) {
+absl::Status ServedIndex::Load(const OpenOptions& options, bool warm) {
   const auto open = [&]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(guard_, FileGuard::Take(spec_.path));
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(spec_.path, options));
-    index_->Warm();
+    index_->Warm(warm);
     return guard_->WatchMappings();
   };
   if (absl::Status status = open(); !status.ok()) {

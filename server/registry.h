@@ -38,7 +38,7 @@ class ServedIndex {
   IndexState state() const { return state_.load(std::memory_order_acquire); }
 
   /// Opens and warms the index, then changes the state.
-  absl::Status Load(const OpenOptions& options);
+  absl::Status Load(const OpenOptions& options, bool warm = false);
   /// Withdraws a serving index whose file changes. False: it does not.
   bool WithdrawIfChanged();
   /// Of a serving index: no search begins any more, those that run end, then whoever

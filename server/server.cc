@@ -174,7 +174,7 @@ void Server::Load() {
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
-    if (const absl::Status status = index->Load(options_.open); !status.ok()) {
+    if (const absl::Status status = index->Load(options_.open, options_.warm); !status.ok()) {
       spdlog::error("index {}: {}", index->name(), status.ToString());
       continue;
     }

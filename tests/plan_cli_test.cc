@@ -61,6 +61,29 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
                               HasSubstr("one more GiB of fast memory"), HasSubstr("first touch")));
 }
 
+TEST(BuildPlan, SaysWhatABuildTakesAndLeavesNothingBehind) {
+  const TestFolder folder("build_plan");
+  const std::vector<std::string> build = {
+      "build", "--base", kBase, "--out", folder / "a.hmann", "--work", folder / "work"};
+  const json plan = MustPrint(With(build, {"--build-memory", "128MiB", "--plan", "--json"}));
+  EXPECT_EQ(plan["n"], 10000);
+  EXPECT_EQ(plan["promoted"], 1600);
+  EXPECT_GT(plan["measured"]["rows"], 0);
+  EXPECT_GT(plan["bounded"]["base_passes"], 0);
+  EXPECT_GT(plan["bounded"]["cpu_seconds"], plan["cpu_seconds"]);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "only its own file, for a while";
+
+  const Outcome small = Hmann(With(build, {"--build-memory", "1MiB", "--plan"}));
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.err, HasSubstr("the smallest that works is about"));
+
+  const json built = MustPrint(With(build, {"--build-memory", "128MiB", "--json"}));
+  EXPECT_NEAR(plan["file_bytes"].get<double>() / built["file_bytes"].get<double>(), 1, 0.01);
+  EXPECT_NEAR(plan["bounded"]["work_bytes"].get<double>() / built["work_bytes"].get<double>(), 1,
+              0.2)
+      << "of few vectors the folder's own files are a part";
+}
+
 TEST(Plan, BuildMakesWhatThePlanSays) {
   const TestFolder folder("plan_build");
   const std::string index = folder / "a.hmann";

@@ -10,6 +10,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/fast_memory.h"
 #include "index/distance/simd_level.h"
 #include "index/format/spread.h"
 #include "index/hmann.h"
@@ -113,6 +114,7 @@ LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements,
 absl::Status DescribeLive(const Flags& flags) {
   std::vector<client::Placement> placements;
   std::optional<LiveBytes> bytes;
+  std::uint64_t migration = 0;
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
                            client::Client::Connect(flags.server, flags.connect));
@@ -128,6 +130,7 @@ absl::Status DescribeLive(const Flags& flags) {
       placements.push_back(
           {std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
     bytes = CompareWithFormulas(placements, index->info());
+    if (index->on_block_tier()) migration = flags.open.migration_bytes;
   }
   if (flags.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -137,6 +140,8 @@ absl::Status DescribeLive(const Flags& flags) {
     nlohmann::ordered_json object = {{"placements", rows}};
     if (bytes.has_value()) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
+      object["each_search_thread"] = {{"migration_bytes", migration},
+                                      {"scratch_bytes", ReservedFastBytes(0, 1)}};
       object["slow_bytes"] = {{"live", bytes->slow}, {"formula", bytes->slow_formula}};
     }
     return PrintJson(object);
@@ -150,7 +155,11 @@ absl::Status DescribeLive(const Flags& flags) {
                      bytes->fast, bytes->fast_formula)
               << absl::StrFormat(
                      "  l0: %d bytes with labels and padding, formula without them %d\n",
-                     bytes->slow, bytes->slow_formula);
+                     bytes->slow, bytes->slow_formula)
+              << absl::StrFormat(
+                     "  besides, for each searching thread: %s for reads of L0, about %s of "
+                     "scratch\n",
+                     FormatSize(migration), FormatSize(ReservedFastBytes(0, 1)));
   }
   return absl::OkStatus();
 }

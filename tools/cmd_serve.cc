@@ -177,6 +177,8 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--http", flags->server.http,
                  "HOST:PORT of /metrics (for Prometheus), /livez and /readyz (default: none)");
   AddOpenFlags(app, &flags->server.open);
+  app.add_flag("--warm", flags->server.warm,
+               "read what is mapped once, even where it is larger than the memory left");
   app.add_option("--threads", flags->server.threads,
                  "searches side by side (0: one per core; eight per core where L0 is on nvme, "
                  "since they wait for it)")

@@ -1,7 +1,12 @@
 #include "index/search/cache_fill.h"
 
 #include <algorithm>
+#include <atomic>
+#include <span>
 #include <vector>
+
+#include "index/base/cpu.h"
+#include "index/base/thread_pool.h"
 
 namespace hmann {
 namespace {
@@ -16,6 +21,15 @@ std::uint32_t UnitBytes(const PlacedIndex& index) {
   return ByBlock(index) ? static_cast<std::uint32_t>(kBlockBytes) : index.MostRecordBytes();
 }
 
+std::span<const std::byte> BytesOf(const PlacedIndex& index, std::span<const std::byte> l0,
+                                   std::uint64_t unit) {
+  if (ByBlock(index)) return l0.subspan(unit * kBlockBytes, kBlockBytes);
+  const auto node = static_cast<NodeId>(unit);
+  return l0.subspan(index.records.Offset(node), index.records.RecordBytes(node));
+}
+
+constexpr std::size_t kNodesPerStep = 65536, kUnitsAtOnce = 8192;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BlockCache>> MakeRecordCache(const PlacedIndex& index,
@@ -29,26 +43,40 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
   const RecordLayout& records = index.records;
   const NodeId n = index.layers.n();
   std::vector<std::uint32_t> uses(Units(index), 0);
+  ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
   progress.Start("count links for the cache", n, "nodes");
-  for (NodeId node = 0; node < n; ++node) {
-    const NodeId* links = index.Links(node, l0.data() + records.Offset(node));
-    for (std::uint32_t i = 0; i < records.max_links && links[i] < n; ++i) {
-      ++uses[ByBlock(index) ? records.Offset(links[i]) / kBlockBytes : links[i]];
+  pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
+      const NodeId* links = index.Links(node, l0.data() + records.Offset(node));
+      for (std::uint32_t i = 0; i < records.max_links && links[i] < n; ++i) {
+        std::uint32_t& use =
+            uses[ByBlock(index) ? records.Offset(links[i]) / kBlockBytes : links[i]];
+        std::atomic_ref(use).fetch_add(1, std::memory_order_relaxed);
+      }
     }
-    if (node % 65536 == 65535) progress.Advance(65536);
-  }
+    progress.Advance(end - begin);
+  });
   progress.Finish();
   const std::uint32_t unit_bytes = UnitBytes(index);
-  std::vector<std::byte> copy(unit_bytes);
-  for (const std::uint64_t unit : MostUsedBlocks(uses, cache.stats().capacity_bytes / unit_bytes)) {
-    const std::byte* bytes = l0.data() + unit * kBlockBytes;
-    if (!ByBlock(index)) {
-      const auto node = static_cast<NodeId>(unit);
-      std::copy_n(l0.data() + records.Offset(node), records.RecordBytes(node), copy.data());
-      bytes = copy.data();
+  const std::vector<std::uint64_t> most =
+      MostUsedBlocks(uses, cache.stats().capacity_bytes / unit_bytes);
+  // Read on all threads, as a device wants it; put in place by one.
+  std::vector<std::byte> copies(std::min(most.size(), kUnitsAtOnce) * unit_bytes);
+  progress.Start("fill the cache", most.size(), "records");
+  for (std::size_t first = 0; first < most.size(); first += kUnitsAtOnce) {
+    const std::size_t count = std::min(kUnitsAtOnce, most.size() - first);
+    pool.ParallelFor(count, 64, [&](std::size_t begin, std::size_t end, int) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::span<const std::byte> bytes = BytesOf(index, l0, most[first + i]);
+        std::copy(bytes.begin(), bytes.end(), copies.begin() + static_cast<long>(i * unit_bytes));
+      }
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!cache.Fill(most[first + i], copies.data() + i * unit_bytes)) break;
     }
-    if (!cache.Fill(unit, bytes)) break;
+    progress.Advance(count);
   }
+  progress.Finish();
   return absl::OkStatus();
 }
 

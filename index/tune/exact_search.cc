@@ -11,8 +11,7 @@
 namespace hmann {
 namespace {
 
-/// Rows that stay in the second-level cache while a thread's queries are compared with
-/// them.
+/// Rows that stay in the second-level cache while queries are compared with them.
 constexpr std::size_t kRowsAtOnce = 512;
 
 }  // namespace
@@ -28,33 +27,38 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     HMANN_RETURN_IF_ERROR(
         EncodeRow(kernels, queries.data() + i * vector_bytes, rows.data() + i * kernels.row_bytes));
   }
-  std::vector<Beam> best(count);
-  for (Beam& beam : best) beam.Reset(k);
-  const auto n = static_cast<NodeId>(info.n);
-  const auto compare = [&](std::size_t begin, std::size_t end, int) {
+  ThreadPool pool(threads > 0 ? threads : UsableCores());
+  // Of each thread, for each query: rows are read once.
+  std::vector<std::vector<Beam>> best(static_cast<std::size_t>(pool.threads()),
+                                      std::vector<Beam>(count));
+  for (std::vector<Beam>& beams : best)
+    for (Beam& beam : beams) beam.Reset(k);
+  const auto compare = [&](std::size_t begin, std::size_t end, int thread) {
     std::vector<const std::byte*> pointers;
-    std::vector<DistanceKey> keys(kRowsAtOnce);
-    for (NodeId first = 0; first < n; first += kRowsAtOnce) {
-      const NodeId last = std::min<NodeId>(n, first + kRowsAtOnce);
-      pointers.clear();
-      for (NodeId id = first; id < last; ++id) pointers.push_back(file.Row(id));
-      for (std::size_t query = begin; query < end; ++query) {
-        kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(),
-                     kernels.dim, keys.data());
-        for (NodeId id = first; id < last; ++id) {
-          if (keys[id - first] <= best[query].bound()) best[query].Insert(keys[id - first], id);
-        }
+    for (std::size_t id = begin; id < end; ++id)
+      pointers.push_back(file.Row(static_cast<NodeId>(id)));
+    std::vector<DistanceKey> keys(pointers.size());
+    for (std::size_t query = 0; query < count; ++query) {
+      Beam& beam = best[static_cast<std::size_t>(thread)][query];
+      kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(),
+                   kernels.dim, keys.data());
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i] <= beam.bound()) beam.Insert(keys[i], static_cast<NodeId>(begin + i));
       }
     }
     progress.Advance(end - begin);
   };
-  progress.Start("exact neighbours", count, "queries");
-  ThreadPool pool(threads > 0 ? threads : UsableCores());
-  pool.ParallelFor(count, std::clamp<std::size_t>(count / (4 * pool.threads()), 1, 128), compare);
+  progress.Start("exact neighbours", info.n, "vectors");
+  pool.ParallelFor(info.n, kRowsAtOnce, compare);
   progress.Finish();
 
   GroundTruth truth{.n = static_cast<std::uint32_t>(count), .k = k, .ids = {}, .distances = {}};
-  for (const Beam& beam : best) {
+  for (std::size_t query = 0; query < count; ++query) {
+    Beam& beam = best[0][query];
+    for (std::size_t thread = 1; thread < best.size(); ++thread) {
+      const Beam& more = best[thread][query];
+      for (std::uint32_t i = 0; i < more.size(); ++i) beam.Insert(more.key(i), more.id(i));
+    }
     for (std::uint32_t i = 0; i < k; ++i) {
       truth.ids.push_back(file.Label(beam.id(i)));
       truth.distances.push_back(kernels.ToDistance(beam.key(i)));

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Boots a Debian cloud kernel under qemu (software emulation, no KVM) with a memory-only NUMA node and two virtual NVDIMMs, and runs
 # tests/vm/replica.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
+# Then boots again and again, cuts the power in the middle of a build, and looks at what is left.
 # Exit status: 0 only if the replica says that everything passed.
 set -euo pipefail
 build=$(readlink -f "$1")
@@ -67,6 +68,7 @@ make_disk() {
   "$root/bin/mkfs.ext4" -q -F -d "$root" "$work/disk.img"
 }
 
+# boot [PARAMETER]: of the kernel.
 boot() {
   local -a machine=(
     -nodefaults -display none -monitor none -serial stdio -no-reboot
@@ -77,9 +79,31 @@ boot() {
     -object "memory-backend-file,id=flash1,share=on,mem-path=$work/nvdimm1.img,size=256M" -device "nvdimm,memdev=flash1,node=1"
     -drive "file=$work/disk.img,if=virtio,format=raw,cache=unsafe"
     -kernel "$(find "$kernel/boot" -name 'vmlinuz-*')" -initrd "$work/initramfs.cpio"
-    -append "console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on")
+    -append "console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on ${1:-}")
   truncate -s 256M "$work/nvdimm0.img" "$work/nvdimm1.img"
-  timeout --foreground --kill-after=10 "$limit" qemu-system-x86_64 "${machine[@]}" </dev/null 2>&1 | tr -d '\r' | tee "$work/console.log" || true
+  timeout --foreground --kill-after=10 "$limit" qemu-system-x86_64 -pidfile "$work/pid" "${machine[@]}" </dev/null 2>&1 | sed -u 's/\r//g' |
+    tee "$work/console.log" || true
+}
+
+# cut STAGE: boots, and kills the machine as soon as it says so: what its kernel had not written is lost.
+cut() {
+  rm -f "$work/console.log"
+  boot "cut=$1" &
+  local booted=$! left
+  for ((left = limit * 20; left > 0; --left)); do
+    ! grep -q '^hmann-vm: \(cut the power\|failed\)' "$work/console.log" 2>/dev/null || break
+    kill -0 "$booted" 2>/dev/null || break
+    sleep 0.05
+  done
+  kill -KILL "$(cat "$work/pid")" || true
+  wait "$booted" || true
+  grep -q '^hmann-vm: cut the power$' "$work/console.log" && ! grep -q '^hmann-vm: failed' "$work/console.log" || die "no power cut in stage $1"
+}
+
+# passed WHAT: by the console.
+passed() {
+  grep -q '^hmann-vm: passed$' "$work/console.log" && ! grep -q '^hmann-vm: failed' "$work/console.log" ||
+    die "$1 failed: the machine did not say 'hmann-vm: passed' (limit: $limit s)"
 }
 
 for program in qemu-system-x86_64 busybox cpio dpkg apt-get; do
@@ -93,7 +117,8 @@ make_disk
 begin=$SECONDS
 boot
 printf 'test-vm: the machine ran for %d s; its console is in %s\n' $((SECONDS - begin)) "${work#"$PWD/"}/console.log"
-if ! grep -q '^hmann-vm: passed$' "$work/console.log" || grep -q '^hmann-vm: failed' "$work/console.log"; then
-  die "failed: the replica did not say 'hmann-vm: passed' (limit: $limit s)"
-fi
+passed "the machine"
+for stage in lead lists back write; do cut "$stage"; done
+boot cut=none
+passed "the build after power cuts"
 rm -rf "$work"/{disk,disk.img,initramfs,initramfs.cpio,nvdimm0.img,nvdimm1.img}

@@ -273,7 +273,7 @@ py::list OpenedIndex::Warnings() const {
 void OpenedIndex::Warm() const {
   const std::shared_ptr<const Index> index = Opened();
   const WithoutGil without_gil;
-  index->Warm();
+  index->Warm(true);
 }
 
 py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
