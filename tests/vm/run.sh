@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Boots a Debian cloud kernel under qemu (software emulation, no KVM) with a memory-only NUMA node and two virtual NVDIMMs, and runs
-# tests/vm/replica.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
+# tests/vm/guest.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
 # Then boots again and again, cuts the power in the middle of a build, and looks at what is left.
-# Exit status: 0 only if the replica says that everything passed.
+# Exit status: 0 only if the guest says that everything passed.
 set -euo pipefail
 build=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -38,7 +38,7 @@ add_module() {
   cp "$path" "$folder/$(printf '%02d' "$(find "$folder" -type f | wc -l)")-$1.ko"
 }
 
-# What the replica boots from: busybox, the modules, and init.
+# What the guest boots from: busybox, the modules, and init.
 make_initramfs() {
   local root=$work/initramfs module
   mkdir -p "$root"/{bin,dev,proc,sys,disk,modules}
@@ -63,7 +63,7 @@ make_disk() {
     cp -L "$program" "$root/$program"
   done
   cp -r datasets/sample "$root/sample"
-  install -m 755 tests/vm/replica.sh "$root/replica.sh"
+  install -m 755 tests/vm/guest.sh "$root/guest.sh"
   truncate -s 768M "$work/disk.img"
   "$root/bin/mkfs.ext4" -q -F -d "$root" "$work/disk.img"
 }
