@@ -108,11 +108,12 @@ pages_bound() {
 
 # with_server FAST SLOW command...: runs the command while a server holds the sample there; $server is its process.
 with_server() {
+  rm -f /tmp/serve.log # that of the server before would be read
   hmann serve --index sample=/tmp/sample.hmann --fast "$1" --slow "$2" --listen 127.0.0.1:0 >/tmp/serve.log 2>&1 &
   server=$!
   shift 2
   waited=0
-  until grep -q ' ready after ' /tmp/serve.log || ! kill -0 "$server" || [ $waited -ge 120 ]; do sleep 1; waited=$((waited + 1)); done
+  until grep -qs ' ready after ' /tmp/serve.log || ! kill -0 "$server" || [ $waited -ge 120 ]; do sleep 1; waited=$((waited + 1)); done
   cat /tmp/serve.log
   grep -q ' ready after ' /tmp/serve.log && "$@"
   result=$?
