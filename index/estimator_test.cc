@@ -1,7 +1,7 @@
 // What the codes' estimates are worth on real vectors, through an index as people build
 // it: for 1, 2 and 4 bits a dimension, bias, spread and tails of the members of each
 // query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and
-// checks it for other data.
+// checks it for other data (--gtest_filter='*/cosine': under one metric).
 #include <gtest/gtest.h>
 
 #include <algorithm>
