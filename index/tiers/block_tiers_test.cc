@@ -177,7 +177,7 @@ TEST_P(EveryBlockTier, MayGoAwayWithReadsInFlight) {
     const auto reader = Reader(region, {.depth = 16, .frames = 16, .frame_bytes = 65536});
     std::vector<BlockRead> reads;
     for (std::uint32_t frame = 0; frame < 16; ++frame)
-      reads.push_back({frame * 65536u, 65536, frame, frame});
+      reads.push_back({frame * std::uint64_t{65536}, 65536, frame, frame});
     const auto taken = reader->Submit(reads);
     EXPECT_TRUE(taken.ok() && *taken == 16);
   }
@@ -185,7 +185,7 @@ TEST_P(EveryBlockTier, MayGoAwayWithReadsInFlight) {
 }
 
 TEST_P(EveryBlockTier, AFileThatShrankIsDataLoss) {
-  const Source source(64 * 4096);
+  const Source source(64 * std::size_t{4096});
   const Region region = Place(source);
   const auto reader = Reader(region, {.depth = 4, .frames = 4, .frame_bytes = 8192});
   const std::uint64_t begin = ReadsTheIndexFile() ? Source::kBegin : 0;
