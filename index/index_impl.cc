@@ -28,9 +28,9 @@ constexpr std::size_t kWarmedAtOnce = 16_MiB;
 /// The kernel reads them all at once, if it knows how (Linux 5.14); else one after the
 /// other.
 void ReadPages(std::span<const std::byte> bytes) {
-  const auto from = reinterpret_cast<std::uintptr_t>(bytes.data()) / kBlockBytes * kBlockBytes;
-  const std::size_t size = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() - from;
-  if (madvise(reinterpret_cast<void*>(from), size, MADV_POPULATE_READ) == 0) return;
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockBytes;
+  auto* const page = const_cast<std::byte*>(bytes.data() - before);
+  if (madvise(page, before + bytes.size(), MADV_POPULATE_READ) == 0) return;
   for (std::size_t offset = 0; offset < bytes.size(); offset += kBlockBytes) {
     const volatile std::byte* touched = bytes.data() + offset;
     (void)*touched;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/units.h"
 #include "index/hmann.h"
 #include "index/testing/tier_sample.h"
 
@@ -73,7 +74,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithCodesOfLinks) {
   const std::string spec = GetParam().ends_with(":PATH") ? absl::StrCat(Spec(), "_edges") : Spec();
   const auto dram = edges.Open("dram"), slow = edges.Open(spec);
   const auto cached = edges.Open(
-      spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 * 1024, .helper_threads = 1});
+      spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100_KiB, .helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
   for (SearchOptions options : std::vector<SearchOptions>{
            {.k = 10, .walk = WalkKind::kQuantised},
@@ -106,7 +107,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithCodesOfLinks) {
 TEST_P(EverySlowTier, GivesTheSameAnswersWithEveryCache) {
   const auto dram = made_->Open("dram");
   for (const CachePolicy policy : {CachePolicy::kStatic, CachePolicy::kDynamic}) {
-    const auto slow = made_->Open(Spec(), {.cache = policy, .cache_bytes = 100 * 1024});
+    const auto slow = made_->Open(Spec(), {.cache = policy, .cache_bytes = 100_KiB});
     ASSERT_TRUE(slow != nullptr);
     for (const SearchOptions& options : ManyTierDials()) {
       const TierAnswers expected = made_->Search(dram, options);
@@ -130,7 +131,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithEveryCache) {
 }
 
 TEST_P(EverySlowTier, SaysWhereItLies) {
-  const auto slow = made_->Open(Spec(), {.cache = CachePolicy::kStatic, .cache_bytes = 64 * 1024});
+  const auto slow = made_->Open(Spec(), {.cache = CachePolicy::kStatic, .cache_bytes = 64_KiB});
   ASSERT_TRUE(slow != nullptr);
   std::uint64_t l0 = 0;
   for (const Placement& placement : slow->Placements()) {
@@ -141,7 +142,7 @@ TEST_P(EverySlowTier, SaysWhereItLies) {
   }
   EXPECT_GT(l0, 1500u * 24);
   EXPECT_EQ(slow->Placements().back().structure, "l0_cache");
-  EXPECT_GT(slow->Placements().back().bytes, 64u * 1024) << "its index, too";
+  EXPECT_GT(slow->Placements().back().bytes, 64_KiB) << "its index, too";
 }
 
 /// The line of what copies ahead, where helper threads run.
@@ -176,10 +177,11 @@ TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
 
 TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
   const auto slow = made_->Open(
-      Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40 * 1024, .helper_threads = 1});
+      Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40_KiB, .helper_threads = 1});
   ASSERT_TRUE(slow != nullptr);
   const TierAnswers expected = made_->Search(made_->Open("dram"), kTierDials);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int pass = 0; pass < 5; ++pass) {

@@ -66,6 +66,11 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   Outcome ran = build("a.hmann", bounded);
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free")));
+  std::vector<std::string> plan = bounded;
+  plan.emplace_back("--plan");
+  ran = build("a.hmann", plan);
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free there")));
   // Enough for what is sure, and too little for what comes.
   ASSERT_TRUE(disk.Resize("size=1600k"));
   ran = build("a.hmann", bounded);

@@ -32,7 +32,8 @@ constexpr double kInLeaf = 1.9, kToLeader = 0.5;
 /// Vectors from anywhere that a node's links are chosen among and their way back merged.
 constexpr double kMetBySelection = 500;
 /// What ranking, cells, codes and writing take of a vector, in distances to a batch. As
-/// the numbers above of SIFT (25 thousand to ten million: within 15 %): elsewhere a guess.
+/// the numbers above of SIFT (25 thousand to ten million: within 15 %), elsewhere a
+/// guess.
 constexpr double kRest = 1600;
 
 /// Distances in leaves that a bounded build computes once more, of one; nanoseconds of a

@@ -20,10 +20,11 @@ struct BuildEstimate {
   std::optional<BoundedPlan> bounded;
 };
 
-/// `memory`: that a bounded build would be given. Distances of an insertion grow with log n
-/// and ef_construction, those of the refinement (alpha above 1, distances that have multiples) with
-/// M; those of a partition with n's own share of its splits, all at the machine's time for one.
-/// Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile without dram.
+/// `memory`: that a bounded build would be given. Distances of an insertion grow with log
+/// n and ef_construction, those of the refinement (alpha above 1, distances that have
+/// multiples) with M; those of a partition with n's own share of its splits, all at the
+/// machine's time for one. Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile
+/// without dram.
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
                                             const DeviceProfile& profile, int threads,
                                             std::uint64_t memory = 0);
