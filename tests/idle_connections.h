@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
+#include "tests/loopback.h"
 
 namespace hmann {
 
@@ -19,12 +18,7 @@ namespace hmann {
 class IdleConnections {
  public:
   IdleConnections(const std::string& address, int count) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    std::uint32_t port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.find(':') + 1), &port));
-    to.sin_port = htons(static_cast<std::uint16_t>(port));
+    const sockaddr_in to = LoopbackAddress(address);
     for (int i = 0; i < count; ++i) {
       const int fd = socket(AF_INET, SOCK_STREAM, 0);
       EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);

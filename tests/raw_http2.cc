@@ -1,7 +1,6 @@
 #include "tests/raw_http2.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -12,8 +11,8 @@
 #include <cerrno>
 #include <csignal>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/loopback.h"
 
 namespace hmann {
 namespace {
@@ -54,12 +53,7 @@ SSL_CTX* TlsContext() {
 
 RawHttp2::RawHttp2(const std::string& address, Over over)
     : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::uint32_t port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.find(':') + 1), &port));
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  const sockaddr_in to = LoopbackAddress(address);
   EXPECT_EQ(connect(descriptor_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   const timeval most{60, 0}, most_to_send{2, 0};
   setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));

@@ -18,8 +18,10 @@ void PrintTime(double cpu_seconds, const BuildForecast& forecast) {
                                FormatDuration(cpu_seconds / forecast.threads), forecast.threads,
                                FormatDuration(cpu_seconds));
   std::cerr << (forecast.measured_rows > 0
-                    ? absl::StrFormat(": %d rows took %s here\n", forecast.measured_rows,
-                                      FormatDuration(forecast.measured_seconds))
+                    ? absl::StrFormat(
+                          ": %d rows took %s here; how time grows from there was seen on "
+                          "one set, elsewhere it is a guess\n",
+                          forecast.measured_rows, FormatDuration(forecast.measured_seconds))
                     : std::string(": a guess, from a usual machine's figures\n"));
 }
 

@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "index/format/reader.h"
 #include "index/format/testing/reseal.h"
 #include "index/format/testing/ring_index.h"
@@ -33,7 +35,7 @@ class SpreadOfIndex : public ::testing::Test {
     RingIndex index({.bits = 2});
     ASSERT_TRUE(WriteIndex(path_, index.contents, quiet_).ok());
   }
-  const std::string path_ = ::testing::TempDir() + "spread_test.hmann";
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "spread_", ::getpid());
   Progress quiet_{Progress::Show::kNever};
 };
 
