@@ -31,10 +31,11 @@ struct Mapping {
 
 constexpr std::size_t kMostMappings = 4096;
 std::array<Mapping, kMostMappings> g_mappings;
-std::mutex g_mappings_mutex;  // of those who write to it
+std::mutex g_mappings_mutex;   // of those who write to it
+struct sigaction g_before {};  // what SIGBUS did before us
 
 /// The page is gone from the file: zeros take its place, and the file's guard says that
-/// it changed. Of any other mapping it is the end of the process, as without us.
+/// it changed. Of any other mapping it is what it was without us.
 void OnBus(int signal, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -50,7 +51,7 @@ void OnBus(int signal, siginfo_t* info, void*) {
       return;
     }
   }
-  ::signal(signal, SIG_DFL);  // raised again when the handler returns
+  sigaction(signal, &g_before, nullptr);  // raised again when the handler returns
 }
 
 void HandleSignals() {
@@ -58,7 +59,7 @@ void HandleSignals() {
     struct sigaction bus {};
     bus.sa_sigaction = OnBus;
     bus.sa_flags = SA_SIGINFO;
-    sigaction(SIGBUS, &bus, nullptr);
+    sigaction(SIGBUS, &bus, &g_before);
     // The kernel's word that a lease is wanted back; Changed looks for itself.
     ::signal(SIGIO, SIG_IGN);
     return true;

@@ -1,4 +1,4 @@
-// A disk that is really full: a small tmpfs. Needs root.
+// A disk that is really full: a small tmpfs (needs root). A read that really fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -83,6 +83,32 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   ran = build("b.hmann", {});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_TRUE(ReadFile(folder / "a.hmann") == ReadFile(folder / "b.hmann"));
+}
+
+TEST(FailedRead, EndsABuildByNameAndItGoesOnOnceTheFileIsWhole) {
+  const TestFolder folder("failed_read");
+  const std::string base = folder / "base.u8bin", old = "an old index";
+  ASSERT_EQ(Hmann({"data", "generate", "--n", "60K", "--dim", "64", "--out", base}).exit_code, 0);
+  WriteFile(folder / "a.hmann", old);
+  const std::vector<std::string> command = {
+      HmannProgram(), "build",         "--base",         base,    "--out", folder / "a.hmann",
+      "--work",       folder / "work", "--build-memory", "256MiB"};
+  const std::string whole = ReadFile(base);
+  const auto written = std::filesystem::last_write_time(base);
+  {
+    Program build(command);
+    ASSERT_TRUE(build.UntilBusyFor(0.5));
+    std::filesystem::resize_file(base, 4096);
+    const Outcome ended = build.Wait();
+    EXPECT_EQ(ended.exit_code, 1) << ended.signal;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr(base), HasSubstr("a read failed")));
+    EXPECT_EQ(ReadFile(folder / "a.hmann"), old);
+  }
+  WriteFile(base, whole);
+  std::filesystem::last_write_time(base, written);
+  const Outcome ran = RunProgram(command);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(Hmann({"verify", folder / "a.hmann"}).exit_code, 0);
 }
 
 }  // namespace

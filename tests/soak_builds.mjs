@@ -1,9 +1,12 @@
 // Builds within bounded memory, at a size that no test run has time for: ./dev soak-builds calls it.
-//   node soak_builds.mjs --hmann PROGRAM --out FOLDER [--base FILE] [--memory 1GiB,2GiB] [--kills N] [--workers 2,4] [--promote BYTES]
+//   node soak_builds.mjs --hmann PROGRAM --out FOLDER [--base FILE] [--memory 1GiB,2GiB] [--threads 1,7] [--workers 2,4] [--kills N]
+//     [--reversed 1] [--harms N] [--promote BYTES]      (0, or '' of a list: not that)
+// reversed: each job of L0 by a process of its own, the last first, the last of each stage by two processes at once.
+// harms: as often as that, in turn: an artefact cut short, one bit of one turned, a base that cannot be read, a full disk.
 // Every bounded build runs in a cgroup of its memory and 256 MiB, through which base, folder and index pass, too (v1 or v2; needs root).
 // Says of each: content hash as without a limit or not, CPU beside it, memory that no file backs, bytes of the folder a vector.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, writeFileSync } from "node:fs";
+import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, rmdirSync, readSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -12,17 +15,22 @@ const { values } = parseArgs({
     help: { type: "boolean" },
     hmann: { type: "string" }, out: { type: "string" }, base: { type: "string" }, n: { type: "string", default: "10M" },
     memory: { type: "string", default: "1GiB,2GiB,8GiB" }, kills: { type: "string", default: "50" }, workers: { type: "string", default: "1,2,4" },
+    threads: { type: "string", default: "1,7" }, reversed: { type: "string", default: "1" }, harms: { type: "string", default: "8" },
     promote: { type: "string", default: "1GiB" }, seed: { type: "string", default: "1" },
   },
 });
 if (values.help) {
-  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 4).map((line) => line.slice(3)).join("\n"));
+  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 7).map((line) => line.slice(3)).join("\n"));
   process.exit(0);
 }
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const bytesOf = (text) => Math.round(parseFloat(text) * (units[text.replace(/[0-9.]/g, "")] ?? 1));
 const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);
 const list = (text) => text.split(",").filter((word) => word !== "");
+const sleep = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+let seed = Number(values.seed);
+/** Of [0, 1), the same for the same seed. */
+const random = () => (seed = (seed * 1103515245 + 12345) % 2 ** 31) / 2 ** 31;
 mkdirSync(values.out, { recursive: true });
 const work = join(values.out, "work");
 
@@ -54,8 +62,11 @@ class Cgroup {
   }
 }
 
-/** Runs a command in a cgroup; killed after `seconds`, if that is given. The report, or undefined. */
-function run(command, { memory, seconds } = {}) {
+/**
+ * Runs a command in a cgroup; killed after `seconds`, or once `until` is true, if one is given. The report; undefined if it was killed, or is
+ * `silent`.
+ */
+function run(command, { memory, seconds, until, silent } = {}) {
   const group = memory === undefined ? undefined : new Cgroup(memory + 256 * units.MiB);
   const [program, ...rest] = group ? group.wrap(command) : command;
   return new Promise((resolve, reject) => {
@@ -64,11 +75,13 @@ function run(command, { memory, seconds } = {}) {
     child.stdout.on("data", (data) => (out += data));
     child.stderr.on("data", (data) => (err += data));
     const timer = seconds === undefined ? undefined : setTimeout(() => child.kill("SIGKILL"), 1000 * seconds);
+    const look = until === undefined ? undefined : setInterval(() => until() && child.kill("SIGKILL"), 50);
     child.on("close", (code, signal) => {
       clearTimeout(timer);
+      clearInterval(look);
       if (group) group.remove();
-      if (code === 0) resolve(JSON.parse(out));
-      else if (signal === "SIGKILL" && timer !== undefined) resolve(undefined);
+      if (code === 0) resolve(silent ? undefined : JSON.parse(out));
+      else if (signal === "SIGKILL" && (timer ?? look) !== undefined) resolve(undefined);
       else reject(new Error(`${command.join(" ")}: ${code ?? signal}\n${err}`));
     });
   });
@@ -112,14 +125,108 @@ for (const workers of list(values.workers)) {
   }
 }
 
+for (const threads of list(values.threads)) {
+  row(`${memory}, ${threads} threads`, await run(build("bounded", memory, "--threads", threads), { memory: bytesOf(memory) }), free, { memory: bytesOf(memory) });
+}
+
+// Every job of L0 by a process of its own, the last of a stage first, and that one twice at once.
+if (Number(values.reversed) > 0) {
+  await run(build("bounded", memory), { memory: bytesOf(memory), until: () => existsSync(join(work, "manifest.json")) });
+  const start = cpuOfChildren();
+  let made = 0;
+  for (const name of stagesOf().filter((stage) => stage.stage.startsWith("l0-")).map((stage) => stage.stage)) {
+    const { jobs } = stagesOf().find((stage) => stage.stage === name);
+    for (let j = jobs - 1; j >= 0; --j, ++made) {
+      const job = [values.hmann, "build-job", "--work", work, "--stage", name, "--jobs", String(j)];
+      const both = j === jobs - 1 ? [[...job, "--threads", "1"], [...job, "--threads", "1"]] : [job];
+      await Promise.all(both.map((command) => run([...command, "--build-memory", memory], { silent: true })));
+    }
+  }
+  const report = await run(build("bounded", memory), { memory: bytesOf(memory) });
+  row(`${memory}, jobs last first, one of each stage twice at once`, report, free, { cpu: cpuOfChildren() - start, note: `${made} jobs` });
+}
+
+function stagesOf() {
+  return JSON.parse(spawnSync(values.hmann, ["build", "--status", "--work", work, "--json"]).stdout).stages;
+}
+
+// Harmed in turn: what is harmed is another file each time.
+if (Number(values.harms) > 0) {
+  const disk = mountDisk(join(values.out, "disk"), statSync(base).size * 1.1 + 240 * free.n + 256 * units.MiB);
+  const copy = join(disk, "base.u8bin"), folder = join(disk, "work"), ballast = join(disk, "ballast");
+  // Of the same time whenever it is made: by that a build knows its base again.
+  const copyBase = () => (copyFileSync(base, copy), utimesSync(copy, 1e9, 1e9));
+  copyBase();
+  const told = [];
+  const harmed = [values.hmann, "build", "--base", copy, "--out", out("bounded"), "--json", "--build-memory", memory, "--work", folder];
+  let report;
+  const start = cpuOfChildren();
+  const names = ["cut short", "a bit turned", "a read that fails", "a full disk"];
+  for (let harm = 0; harm < Number(values.harms) && report === undefined; ++harm) {
+    const kind = harm % names.length, seconds = 2 + random() * 2 * free.seconds.total / Number(values.harms);
+    if (kind < 2) {
+      report = await run(harmed, { memory: bytesOf(memory), seconds });
+      if (report === undefined) told.push(`${names[kind]}: ${harmArtefact(folder, kind === 0)}`);
+    } else {
+      const ended = run(harmed, { memory: bytesOf(memory) }).then((value) => ({ value }), (error) => ({ error }));
+      if (await Promise.race([ended, sleep(seconds)]) === undefined) {
+        if (kind === 2) truncateSync(copy, 4096);
+        else spawnSync("fallocate", ["-l", String(freeBytes(disk) - 2 * units.MiB), ballast]);
+      }
+      const end = await Promise.race([ended, sleep(60)]);
+      if (kind === 2) copyBase();
+      rmSync(ballast, { force: true });
+      report = (end ?? (await ended)).value;
+      if (report === undefined) told.push(`${names[kind]}: ${(await ended).error.message.trim().split("\n").pop()}`);
+    }
+  }
+  report ??= await run(harmed, { memory: bytesOf(memory) });
+  row(`${memory}, harmed ${told.length} times`, report, free, { memory: bytesOf(memory), cpu: cpuOfChildren() - start });
+  spawnSync("umount", [disk]);
+  console.log(told.map((line) => `  ${line}`).join("\n"));
+}
+
+/** A file system of so many bytes in a file (root), mounted at a new folder. */
+function mountDisk(path, bytes) {
+  const image = `${path}.img`;
+  spawnSync("umount", [path]);
+  rmSync(image, { force: true });
+  mkdirSync(path, { recursive: true });
+  writeFileSync(image, "");
+  truncateSync(image, Math.ceil(bytes));
+  for (const command of [["mkfs.ext4", "-q", "-m", "0", image], ["mount", "-o", "loop", image, path]]) {
+    const ran = spawnSync(command[0], command.slice(1));
+    if (ran.status !== 0) throw new Error(`${command.join(" ")}: ${ran.stderr}`);
+  }
+  return path;
+}
+
+function freeBytes(path) {
+  return Number(spawnSync("df", ["--output=avail", "-B1", path]).stdout.toString().split("\n")[1]);
+}
+
+/** Cuts one artefact of a folder short, or turns one bit of it; says which. */
+function harmArtefact(folder, cut) {
+  const names = readdirSync(folder).filter((name) => /^l[0-9].*[.]part$/.test(name)), path = join(folder, names[Math.floor(random() * names.length)]);
+  const bytes = statSync(path).size, at = Math.floor(random() * bytes);
+  if (cut) truncateSync(path, at);
+  else {
+    const file = openSync(path, "r+"), one = Buffer.alloc(1);
+    readSync(file, one, 0, 1, at);
+    one[0] ^= 1 << Math.floor(random() * 8);
+    writeSync(file, one, 0, 1, at);
+    closeSync(file);
+  }
+  return `${path.split("/").pop()} at ${at} of ${bytes}`;
+}
+
 // Killed again and again, each time after a random part of what a whole build takes.
 const kills = Number(values.kills);
 if (kills > 0) {
-  let random = Number(values.seed), cpu = 0, killed = 0, report;
-  const next = () => (random = (random * 1103515245 + 12345) % 2 ** 31) / 2 ** 31;
+  let cpu = 0, killed = 0, report;
   const whole = free.seconds.total * 1.5;
   while (report === undefined) {
-    const limit = killed < kills ? { seconds: Math.max(0.2, (next() * 2 * whole) / kills) } : {};
+    const limit = killed < kills ? { seconds: Math.max(0.2, (random() * 2 * whole) / kills) } : {};
     const start = cpuOfChildren();
     report = await run(build("bounded", memory), { memory: bytesOf(memory), ...limit });
     cpu += cpuOfChildren() - start;

@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "tools/failed_read.h"
 
 namespace hmann {
 namespace {
@@ -91,6 +92,7 @@ int RunCommands(std::span<const Command> commands, int argc, char** argv) {
     // A full disk under a size limit is an error to report (EFBIG), not a signal to die
     // of.
     std::signal(SIGXFSZ, SIG_IGN);
+    NameFailedReads();
     return ParseAndRun(commands, argc, argv);
   } catch (const std::exception& error) {  // of libraries; our code throws nothing
     std::cerr << "hmann: " << error.what() << '\n';

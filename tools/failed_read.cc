@@ -1,0 +1,85 @@
+#include "tools/failed_read.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace hmann {
+namespace {
+
+// Nothing below may allocate or lock: it runs in a handler.
+
+void Say(std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+/// Takes a hexadecimal number off the front of `text`.
+std::uintptr_t TakeHex(std::string_view& text) {
+  std::uintptr_t value = 0;
+  while (!text.empty()) {
+    const char c = text.front();
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) break;
+    value = value * 16 + static_cast<std::uintptr_t>(digit);
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+/// Whether a line of /proc/self/maps ("begin-end rights offset device inode   path") is of
+/// the mapping that `address` is in; if so, says its path.
+bool SayPathIn(std::string_view line, std::uintptr_t address) {
+  const std::uintptr_t begin = TakeHex(line);
+  if (line.empty() || line.front() != '-') return false;
+  line.remove_prefix(1);
+  if (address < begin || address >= TakeHex(line)) return false;
+  const std::size_t path = line.find('/');
+  if (path == std::string_view::npos) return false;
+  Say(line.substr(path));
+  return true;
+}
+
+void SayPathAt(std::uintptr_t address) {
+  static std::array<char, 16384> text;  // a path has at most 4096 bytes
+  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  std::size_t held = 0;
+  while (maps >= 0) {
+    const ssize_t got = ::read(maps, text.data() + held, text.size() - held);
+    if (got <= 0) break;
+    held += static_cast<std::size_t>(got);
+    std::string_view rest(text.data(), held);
+    for (std::size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
+      if (SayPathIn(rest.substr(0, end), address)) return;
+      rest.remove_prefix(end + 1);
+    }
+    held = rest.size() < text.size() ? rest.size() : 0;
+    std::memmove(text.data(), rest.data(), held);
+  }
+  Say("a mapped file");
+}
+
+void OnBus(int, siginfo_t* info, void*) {
+  Say("hmann: ");
+  SayPathAt(reinterpret_cast<std::uintptr_t>(info->si_addr));
+  Say(": a read failed (SIGBUS): its device failed, or the file was made shorter while it was in "
+      "use\n");
+  ::_exit(1);
+}
+
+}  // namespace
+
+void NameFailedReads() {
+  struct sigaction action {};
+  action.sa_sigaction = OnBus;
+  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace hmann
