@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::size_t kChunk = 64;  ///< rows or queries that a thread takes at once
 constexpr std::uint64_t kFullScanRows = 1 << 16;
-constexpr double kLargestSquare = 1e37;  ///< f32 sums stay finite below it
+/// f32 distances stay finite up to it; EncodeRow asks for the same.
+constexpr double kLargestSquare = std::numeric_limits<float>::max() / 4;
 
 struct Candidate {
   double distance;
@@ -187,7 +188,7 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
       double square = 0;
       ReadComponents(file.dtype(), row, dim_, out);
       for (std::uint32_t c = 0; c < dim_; ++c) square += double{out[c]} * out[c];
-      if (square > kLargestSquare || (normalise && square == 0)) bad_row = i;
+      if (normalise ? square == 0 : square > kLargestSquare) bad_row = i;
       block->norms[i] = normalise ? 1 : std::sqrt(square);
       for (std::uint32_t c = 0; normalise && c < dim_; ++c)
         out[c] = static_cast<float>(out[c] / std::sqrt(square));
@@ -196,7 +197,9 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
   if (bad_row < rows) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path(), ": row ", begin + bad_row,
-                     ": a zero vector (under cosine), or one whose squared norm overflows"));
+                     options_.metric == Metric::kCosine
+                         ? ": a zero vector: it has no direction, so cosine is undefined"
+                         : ": a squared norm whose f32 distances may overflow"));
   }
   block->largest_norm = *std::max_element(block->norms.begin(), block->norms.end());
   return absl::OkStatus();

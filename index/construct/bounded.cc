@@ -129,7 +129,7 @@ std::uint64_t Loads(std::uint64_t bytes, std::uint64_t room) { return (bytes + r
 
 }  // namespace
 
-std::uint64_t WorkBytes(const BuildShape& shape) {
+WorkFolderBytes WorkBytes(const BuildShape& shape) {
   const auto n = static_cast<double>(shape.n), n1 = static_cast<double>(shape.n1);
   constexpr double kOrders = 2 * kId;  // unique rows, or hashes, and the order of nodes
   const LayerBytes l0 = WorkOfLayer(shape.n, shape.m), l1 = WorkOfLayer(shape.n1, shape.m);
@@ -139,14 +139,17 @@ std::uint64_t WorkBytes(const BuildShape& shape) {
   // Ids, rows and order of L1, what was inserted, and its own stages; two centroids.
   const double above = n * l0.left + n1 * (5 * kId + l1.left * (1 + 1.0 / shape.m) + l1.most);
   const double cells = n * (l0.left + 2 * kId) + n1 * (5 * kId + 2 * l1.left);
-  return static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells}));
+  return {static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells})),
+          static_cast<std::uint64_t>(n * kOrders + cells)};
 }
 
 BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory) {
   BoundedPlan plan;
   plan.least_bytes = FixedBytes(shape) + kLeastRoom;
   if (memory < plan.least_bytes) return plan;
-  plan.work_bytes = WorkBytes(shape);
+  const WorkFolderBytes work = WorkBytes(shape);
+  plan.work_bytes = work.most;
+  plan.work_bytes_at_end = work.at_end;
   const BoundedMemory rooms = RoomsOf(shape, memory);
   const std::uint64_t n = shape.n, lists = std::uint64_t{2} * shape.m * kId;
   const std::uint64_t loaded = n * (shape.stride + 3 * kId), room = rooms.bottom_room;
@@ -192,19 +195,26 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
   return of.dump();
 }
 
-/// Refuses what surely cannot work, however far the estimate is off.
-absl::Status CheckDisk(const WorkFolder& work, const BuildShape& shape) {
+}  // namespace
+
+absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint64_t need,
+                           std::uint64_t there) {
   std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(work.path(), error);
-  if (error) return absl::OkStatus();
-  const std::uint64_t need = WorkBytes(shape), there = work.Bytes();
-  if (need / 4 * 3 <= space.available + there) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(work.path(), ": the work folder takes about ",
-                                                   FormatSize(need), " (hmann plan); ",
+  const std::filesystem::space_info space = std::filesystem::space(StandingPart(path), error);
+  if (error || need <= space.available + there) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(path, ": ", what, " takes about ",
+                                                   FormatSize(need), "; ",
                                                    FormatSize(space.available), " are free there"));
 }
 
-}  // namespace
+std::string StandingPart(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);
+  while (!there.empty() && !fs::exists(there, error) && there != there.root_path())
+    there = there.parent_path();
+  return there.string();
+}
 
 absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& options,
                                                            const BuildInputs& inputs, NodeId n1) {
@@ -219,7 +229,9 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& o
   }
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<WorkFolder> work,
                          WorkFolder::Open(options.work, IdentityOf(options, inputs, n1)));
-  HMANN_RETURN_IF_ERROR(CheckDisk(*work, inputs.Shape(n1)));
+  // What surely cannot work, however far the estimate is off.
+  HMANN_RETURN_IF_ERROR(CheckDiskRoom(work->path(), "the work folder",
+                                      WorkBytes(inputs.Shape(n1)).most / 4 * 3, work->Bytes()));
   return work;
 }
 

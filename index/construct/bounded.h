@@ -35,16 +35,27 @@ BoundedMemory RoomsOf(const BuildShape& shape, std::uint64_t memory);
 
 /// What a bounded build will take, about.
 struct BoundedPlan {
-  std::uint64_t least_bytes = 0;  ///< the smallest memory that works
-  std::uint32_t base_passes = 0;  ///< over the base; 0: the memory is too small
-  std::uint64_t work_bytes = 0;   ///< of the work folder at the most
-  double cpu_seconds = 0;         ///< see EstimateBuild
+  std::uint64_t least_bytes = 0;        ///< the smallest memory that works
+  std::uint32_t base_passes = 0;        ///< over the base; 0: the memory is too small
+  std::uint64_t work_bytes = 0;         ///< of the work folder at the most
+  std::uint64_t work_bytes_at_end = 0;  ///< while the index is written
+  double cpu_seconds = 0;               ///< see EstimateBuild
 };
 /// How many links there are, and how many lead far, was seen on SIFT: elsewhere a guess.
 BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory);
 
-/// The work folder at its largest, about.
-std::uint64_t WorkBytes(const BuildShape& shape);
+/// Bytes of the work folder at its largest, and while the index is written, about.
+struct WorkFolderBytes {
+  std::uint64_t most = 0, at_end = 0;
+};
+WorkFolderBytes WorkBytes(const BuildShape& shape);
+
+/// Whether `need` bytes find room where `path` is, or will be made; `there`: of these, what
+/// an earlier process has left. Errors: RESOURCE_EXHAUSTED naming both.
+absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint64_t need,
+                           std::uint64_t there = 0);
+/// The longest part of a path that exists.
+std::string StandingPart(const std::string& path);
 
 /// Opens the work folder of a build; its manifest says what all files in it follow from.
 /// Errors: UNIMPLEMENTED (inner product), INVALID_ARGUMENT (insertion), those of

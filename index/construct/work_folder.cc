@@ -243,10 +243,10 @@ void WorkFolder::RemoveAll(std::string_view prefix) const {
   for (const fs::path& path : paths) fs::remove(path, error);
 }
 
-std::uint64_t WorkFolder::Bytes() const {
+std::uint64_t WorkFolder::BytesOf(const std::string& path) {
   std::error_code error;
   std::uint64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     const std::uint64_t size = entry.file_size(error);
     if (!error) bytes += size;
   }

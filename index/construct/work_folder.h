@@ -74,7 +74,9 @@ class WorkFolder {
   /// Removes all artefacts whose names begin so, if there are any.
   void RemoveAll(std::string_view prefix) const;
   /// Bytes of all files now, and at the most: they only get fewer by RemoveAll.
-  std::uint64_t Bytes() const;
+  std::uint64_t Bytes() const { return BytesOf(path_); }
+  /// The same of any folder; 0 where none is.
+  static std::uint64_t BytesOf(const std::string& path);
   std::uint64_t MostBytes() const;
   /// Removes the folder with all that is in it.
   void Clear();

@@ -1,5 +1,6 @@
 #include "index/tune/forecast.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "index/base/units.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
+#include "index/construct/work_folder.h"
 #include "index/hmann.h"
 #include "index/tune/placement_choices.h"
 
@@ -26,24 +28,22 @@ namespace fs = std::filesystem;
 constexpr double kSampleSeconds = 4;
 constexpr std::uint64_t kMostRows = 200'000, kLeastRows = 1000;
 
-absl::Status CheckDisk(const std::string& path, std::uint64_t need, const char* what) {
-  std::error_code error;
-  fs::path there = fs::absolute(path, error);
-  while (!there.empty() && !fs::exists(there, error) && there != there.root_path())
-    there = there.parent_path();
-  const fs::space_info space = fs::space(there, error);
-  if (error || need <= space.available) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(path, ": ", what, " takes about ",
-                                                   FormatSize(need), "; ",
-                                                   FormatSize(space.available), " are free there"));
-}
-
+/// Folder and index, which may be on one disk: what an interrupted build has left in the
+/// folder is used again.
 absl::Status CheckDisks(const BuildOptions& options, const BuildEstimate& estimate) {
-  const std::uint64_t work = estimate.bounded.has_value() ? estimate.bounded->work_bytes : 0;
   std::error_code error;
-  const std::string folder = fs::absolute(options.out, error).parent_path().string();
-  if (work > 0) HMANN_RETURN_IF_ERROR(CheckDisk(options.work, work, "the work folder"));
-  return CheckDisk(folder, estimate.file_bytes, "the index");
+  const std::string out = fs::absolute(options.out, error).parent_path().string();
+  if (!estimate.bounded.has_value()) return CheckDiskRoom(out, "the index", estimate.file_bytes);
+  const BoundedPlan& work = *estimate.bounded;
+  const std::uint64_t there = WorkFolder::BytesOf(options.work);
+  HMANN_RETURN_IF_ERROR(CheckDiskRoom(options.work, "the work folder", work.work_bytes, there));
+  struct stat a {
+  }, b{};
+  const bool one_disk = ::stat(StandingPart(options.work).c_str(), &a) == 0 &&
+                        ::stat(StandingPart(out).c_str(), &b) == 0 && a.st_dev == b.st_dev;
+  if (!one_disk) return CheckDiskRoom(out, "the index", estimate.file_bytes);
+  return CheckDiskRoom(out, "the index beside the work folder",
+                       work.work_bytes_at_end + estimate.file_bytes, there);
 }
 
 absl::Status CheckMemory(const BuildOptions& options, const BuildShape& shape) {
