@@ -2,23 +2,12 @@
 # packages.sh PACKAGES TREE: the packages of a build installed into a bare Debian 12 at TREE (made by debootstrap; emptied first), used, and
 # removed again. Needs root and Debian's packages.
 set -euo pipefail
-packages=$(readlink -f "$1") tree=$2
-[[ $EUID -eq 0 ]] || { echo "packages: a bare tree is made by root" >&2; exit 1; }
-in_tree() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
-cleanup() { umount -l "$tree/proc" "$tree/dev" 2>/dev/null || true; }
-trap cleanup EXIT
-
-rm -rf "$tree"
-debootstrap --variant=minbase bookworm "$tree" >"$tree.log" 2>&1 || { tail -5 "$tree.log" >&2; exit 1; }
-mount -t proc proc "$tree/proc"
-mount --bind /dev "$tree/dev"
-for file in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d /etc/resolv.conf /etc/hosts; do
-  [[ -e $file ]] && rm -rf "$tree$file" && cp -a "$file" "$tree$file"
-done
+packages=$(readlink -f "$1")
+. tests/bare_tree.sh
+make_tree "$2"
 cp "$packages"/*.deb "$tree/root/"
 cp -r datasets/sample "$tree/root/sample"
 cp -r tests/consumer "$tree/root/consumer"
-in_tree apt-get -q update >>"$tree.log" 2>&1
 ours() { in_tree find /usr /etc -path '*hmann*' -not -path '*nlohmann*' | sort; }
 before=$(ours)
 [[ -z $before ]] || { echo "packages: the bare tree has hmann already: $before" >&2; exit 1; }

@@ -1,8 +1,9 @@
 // Builds within bounded memory, at a size that no test run has time for: ./dev soak-builds calls it.
 //   node soak_builds.mjs --hmann PROGRAM --out FOLDER [--base FILE] [--memory 1GiB,2GiB] [--threads 1,7] [--workers 2,4] [--kills N]
 //     [--reversed 1] [--harms N] [--promote BYTES]      (0, or '' of a list: not that)
-// reversed: each job of L0 by a process of its own, the last first, the last of each stage by two processes at once.
-// harms: as often as that, in turn: an artefact cut short, one bit of one turned, a base that cannot be read, a full disk.
+// reversed: each job of L0 by a process of its own with one thread, two at once, the last first; the last of each stage by both; what is left
+// with seven threads. harms: as often as that, in turn, with one worker: an artefact cut short, one bit of one turned, a base that cannot be
+// read, a full disk.
 // Every bounded build runs in a cgroup of its memory and 256 MiB, through which base, folder and index pass, too (v1 or v2; needs root).
 // Says of each: content hash as without a limit or not, CPU beside it, memory that no file backs, bytes of the folder a vector.
 import { spawn, spawnSync } from "node:child_process";
@@ -20,7 +21,7 @@ const { values } = parseArgs({
   },
 });
 if (values.help) {
-  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 7).map((line) => line.slice(3)).join("\n"));
+  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 8).map((line) => line.slice(3)).join("\n"));
   process.exit(0);
 }
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
@@ -135,15 +136,18 @@ if (Number(values.reversed) > 0) {
   const start = cpuOfChildren();
   let made = 0;
   for (const name of stagesOf().filter((stage) => stage.stage.startsWith("l0-")).map((stage) => stage.stage)) {
-    const { jobs } = stagesOf().find((stage) => stage.stage === name);
-    for (let j = jobs - 1; j >= 0; --j, ++made) {
-      const job = [values.hmann, "build-job", "--work", work, "--stage", name, "--jobs", String(j)];
-      const both = j === jobs - 1 ? [[...job, "--threads", "1"], [...job, "--threads", "1"]] : [job];
-      await Promise.all(both.map((command) => run([...command, "--build-memory", memory], { silent: true })));
-    }
+    let { jobs: left } = stagesOf().find((stage) => stage.stage === name);
+    const last = left - 1;
+    made += left;
+    const make = (job) => run([values.hmann, "build-job", "--work", work, "--stage", name, "--jobs", String(job), "--threads", "1", "--build-memory", memory], { silent: true });
+    const lane = async () => {
+      await make(last);
+      for (left = Math.min(left, last); left > 0; ) await make(--left);
+    };
+    await Promise.all([lane(), lane()]);
   }
-  const report = await run(build("bounded", memory), { memory: bytesOf(memory) });
-  row(`${memory}, jobs last first, one of each stage twice at once`, report, free, { cpu: cpuOfChildren() - start, note: `${made} jobs` });
+  const report = await run(build("bounded", memory, "--threads", "7"), { memory: bytesOf(memory) });
+  row(`${memory}, jobs last first on one thread, one of each stage twice at once, the rest on 7`, report, free, { cpu: cpuOfChildren() - start, note: `${made} jobs` });
 }
 
 function stagesOf() {
@@ -158,7 +162,8 @@ if (Number(values.harms) > 0) {
   const copyBase = () => (copyFileSync(base, copy), utimesSync(copy, 1e9, 1e9));
   copyBase();
   const told = [];
-  const harmed = [values.hmann, "build", "--base", copy, "--out", out("bounded"), "--json", "--build-memory", memory, "--work", folder];
+  const harmed = [values.hmann, "build", "--base", copy, "--out", out("bounded"), "--json", "--build-memory", memory, "--work", folder,
+    "--workers", "1", "--threads", String(free.threads)];
   let report;
   const start = cpuOfChildren();
   const names = ["cut short", "a bit turned", "a read that fails", "a full disk"];
@@ -181,7 +186,7 @@ if (Number(values.harms) > 0) {
     }
   }
   report ??= await run(harmed, { memory: bytesOf(memory) });
-  row(`${memory}, harmed ${told.length} times`, report, free, { memory: bytesOf(memory), cpu: cpuOfChildren() - start });
+  row(`${memory}, 1 worker, harmed ${told.length} times`, report, free, { memory: bytesOf(memory), cpu: cpuOfChildren() - start });
   spawnSync("umount", [disk]);
   console.log(told.map((line) => `  ${line}`).join("\n"));
 }

@@ -32,8 +32,8 @@ std::uintptr_t TakeHex(std::string_view& text) {
   return value;
 }
 
-/// Whether a line of /proc/self/maps ("begin-end rights offset device inode   path") is of
-/// the mapping that `address` is in; if so, says its path.
+/// Whether a line of /proc/self/maps ("begin-end rights offset device inode   path") is
+/// of the mapping that `address` is in; if so, says its path.
 bool SayPathIn(std::string_view line, std::uintptr_t address) {
   const std::uintptr_t begin = TakeHex(line);
   if (line.empty() || line.front() != '-') return false;

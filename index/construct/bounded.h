@@ -50,8 +50,8 @@ struct WorkFolderBytes {
 };
 WorkFolderBytes WorkBytes(const BuildShape& shape);
 
-/// Whether `need` bytes find room where `path` is, or will be made; `there`: of these, what
-/// an earlier process has left. Errors: RESOURCE_EXHAUSTED naming both.
+/// Whether `need` bytes find room where `path` is, or will be made; `there`: of these,
+/// what an earlier process has left. Errors: RESOURCE_EXHAUSTED naming both.
 absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint64_t need,
                            std::uint64_t there = 0);
 /// The longest part of a path that exists.

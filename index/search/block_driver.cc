@@ -64,6 +64,10 @@ void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) 
   slot.which = which;
   slot.cut = StopCheck::CutOf(batch.limits);
   slot.query.Exclude(batch.limits.excluded);
+  slot.spare = MinFrames(index_, batch.dials);
+  // While cells are scored the device would be idle, if it reads for nobody else.
+  const bool idle = batch.in_flight <= 1 && batch.dials.prefetch != Prefetch::kOff;
+  slot.query.TellAhead(idle ? &slot : nullptr);
   // Beams that waited for each other's slowest read would leave the device idle: each
   // goes on by itself.
   const std::uint32_t parts = batch.dials.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;
@@ -71,6 +75,13 @@ void BlockDriver::Start(Slot& slot, const QueryBatch& batch, std::size_t which) 
                                         parts, parts > 1 ? 1 : 0);
   if (!status.ok()) return Finish(slot, batch, status);
   Advance(slot, batch);
+}
+
+void BlockDriver::Slot::Expect(std::span<const NodeId> ids) {
+  std::uint32_t rank = 0;
+  for (const NodeId id : ids) frames.FetchAhead(id, rank++, spare);
+  // An error of the device is found by whoever waits for it.
+  if (!queue->empty()) queue->Pump().IgnoreError();
 }
 
 template <Walk W>

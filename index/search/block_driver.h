@@ -33,12 +33,17 @@ class BlockDriver : public Driver {
     std::uint64_t rounds = 0;           ///< steps that had to wait
   };
   /// A query on its way and the frames that it reads into.
-  struct Slot {
+  struct Slot final : ReadsAhead {
     Slot(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue, std::uint32_t number,
          std::uint32_t frames_each)
-        : query(index), frames(index, reader, queue, number, number * frames_each, frames_each) {}
+        : query(index),
+          frames(index, reader, queue, number, number * frames_each, frames_each),
+          queue(queue) {}
+    void Expect(std::span<const NodeId> ids) override;
     Query query;
     BlockFrames frames;
+    BlockQueue* const queue;
+    std::uint32_t spare = 0;  ///< frames that reads ahead leave free
     bool busy = false;
     bool moved = false;                     ///< a read that it waits for was done
     std::size_t which = 0;                  ///< number of its query

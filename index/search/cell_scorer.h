@@ -31,12 +31,15 @@ class CellScorer {
   }
 
   /// Scores the members of these cells, whose codes lie side by side, then the nodes that
-  /// have one of their centroids as second-nearest.
-  void ScoreCells(CandidatePool& pool) {
+  /// have one of their centroids as second-nearest. `look()` is called now and then: the
+  /// nearest cells are scored first, so that the pool's best are known early.
+  template <typename Look>
+  void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
     for (std::uint32_t i = 0; i < cells_; ++i) cells.PrefetchCellsOf(centroids_[i].id);
     for (std::uint32_t i = 0; i < cells_; ++i) cells.PrefetchLists(centroids_[i].id);
     constexpr std::uint32_t kAhead = 4;
+    std::uint32_t next_look = kAhead + std::max(8u, cells_ / 16);
     for (std::uint32_t i = 0; i < cells_ + kAhead; ++i) {
       if (i < cells_) {
         const auto [begin, end] = cells.MembersOf(centroids_[i].id);
@@ -45,6 +48,10 @@ class CellScorer {
                         std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
       }
       if (i >= kAhead) ScoreMembers(pool, centroids_[i - kAhead]);
+      if (i == next_look) {
+        look();
+        next_look *= 2;
+      }
     }
     for (std::uint32_t i = 0; i < cells_; ++i) {
       for (const NodeId id : cells.ReplicasOf(centroids_[i].id)) MeetNode(cells, id);

@@ -39,7 +39,7 @@ class QuantisedWalk {
     if (index.cells != nullptr) cells_.Open(pool_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links() ? found.Reopen(dials.ef_l0) : found.Reset(std::max(kCandidates, 4 * dials.k));
-    if (index.cells != nullptr) cells_.ScoreCells(pool_);
+    if (index.cells != nullptr) cells_.ScoreCells(pool_, [&] { ExpectRound(start.ahead); });
     NextRound();
   }
 
@@ -92,6 +92,21 @@ class QuantisedWalk {
     total.slow_touches += wanted_.size();
     total.expanded_l0 += wanted_.size();
     pool_.counters->Read(wanted_);
+  }
+
+  /// What the first round would read if the pool stayed as it is.
+  void ExpectRound(ReadsAhead* ahead) {
+    if (ahead == nullptr) return;
+    const Beam& candidates = pool_.scratch->beam;
+    const DistanceKey kth = pool_.results.bound();
+    wanted_.clear();
+    for (std::uint32_t i = 0; i < candidates.size() && wanted_.size() < pool_.dials.beam_width;
+         ++i) {
+      if (candidates.key(i) > pool_.limit) break;
+      const NodeId id = candidates.id(i);
+      if (id < pool_.index->n1() || IsWorthARead(id, kth)) wanted_.push_back(id);
+    }
+    ahead->Expect(wanted_);
   }
 
   bool IsWorthARead(NodeId id, DistanceKey kth) const {

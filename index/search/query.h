@@ -170,6 +170,9 @@ class BasicQuery {
   /// Queries from the next Open on do not see this node (SearchLimits::excluded).
   void Exclude(NodeId node) { scratch_.visited.Exclude(node); }
 
+  /// Queries from the next Open on tell `ahead` what they will probably want first.
+  void TellAhead(ReadsAhead* ahead) { ahead_ = ahead; }
+
   /// Gives the query up.
   void Drop() { phase_ = Phase::kDone; }
 
@@ -191,7 +194,7 @@ class BasicQuery {
   enum class Phase { kUpper, kL0, kRest, kLabels, kDone };
 
   WalkStart Start() {
-    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_};
+    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_, ahead_};
   }
 
   /// Calls visit with the walk of dials_->walk.
@@ -280,6 +283,7 @@ class BasicQuery {
   std::vector<std::byte> vector_;  ///< in stored form
   const Dials* dials_ = nullptr;
   std::uint32_t parts_ = 1, in_step_ = 0;
+  ReadsAhead* ahead_ = nullptr;
   LayerScratch scratch_;  ///< beam: what was found so far
   Beam kept_;
   WalkCounters counters_;

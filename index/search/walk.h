@@ -53,6 +53,14 @@ struct WalkCounters {
   }
 };
 
+/// Whoever reads for a walk, told while it opens of what it will probably want first, the
+/// most likely in front; perhaps of the same again.
+class ReadsAhead {
+ public:
+  virtual ~ReadsAhead() = default;
+  virtual void Expect(std::span<const NodeId> ids) = 0;
+};
+
 /// What a walk begins with; all of it is kept until the walk is done.
 struct WalkStart {
   const PlacedIndex& index;
@@ -62,8 +70,9 @@ struct WalkStart {
   /// nearest first; visited: what was met on the way.
   LayerScratch& scratch;
   WalkCounters& counters;
-  std::uint32_t parts = 1;    ///< that may be walked side by side
-  std::uint32_t in_step = 0;  ///< beams that a part walks together; 0: as many as suit memory
+  std::uint32_t parts = 1;      ///< that may be walked side by side
+  std::uint32_t in_step = 0;    ///< beams that a part walks together; 0: as many as suit memory
+  ReadsAhead* ahead = nullptr;  ///< nullptr: nobody reads ahead
 };
 
 /// A walk through L0, as the dials name it. It opens with what L1 has found. What it
