@@ -30,28 +30,30 @@ class CellScorer {
       MeetCentroid(found.id(i), pool.index->kernels.ToDistance(found.key(i)));
   }
 
-  /// Scores the members of these cells, whose codes lie side by side, then the nodes that
-  /// have one of their centroids as second-nearest. `look()` is called now and then: the
-  /// nearest cells are scored first, so that the pool's best are known early.
+  /// Scores the members of these cells, whose codes lie side by side, the nearest cells
+  /// first, as long as some of them come into the pool: no further than kLeastCells and
+  /// twice the place of the last cell that had one. Then the nodes that have a centroid of
+  /// these cells as second-nearest. `look()` is called now and then: the pool's best are
+  /// known early.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
-    for (std::uint32_t i = 0; i < cells_; ++i) cells.PrefetchCellsOf(centroids_[i].id);
-    for (std::uint32_t i = 0; i < cells_; ++i) cells.PrefetchLists(centroids_[i].id);
-    constexpr std::uint32_t kAhead = 4;
-    std::uint32_t next_look = kAhead + std::max(8u, cells_ / 16);
-    for (std::uint32_t i = 0; i < cells_ + kAhead; ++i) {
-      if (i < cells_) {
-        const auto [begin, end] = cells.MembersOf(centroids_[i].id);
-        if (begin != end)
-          PrefetchLines(pool.index->Code(begin),
-                        std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
-      }
-      if (i >= kAhead) ScoreMembers(pool, centroids_[i - kAhead]);
-      if (i == next_look) {
+    // Three lookups behind each other: each is asked for some cells before the next.
+    constexpr std::uint32_t kCodes = 4, kLists = 12, kCells = 24;
+    std::uint32_t last = 0, next_look = kLeastCells;
+    for (std::uint32_t i = 0; i < cells_ + kCells; ++i) {
+      if (i < cells_) cells.PrefetchCellsOf(centroids_[i].id);
+      if (const std::uint32_t at = i - (kCells - kLists); at < cells_)
+        cells.PrefetchLists(centroids_[at].id);
+      if (const std::uint32_t at = i - (kCells - kCodes); at < cells_) PrefetchCodes(pool, at);
+      if (i < kCells) continue;
+      const std::uint32_t at = i - kCells;
+      if (ScoreMembers(pool, centroids_[at])) last = at;
+      if (at + 1 == next_look) {
         look();
         next_look *= 2;
       }
+      if (at >= kLeastCells + 2 * last) cells_ = at + 1;
     }
     for (std::uint32_t i = 0; i < cells_; ++i) {
       for (const NodeId id : cells.ReplicasOf(centroids_[i].id)) MeetNode(cells, id);
@@ -92,6 +94,9 @@ class CellScorer {
 
  private:
   static constexpr std::size_t kBatch = 64;
+  /// Of 1,000 cells, 2 to 5 times fewer codes are scored than all, and recall@10 falls by
+  /// 0.0006 at most (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md.
+  static constexpr std::uint32_t kLeastCells = 32;
 
   struct Centroid {
     NodeId id;
@@ -112,7 +117,16 @@ class CellScorer {
     met_.push_back({id, 0});
   }
 
-  void ScoreMembers(CandidatePool& pool, Centroid centroid) {
+  void PrefetchCodes(const CandidatePool& pool, std::uint32_t cell) const {
+    const auto [begin, end] = pool.index->cells->MembersOf(centroids_[cell].id);
+    if (begin == end) return;
+    PrefetchLines(pool.index->Code(begin),
+                  std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
+  }
+
+  /// Whether any came into the pool.
+  bool ScoreMembers(CandidatePool& pool, Centroid centroid) {
+    bool entered = false;
     const auto [first, end] = pool.index->cells->MembersOf(centroid.id);
     float estimates[kBatch];
     for (NodeId begin = first; begin < end; begin += kBatch) {
@@ -122,10 +136,12 @@ class CellScorer {
       pool.counters->total.estimates += count;
       const float bound = pool.BoundDistance();
       for (NodeId i = 0; i < count; ++i) {
-        if (estimates[i] <= bound && pool.Offer(estimates[i], begin + i))
-          pool.scratch->visited.Insert(begin + i);
+        if (estimates[i] > bound || !pool.Offer(estimates[i], begin + i)) continue;
+        pool.scratch->visited.Insert(begin + i);
+        entered = true;
       }
     }
+    return entered;
   }
 
   /// Scores promoted neighbours, which are in the row batch, and centroids that were not

@@ -42,12 +42,14 @@ class ReferenceQuantised {
     }
     limit_ = Limit();
     std::vector<NodeId> centroids;
-    for (std::size_t i = 0;
-         i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i)
+    for (std::size_t i = 0, last = 0;
+         i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i) {
       centroids.push_back(w[i].second);
-    for (const NodeId centroid : centroids) {
-      const auto [begin, end] = placed_.cells->MembersOf(centroid);
-      for (NodeId id = begin; id < end; ++id) OfferOfCell(id);
+      const auto [begin, end] = placed_.cells->MembersOf(w[i].second);
+      for (NodeId id = begin; id < end; ++id) {
+        if (OfferOfCell(id)) last = i;
+      }
+      if (i >= 32 + 2 * last) break;
     }
     by_edge_ = placed_.cells == nullptr;
     const std::set<NodeId> scored(centroids.begin(), centroids.end());
@@ -97,12 +99,15 @@ class ReferenceQuantised {
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
     if (entry.first <= limit_) Keep(entry);
   }
-  void OfferOfCell(NodeId id) {
+  /// Whether it came into the pool.
+  bool OfferOfCell(NodeId id) {
     CountCode(id);
     const Entry entry(placed_.kernels.ToKey(Estimate(id).first), id);
-    if (entry.first > limit_ || pool_.count(entry) > 0) return;
+    if (entry.first > limit_ || pool_.count(entry) > 0) return false;
     Keep(entry);
-    if (pool_.count(entry) > 0) met_.insert(id);
+    if (pool_.count(entry) == 0) return false;
+    met_.insert(id);
+    return true;
   }
   bool Round() {
     std::vector<Entry> wanted;
