@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "eval/report/pages.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -45,9 +46,13 @@ absl::Status GiveSettings(const std::vector<std::string>& texts, const char* opt
           absl::StrCat(option, ": expected NAME=JSON, found '", text, "'"));
     const auto spec = std::find_if(specs->begin(), specs->end(),
                                    [&](const ContestantSpec& s) { return s.name == name; });
-    if (spec == specs->end())
+    if (spec == specs->end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(option, ": no contestant '", name, "' takes part"));
+          absl::StrCat(option, ": no contestant '", name, "' takes part; those who do: ",
+                       absl::StrJoin(*specs, ", ", [](std::string* out, const ContestantSpec& s) {
+                         absl::StrAppend(out, "'", s.name, "'");
+                       })));
+    }
     store(&*spec, std::move(value));
   }
   return absl::OkStatus();

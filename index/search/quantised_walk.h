@@ -20,11 +20,10 @@ namespace hmann {
 /// best of the pool that were not read, replaces estimates by exact distances and scores
 /// the neighbours. It ends when the first ef_l0 of the pool are read. Before the first
 /// round, all members of the nearest `nprobe` cells are scored, as long as these give the
-/// pool candidates. A node is not read once
-/// estimate - error_bound * error is above the kth exact distance, and the walk ends at
-/// the first that is beyond epsilon of it. ef_l0 = 0: no walk along links; the members of
-/// cells alone are candidates, and what `error_bound` leaves of them is read. Answers are
-/// ordered by exact distances only.
+/// pool candidates. A node is not read once estimate - error_bound * error is above the
+/// kth exact distance, and the walk ends at the first that is beyond epsilon of it.
+/// ef_l0 = 0: no walk along links; the members of cells alone are candidates, and what
+/// `error_bound` leaves of them is read. Answers are ordered by exact distances only.
 ///
 /// An index has codes of its nodes, in fast memory (CellScorer), or of the links of each
 /// record (LinkScorer). The latter know no cells and no `error_bound`.
