@@ -32,8 +32,8 @@ class CellScorer {
 
   /// Scores the members of these cells, whose codes lie side by side, the nearest cells
   /// first, as long as some of them come into the pool: no further than kLeastCells and
-  /// twice the place of the last cell that had one. Then the nodes that have a centroid of
-  /// these cells as second-nearest. `look()` is called now and then: the pool's best are
+  /// twice the place of the last cell that had one. Then the nodes that have one of these
+  /// centroids as second-nearest. `look()` is called now and then: the pool's best are
   /// known early.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
