@@ -81,5 +81,13 @@ TEST(Recall, ChecksThatTheTruthIsEnough) {
               testing::HasSubstr("holds 5 neighbours of 1 queries; 6 neighbours"));
 }
 
+TEST(Recall, MeansOfTenthsReachTheTargetThatTheyAre) {
+  std::vector<double> per_query(600, 1.0);
+  for (std::size_t i = 0; i < 60; ++i) per_query[7 * i] = 0.9;
+  EXPECT_EQ(SummariseRecall(per_query).mean, 0.99);
+  per_query.assign(600, 0.9);
+  EXPECT_EQ(SummariseRecall(per_query).mean, 0.9);
+}
+
 }  // namespace
 }  // namespace hmann

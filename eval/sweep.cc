@@ -59,13 +59,14 @@ class ResultLines {
 double MeanRecall(const GroundTruth& truth, std::uint32_t first, std::uint32_t k,
                   const std::vector<std::uint64_t>& ids) {
   const std::uint64_t queries = ids.size() / k;
-  double sum = 0;
+  std::vector<double> recalls;
+  recalls.reserve(queries);
   for (std::uint64_t q = 0; q < queries; ++q) {
     const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(q * k);
     const auto end = std::find(begin, begin + first, kNoNeighbour);
-    sum += RecallAtK(truth, q, first, std::span<const std::uint64_t>(begin, end), {});
+    recalls.push_back(RecallAtK(truth, q, first, std::span<const std::uint64_t>(begin, end), {}));
   }
-  return sum / static_cast<double>(queries);
+  return SummariseRecall(std::move(recalls)).mean;
 }
 
 std::string HowBuilt(const Ready& ready) {

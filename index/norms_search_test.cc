@@ -49,7 +49,7 @@ struct Norms : testing::TestWithParam<Metric> {
     Answer answer;
     std::size_t found = 0;
     for (std::uint32_t i = 0; i < kAsked; ++i) {
-      HMANN_RETURN_IF_ERROR(searcher.Search(&values[i * kDim], {.k = 10}, &answer));
+      HMANN_RETURN_IF_ERROR(searcher.Search(&values[std::size_t{i} * kDim], {.k = 10}, &answer));
       const std::vector<std::uint64_t> exact = Nearest(values, i);
       for (const Neighbour& neighbour : answer.nearest) {
         EXPECT_TRUE(std::isfinite(neighbour.distance)) << i;
@@ -75,8 +75,8 @@ struct Norms : testing::TestWithParam<Metric> {
                        i);
     }
     std::partial_sort(all.begin(), all.begin() + 10, all.end());
-    std::vector<std::uint64_t> rows;
-    for (int i = 0; i < 10; ++i) rows.push_back(all[static_cast<std::size_t>(i)].second);
+    std::vector<std::uint64_t> rows(10);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = all[i].second;
     return rows;
   }
   SampleFolder folder;
