@@ -52,7 +52,7 @@ absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, s
 RecallSummary SummariseRecall(std::vector<double> per_query) {
   HMANN_CHECK(!per_query.empty());
   const double n = static_cast<double>(per_query.size());
-  // So exact that 5,940 found of 6,000 are 0.99, and not a bit less than a target of 0.99.
+  // So exact that 5,940 found of 6,000 reach a target of 0.99.
   const long double sum = std::accumulate(per_query.begin(), per_query.end(), 0.0L);
   RecallSummary summary{.mean = static_cast<double>(sum) / n, .p05 = 0};
   std::sort(per_query.begin(), per_query.end());
