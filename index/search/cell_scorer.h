@@ -40,7 +40,7 @@ class CellScorer {
     const Cells& cells = *pool.index->cells;
     // Three lookups behind each other: each is asked for some cells before the next.
     constexpr std::uint32_t kCodes = 4, kLists = 12, kCells = 24;
-    std::uint32_t last = 0, next_look = kLeastCells;
+    std::uint32_t last = 0, next_look = kFirstLook;
     for (std::uint32_t i = 0; i < cells_ + kCells; ++i) {
       if (i < cells_) cells.PrefetchCellsOf(centroids_[i].id);
       if (const std::uint32_t at = i - (kCells - kLists); at < cells_)
@@ -97,6 +97,8 @@ class CellScorer {
   /// Of 1,000 cells, 2 to 5 times fewer codes are scored than all, and recall@10 falls by
   /// 0.0006 at most (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md.
   static constexpr std::uint32_t kLeastCells = 32;
+  /// Fewer are scored before a read could come of it.
+  static constexpr std::uint32_t kFirstLook = 128;
 
   struct Centroid {
     NodeId id;
