@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,9 @@ void SayPathAt(std::uintptr_t address) {
 }
 
 void OnBus(int, siginfo_t* info, void*) {
+  // Of threads whose reads fail at once the first speaks, and ends the others.
+  static std::atomic<bool> taken{false};
+  while (taken.exchange(true)) ::pause();
   Say("hmann: ");
   SayPathAt(reinterpret_cast<std::uintptr_t>(info->si_addr));
   Say(": a read failed (SIGBUS): its device failed, or the file was made shorter while it was in "
@@ -77,7 +81,7 @@ void OnBus(int, siginfo_t* info, void*) {
 void NameFailedReads() {
   struct sigaction action {};
   action.sa_sigaction = OnBus;
-  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   sigaction(SIGBUS, &action, nullptr);
 }

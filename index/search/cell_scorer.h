@@ -95,9 +95,10 @@ class CellScorer {
  private:
   static constexpr std::size_t kBatch = 64;
   /// Of 1,000 cells, 2 to 5 times fewer codes are scored than all, and recall@10 falls by
-  /// 0.0006 at most (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md.
+  /// 0.0006 at most (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md. Chosen on
+  /// these sets, of others a guess.
   static constexpr std::uint32_t kLeastCells = 32;
-  /// Fewer are scored before a read could come of it.
+  /// Fewer take less time than a read. Chosen on one drive and SIFT: elsewhere a guess.
   static constexpr std::uint32_t kFirstLook = 128;
 
   struct Centroid {
