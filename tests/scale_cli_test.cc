@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
@@ -17,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 /// The words of the example in the help, with another folder, made shorter.
 std::vector<std::string> Example(const std::string& out) {
@@ -31,6 +34,44 @@ std::vector<std::string> Example(const std::string& out) {
   }
   words.insert(words.end(), {"--query-rows", "60", "--fast-bytes", "60", "--walks", "best-first"});
   return words;
+}
+
+/// Waits for a file or folder of a command that is at work.
+void Await(const fs::path& path) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!fs::exists(path)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << path;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+TEST(ScaleCommand, CtrlCAtEverySizeAndTheSameCommandGoesOn) {
+  const TestFolder folder("scale_cli");
+  const fs::path out = folder / "out";
+  std::vector<std::string> command = Example(out.string());
+  ASSERT_FALSE(command.empty());
+  std::string before;
+  for (const char* size : {"size-1000", "size-5000", "size-10000", "size-15000"}) {
+    // Before anything stands there, and again beside a built index.
+    for (const char* reached : {"", "60.hmann.json"}) {
+      SCOPED_TRACE(absl::StrCat(size, " ", reached));
+      Program stopped(command);
+      ASSERT_NO_FATAL_FAILURE(Await(out / size / reached));
+      stopped.Signal(SIGINT);
+      const Outcome outcome = stopped.Wait();
+      EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr("stopping"));
+      const std::string lines = ReadFile(out / "scale.jsonl");
+      EXPECT_TRUE(lines.starts_with(before)) << "what was done stays";
+      before = lines;
+    }
+  }
+  EXPECT_EQ(std::count(before.begin(), before.end(), '\n'), 1 + 3) << "three sizes are done";
+  const Outcome done = RunProgram(command);
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err, AllOf(HasSubstr("10000 vectors, done before"),
+                              Not(HasSubstr("60 bytes: building")), HasSubstr("extrapolated")));
+  EXPECT_TRUE(ReadFile(out / "scale.jsonl").starts_with(before));
 }
 
 TEST(ScaleCommand, KilledBehindASizeItGoesOnWithTheNext) {
