@@ -73,6 +73,7 @@ Json RowJson(const ContestantFigures& row, std::size_t target, std::uint32_t at,
           {"ratio_mad", OrNull(figures.ratio_mad)},
           {"mean_us", OrNull(observed("mean_us"))},
           {"p99_us", OrNull(observed("p99_us"))},
+          {"cpu_us", OrNull(observed("cpu_us"))},
           {"slow_reads", counter("slow_reads")},
           {"slow_bytes", counter("slow_bytes")},
           {"rounds", counter("rounds")},
@@ -81,7 +82,8 @@ Json RowJson(const ContestantFigures& row, std::size_t target, std::uint32_t at,
           {"disk_share", share}};
 }
 
-/// All rows of recall@at. Each contestant is held against hnswlib with as many threads.
+/// All rows of recall@at. Each contestant is held against the reference with as many
+/// threads, one query at a time.
 void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>& targets,
              std::uint32_t at, const DiskSweepResult& result, Json* rows) {
   Reading reading = result.sweep.reading;
@@ -90,7 +92,7 @@ void AddRows(const std::vector<ContestantRuns>& runs, const std::vector<double>&
   std::vector<std::pair<ContestantFigures, Reading>> read;
   for (const ContestantRuns& run : runs) {
     const auto rival = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& other) {
-      return other.name.starts_with(kMappedRival) &&
+      return other.name.starts_with(result.reference + ", ") &&
              other.settings[0].setting.value("threads", 1) ==
                  run.settings[0].setting.value("threads", 1);
     });
@@ -205,8 +207,11 @@ Json ToJson(const DiskSweepResult& result) {
   AddRows(result.sweep.runs, result.sweep.reading.targets, result.sweep.reading.k, result, &rows);
   Json memory = LimitJson(result);
   memory["contestants"] = contestants;
-  figures["disk"] = {
-      {"measured", measured}, {"most_iops", MostIops(result)}, {"memory", memory}, {"rows", rows}};
+  figures["disk"] = {{"measured", measured},
+                     {"most_iops", MostIops(result)},
+                     {"memory", memory},
+                     {"reference", result.reference},
+                     {"rows", rows}};
   return figures;
 }
 
@@ -217,9 +222,9 @@ void PrintDiskTables(const Json& figures, std::ostream& out) {
   out << DataLine(figures)
       << ", their median, closed loop; per query: records, bytes and rounds as hmann counts "
          "them, 4 KiB blocks as the kernel does\n";
-  std::vector<std::vector<std::string>> cells = {{"recall", "search", "QPS", "x hnswlib", "mean us",
-                                                  "p99 us", "I/Os", "records", "bytes", "rounds",
-                                                  "blocks", "of the disk"}};
+  std::vector<std::vector<std::string>> cells = {
+      {"recall", "search", "QPS", "x " + disk["reference"].get<std::string>(), "mean us", "p99 us",
+       "CPU us", "I/Os", "records", "bytes", "rounds", "blocks", "of the disk"}};
   bool above = false;
   for (const Json& row : disk["rows"]) {
     const bool starred = !row["at_recall"].is_null() &&
@@ -229,9 +234,10 @@ void PrintDiskTables(const Json& figures, std::ostream& out) {
                                      starred ? "*" : ""),
                      row["contestant"].get<std::string>(), MeanCell(row, "qps", "qps_mad", ""),
                      MeanCell(row, "ratio", "ratio_mad", "x"), Cell(row["mean_us"], "%.0f"),
-                     Cell(row["p99_us"], "%.0f"), Cell(row["io_reads"], "%.1f"),
-                     Cell(row["slow_reads"], "%.1f"), Cell(row["slow_bytes"], "%.0f"),
-                     Cell(row["rounds"], "%.1f"), Cell(row["blocks"], "%.1f"),
+                     Cell(row["p99_us"], "%.0f"), Cell(row["cpu_us"], "%.0f"),
+                     Cell(row["io_reads"], "%.1f"), Cell(row["slow_reads"], "%.1f"),
+                     Cell(row["slow_bytes"], "%.0f"), Cell(row["rounds"], "%.1f"),
+                     Cell(row["blocks"], "%.1f"),
                      row["disk_share"].is_null()
                          ? "-"
                          : absl::StrFormat("%.0f %%", 100 * row["disk_share"].get<double>())});

@@ -190,6 +190,8 @@ absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress&
 
   DiskSweepResult result;
   result.targets_at_1 = options.targets_at_1;
+  result.reference = sweep.reference;
+  sweep.reference += ", 1 thread";  // as its row is called
   // Before hours of building: whether there can be a limit at all.
   HMANN_RETURN_IF_ERROR(MemoryGroup::Create("probe", 64_MiB).status());
   HMANN_ASSIGN_OR_RETURN(result.memory, BuildIndexes(sweep, say));

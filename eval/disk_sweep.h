@@ -1,5 +1,5 @@
 /// Search on a disk inside a memory limit: hmann with L0 on tier `nvme` beside hnswlib
-/// with its level 0 mapped, and the disk by itself.
+/// with its level 0 mapped, other programs, and the disk by itself.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,10 @@ inline constexpr const char* kOnDisk = "hmann";
 inline constexpr const char* kMappedRival = "hnswlib";
 
 struct DiskSweepOptions {
-  SweepOptions sweep;  ///< contestants: those of DiskContestants, settings without "threads" and
-                       ///< "in_flight"; targets: of recall@k
+  /// contestants: those of DiskContestants and any others that name an `index_file`,
+  /// settings without "threads" and "in_flight"; targets: of recall@k; reference: the
+  /// name of the contestant that ratios are to.
+  SweepOptions sweep;
   std::vector<double> targets_at_1 = {0.95};
   std::vector<RunShape> shapes = {{1, 1}, {1, 8}, {2, 1}, {2, 8}};  ///< in flight: of hmann
   std::optional<std::uint64_t>
@@ -44,6 +46,7 @@ struct LimitedMemory {
 struct DiskSweepResult {
   SweepResult sweep;  ///< a contestant a row: "hmann, 1 thread, 8 in flight"
   std::vector<double> targets_at_1;
+  std::string reference;
   std::vector<DiskFigures> disks;  ///< by threads
   std::uint64_t memory_limit = 0;  ///< of each contestant, bytes
   bool limit_given = false;        ///< not made of the index file's size

@@ -200,6 +200,7 @@ class InterleavedRuns {
           {"mean_us", answer.latency->mean},
           {"p50_us", answer.latency->p50},
           {"p99_us", answer.latency->p99},
+          {"cpu_us", answer.cpu_seconds / queries * 1e6},
           {"read_bytes", static_cast<double>(answer.read_bytes) / queries}};
       for (const auto& [what, value] : told) {
         runs.observed[what].push_back(value);

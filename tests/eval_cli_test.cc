@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "tests/program.h"
 
 namespace hmann {
@@ -16,6 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
+using testing::Pair;
 using testing::StartsWith;
 
 TEST(Eval, HelpIsOfItsCommands) {
@@ -65,6 +68,71 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   const Outcome done = Hmann({"eval", "memory-mode", "--json"});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, StartsWith("{"));
+}
+
+/// A program of somebody else's inside the same limit, hmann beside itself, ratios to the
+/// former. Skipped where no memory cgroup can be made.
+TEST(Eval, OnADiskOthersTakePart) {
+  const TestFolder folder("eval_disk");
+  const std::string index = folder / "s.hmann", base = "datasets/sample/base.u8bin";
+  const Outcome built = Hmann({"build", "--base", base, "--out", index, "--no-calibrate"});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  const std::string adapter =
+      (fs::path(HmannProgram()).parent_path() / "../libexec/hmann/hnswlib_adapter").string();
+  const std::vector<std::string> command = {"eval",
+                                            "disk",
+                                            "--index",
+                                            index,
+                                            "--queries",
+                                            "datasets/sample/query.u8bin",
+                                            "--groundtruth",
+                                            "datasets/sample/query.gt100",
+                                            "--query-rows",
+                                            "20",
+                                            "--rounds",
+                                            "1",
+                                            "--memory-limit",
+                                            "64MiB",
+                                            "--again",
+                                            "--adapter",
+                                            "other=" + adapter,
+                                            "--build-settings",
+                                            R"(other={"distance":"u8","level0":"mapped"})",
+                                            "--settings",
+                                            R"(other=[{"ef":10},{"ef":160}])",
+                                            "--reference",
+                                            "other",
+                                            "--search-threads",
+                                            "1",
+                                            "--disk-time",
+                                            "50ms",
+                                            "--out",
+                                            folder / "out",
+                                            "--json"};
+  const Outcome without = Hmann(command);
+  EXPECT_EQ(without.exit_code, 2) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("--base"));
+  std::vector<std::string> whole = command;
+  whole.insert(whole.end(), {"--base", base});
+  const Outcome ran = Hmann(whole);
+  if (ran.err.find("cgroup") != std::string::npos && ran.exit_code != 0) GTEST_SKIP() << ran.err;
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto figures = nlohmann::json::parse(ran.out, nullptr, false);
+  ASSERT_TRUE(figures.is_object());
+  std::map<std::string, int> rows;
+  for (const auto& row : figures["disk"]["rows"]) {
+    const auto name = row["contestant"].get<std::string>();
+    if (row["qps"].is_null()) continue;
+    ++rows[name];
+    EXPECT_GT(row["cpu_us"].get<double>(), 0) << row;
+    if (name == "other, 1 thread") {
+      EXPECT_EQ(row["ratio"], 1.0);
+    }
+  }
+  EXPECT_THAT(rows, IsSupersetOf({Pair("hmann quantised, 1 thread", 3),
+                                  Pair("hmann quantised again, 1 thread, 8 in flight", 3),
+                                  Pair("other, 1 thread", 3)}));
+  EXPECT_EQ(figures["disk"]["memory"]["contestants"].size(), 4u);
 }
 
 /// What the script that `program` prints makes of a command line.

@@ -20,6 +20,8 @@ struct DiskFlags : EvalFlags {
   DiskSweepOptions options;  ///< but for `sweep`, which is the base's
   double promote = 0.16;
   std::string index;  ///< "": one is built
+  std::vector<std::string> adapters;
+  bool again = false;
   std::vector<int> threads = {1, 2};
   int in_flight = 8;
 };
@@ -36,6 +38,11 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
     HMANN_ASSIGN_OR_RETURN(sweep.contestants, DiskContestants(base.dtype(), sweep.job.metric,
                                                               {{"promote", flags.promote}}));
   }
+  if (flags.again) {
+    sweep.contestants.push_back(sweep.contestants[0]);
+    sweep.contestants.back().name += " again";
+  }
+  HMANN_RETURN_IF_ERROR(AddAdapters(flags.adapters, &sweep));
   HMANN_RETURN_IF_ERROR(FinishEvalOptions(flags));
   flags.options.sweep = sweep;
   flags.options.shapes = AllShapes(
@@ -61,7 +68,7 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
   AddEvalOptions(*app, flags.get(), " --memory-limit 64MiB");
   flags->sweep.targets = {0.95, 0.99};
   app->get_option("--targets")->capture_default_str();
-  flags->sweep.reference = "hnswlib, 1 thread";
+  flags->sweep.reference = kMappedRival;
   flags->sweep.warm_up_queries = 200;
   app->add_option_function<std::string>(
          "--memory-limit",
@@ -96,12 +103,17 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       [options](std::chrono::nanoseconds time) { options->disk.time = time; },
       "of the disk by itself, at each depth (default 1s)");
   app->add_option("--index", flags->index,
-                  "a finished index file, searched alone, instead of building one of --base and "
-                  "hnswlib's");
+                  "a finished index file, instead of building one of --base and hnswlib's; "
+                  "--base is then for those of --adapter");
+  AddForeign(*app, &flags->adapters, &flags->sweep);
+  app->add_flag("--again", flags->again,
+                "hmann's first walk in a second process as well: what differs is noise");
   app->get_option("--base")->required(false);
   app->callback([app] {
     if (app->count("--base") + app->count("--index") == 0)
       throw CLI::RequiredError("--base or --index");
+    if (app->count("--adapter") > 0 && app->count("--base") == 0)
+      throw CLI::RequiredError("--adapter: --base");
   });
   AddPromote(*app, &flags->promote);
   return {app, [flags] { return RunDiskCommand(*flags); }};

@@ -32,10 +32,7 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
     HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(name, build));
     sweep.contestants.push_back(std::move(spec));
   }
-  for (const std::string& text : flags.adapters) {
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, ForeignContestant(text));
-    sweep.contestants.push_back(std::move(spec));
-  }
+  HMANN_RETURN_IF_ERROR(AddAdapters(flags.adapters, &sweep));
   HMANN_ASSIGN_OR_RETURN(const SweepResult result, RunEval(flags));
   const Json figures = ToJson(result);
   PrintSweepTable(figures, std::cerr);
@@ -57,10 +54,7 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
          "beside "
          "--index or --server: none)")
       ->delimiter(',');
-  app->add_option("--adapter", sweep->adapters,
-                  "NAME=COMMAND: one more contestant, a program that speaks the protocol");
-  app->add_option("--reference", sweep->sweep.reference, "contestant that ratios are to")
-      ->capture_default_str();
+  AddForeign(*app, &sweep->adapters, &sweep->sweep);
   app->add_option("--search-threads", sweep->search_threads,
                   "threads that search side by side, a row each (default: one, without latencies)")
       ->delimiter(',')

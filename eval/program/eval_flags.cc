@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "eval/own_contestants.h"
 #include "eval/report/pages.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -70,6 +71,21 @@ std::string CheckShare(const std::string& text) {
 std::string CheckEmulated(const std::string& text) {
   const absl::StatusOr<EmulationSpec> spec = EmulationSpec::Parse(text);
   return spec.ok() ? std::string() : std::string(spec.status().message());
+}
+
+void AddForeign(CLI::App& app, std::vector<std::string>* adapters, SweepOptions* sweep) {
+  app.add_option("--adapter", *adapters,
+                 "NAME=COMMAND: one more contestant, a program that speaks the protocol");
+  app.add_option("--reference", sweep->reference, "contestant that ratios are to")
+      ->capture_default_str();
+}
+
+absl::Status AddAdapters(const std::vector<std::string>& adapters, SweepOptions* sweep) {
+  for (const std::string& text : adapters) {
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, ForeignContestant(text));
+    sweep->contestants.push_back(std::move(spec));
+  }
+  return absl::OkStatus();
 }
 
 void AddPromote(CLI::App& app, double* promote) {

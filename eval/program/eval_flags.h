@@ -27,6 +27,9 @@ std::string CheckShare(const std::string& text);
 /// Declares them, with an example on the sample: `more` are its further options. `flags`
 /// must live as long as `app`.
 void AddEvalOptions(CLI::App& app, EvalFlags* flags, const std::string& more = "");
+/// Declares --adapter and --reference: `adapters` become contestants in AddAdapters.
+void AddForeign(CLI::App& app, std::vector<std::string>* adapters, SweepOptions* sweep);
+absl::Status AddAdapters(const std::vector<std::string>& adapters, SweepOptions* sweep);
 /// Declares --promote, --emulated.
 void AddPromote(CLI::App& app, double* promote);
 void AddEmulated(CLI::App& app, std::string* emulated);

@@ -4,7 +4,7 @@ function diskCells(row, at, most) {
   speedCell(row, at, most, at.contestant);
   const shown = (value, format = formatFigure) => text(row, "td", value === null ? "" : format(value));
   shown(at.ratio, formatRatio);
-  for (const key of ["mean_us", "p99_us", "io_reads", "slow_reads", "slow_bytes", "rounds", "blocks"]) shown(at[key]);
+  for (const key of ["mean_us", "p99_us", "cpu_us", "io_reads", "slow_reads", "slow_bytes", "rounds", "blocks"]) shown(at[key]);
   shown(at.disk_share, (share) => `${(100 * share).toFixed(0)} %`);
 }
 
@@ -14,13 +14,13 @@ function fillDisk() {
   byId("disk-section").hidden = false;
   const host = byId("disk"), { memory } = disk, [first] = disk.measured;
   byId("disk-note").textContent = `Each searching program has ${formatBytes(memory.limit_bytes)} of memory, page cache included`
-    + `${memory.limit_given ? "" : ", a quarter of hmann's index file and 64 MiB"}; no swap. hmann reads L0 past the page cache; hnswlib's level 0 is a mapped file, advised to be `
-    + `read at random. × is the ratio to hnswlib with as many threads. I/Os, records, bytes and rounds are hmann's own counts per query; blocks are the 4 KiB that the kernel says the `
+    + `${memory.limit_given ? "" : ", a quarter of hmann's index file and 64 MiB"}; no swap. hmann reads L0 past the page cache; hnswlib's level 0, where it takes part, is a mapped file, `
+    + `advised to be read at random. × is the ratio to ${disk.reference} with as many threads. I/Os, records, bytes and rounds are hmann's own counts per query; blocks are the 4 KiB that the kernel says the `
     + `disk gave; "of the disk" is blocks × QPS over the ${formatFigure(disk.most_iops)} reads per second that the disk gives by itself.`;
   for (const recall of [...new Set(disk.rows.map((row) => `${row.at}/${row.target}`))]) {
     const rows = disk.rows.filter((row) => `${row.at}/${row.target}` === recall), most = Math.max(1, ...rows.map((row) => row.qps || 0));
     text(host, "h3", `At recall@${rows[0].at} ${rows[0].target}`);
-    const body = headRow(element("table", "", element("div", "scroll", host)), [["", "text"], ["QPS", ""], ["×", ""], ["mean µs", ""], ["p99 µs", ""], ["I/Os", ""], ["records", ""],
+    const body = headRow(element("table", "", element("div", "scroll", host)), [["", "text"], ["QPS", ""], ["×", ""], ["mean µs", ""], ["p99 µs", ""], ["CPU µs", ""], ["I/Os", ""], ["records", ""],
       ["bytes", ""], ["rounds", ""], ["blocks", ""], ["of the disk", ""]]);
     for (const at of rows) {
       const row = element("tr", "", body);

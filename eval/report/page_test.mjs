@@ -213,11 +213,11 @@ test("two memories: bars, shares and labels; what stands aside is not drawn", as
 });
 
 test("on a disk: a table for each recall, the disk by itself and the memory", async () => {
-  const row = (at, contestant, more) => ({ at, target: 0.95, contestant, threads: 1, in_flight: 1, qps: 800, qps_mad: 2, at_recall: 0.95, ratio: 4, ratio_mad: 0.1, mean_us: 1250, p99_us: 2500,
+  const row = (at, contestant, more) => ({ at, target: 0.95, contestant, threads: 1, in_flight: 1, qps: 800, qps_mad: 2, at_recall: 0.95, ratio: 4, ratio_mad: 0.1, mean_us: 1250, p99_us: 2500, cpu_us: 310,
     slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, ...more });
   const rival = { ratio: 1, slow_reads: null, slow_bytes: null, rounds: null, io_reads: null, blocks: 300, qps: 200 };
   const depths = [1, 64].map((depth) => ({ depth, iops: 1000 * depth, mean_us: 41, p50_us: 40, p99_us: 90, reads: 1000 }));
-  const disk = { measured: [1, 2].map((threads) => ({ path: "/sweep/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000,
+  const disk = { measured: [1, 2].map((threads) => ({ path: "/sweep/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000, reference: "hnswlib",
     memory: { limit_bytes: 2 ** 27, limit_given: false, index_file_bytes: 2 ** 28, cgroup_version: 1,
       contestants: [{ contestant: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
     rows: [row(1, "hmann, 1 thread"), row(1, "hnswlib, 1 thread", rival), row(10, "hmann, 1 thread", { qps: null, ratio: null }), row(10, "hnswlib, 1 thread", rival)] };
@@ -227,8 +227,8 @@ test("on a disk: a table for each recall, the disk by itself and the memory", as
   assert.deepEqual(await page.locator("#disk h3").allTextContents(),
     ["At recall@1 0.95", "At recall@10 0.95", "The disk by itself: 4 KiB reads at random, x.index through tier nvme", "Memory"]);
   const cells = (table, line) => page.locator("#disk table").nth(table).locator("tbody tr").nth(line).locator("th, td").allTextContents();
-  assert.deepEqual((await cells(0, 0)).slice(3), ["1,250", "2,500", "38", "40", "12,800", "9", "37.5", "50 %"]);
-  assert.deepEqual((await cells(0, 1)).slice(5), ["", "", "", "", "300", "50 %"]);
+  assert.deepEqual((await cells(0, 0)).slice(3), ["1,250", "2,500", "310", "38", "40", "12,800", "9", "37.5", "50 %"]);
+  assert.deepEqual((await cells(0, 1)).slice(6), ["", "", "", "", "300", "50 %"]);
   assert.match((await cells(1, 0))[1], /not reached/);
   assert.deepEqual(await cells(2, 3), ["reads per second, 2 threads", "1,000", "64,000"]);
   assert.deepEqual(await cells(3, 0), ["hmann", "256.0 MiB", "128.0 MiB", "32.0 MiB", "64.0 MiB"]);
