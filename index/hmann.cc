@@ -54,10 +54,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
   const Dials& dials = resolved.dials;
-  const bool open = std::none_of(DialTable().begin(), DialTable().end(), [&](const Dial& dial) {
-    return !dial.with_target && dial.asked(options).has_value();
-  });
-  if (context.calibration == nullptr || !open) return resolved;
+  if (context.calibration == nullptr || options.names_dials()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(dials.walk, dials.nprobe > 0, dials.k, wanted);
   if (found.has_value()) resolved.calibrated_recall = found->recall;

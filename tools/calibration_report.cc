@@ -14,6 +14,7 @@ namespace {
 
 /// Where this way of searching is the default.
 std::string Where(const Calibration& calibration, const Calibration::Curve& curve) {
+  if (curve.walk == WalkKind::kUpper) return "no L0";
   if (curve.walk == WalkKind::kBestFirst) return "memory";
   if (curve.cells) return "device";
   return calibration.curves.front().walk == WalkKind::kBestFirst ? "far memory" : "everywhere";
@@ -28,7 +29,7 @@ Calibration::Found Expected(const Calibration& calibration, const Calibration::C
 void AddCalibrateFlags(CLI::App& app, CalibrateOptions* calibrate) {
   app.add_option("--queries", calibrate->queries,
                  "vector file of queries like those to come: default dials are set by them "
-                 "(default: by queries made from the vectors)");
+                 "(default: by vectors of the index, each left out in turn)");
   app.add_flag_callback(
       "--no-calibrate", [calibrate] { calibrate->wanted = false; },
       "leave default dials as they suit SIFT, a guess on other data");

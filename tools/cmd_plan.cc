@@ -158,7 +158,7 @@ void AddShapeOptions(CLI::App& app, PlanInput* input) {
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();
   app.add_option("--queries", input->queries,
-                 "sample of queries for INDEX (default: made from its vectors)")
+                 "sample of queries for INDEX (default: its vectors, each left out in turn)")
       ->needs(index);
   app.add_flag("--as-is", input->as_is,
                "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")

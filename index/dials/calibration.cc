@@ -11,21 +11,26 @@ double Logit(double recall) {
   return std::log(inside / (1 - inside));
 }
 
-/// At `share` of the way from a to b.
-float Between(float a, float b, double share) {
-  return static_cast<float>(
+/// At `share` of the way from a to b; 0 where either is unknown.
+template <class T>
+T Between(T a, T b, double share) {
+  if (a == 0 || b == 0) return 0;
+  return static_cast<T>(
       std::exp(std::log(double{a}) + share * (std::log(double{b}) - std::log(double{a}))));
 }
 
 Calibration::Found On(const Calibration::Curve& curve, double recall) {
   const auto reaches = [&](const Calibration::Point& point) { return point.recall >= recall; };
   const auto above = std::find_if(curve.points.begin(), curve.points.end(), reaches);
-  if (above == curve.points.end()) return {curve.points.back().effort, curve.points.back().recall};
-  if (above == curve.points.begin()) return {above->effort, above->recall};
+  if (above == curve.points.end() || above == curve.points.begin()) {
+    const Calibration::Point& point = above == curve.points.end() ? curve.points.back() : *above;
+    return {point.effort, point.recall, point.distances};
+  }
   const auto below = above - 1;
   const double share =
       (Logit(recall) - Logit(below->recall)) / (Logit(above->recall) - Logit(below->recall));
-  return {Between(below->effort, above->effort, share), recall};
+  return {Between(below->effort, above->effort, share), recall,
+          Between(below->distances, above->distances, share)};
 }
 
 }  // namespace
@@ -46,7 +51,20 @@ std::optional<Calibration::Found> Calibration::Find(WalkKind walk, bool cells, s
     return std::log(static_cast<double>(to)) - std::log(static_cast<double>(below->k));
   };
   const double share = from_below(k) / from_below(above->k);
-  return Found{Between(low.effort, high.effort, share), std::min(low.recall, high.recall)};
+  return Found{Between(low.effort, high.effort, share), std::min(low.recall, high.recall),
+               Between(low.distances, high.distances, share)};
+}
+
+bool Calibration::UpperIsEnough(WalkKind walk, bool cells, std::uint32_t k, double recall) const {
+  const std::optional<Found> upper = Find(WalkKind::kUpper, false, k, recall);
+  // Beyond the last k its recall falls, and nobody knows how fast.
+  const bool measured = std::any_of(curves.begin(), curves.end(), [k](const Curve& curve) {
+    return curve.walk == WalkKind::kUpper && curve.k >= k;
+  });
+  if (!upper.has_value() || !measured || upper->recall < recall) return false;
+  const std::optional<Found> other = Find(walk, cells, k, recall);
+  if (!other.has_value() || other->recall < recall) return true;
+  return upper->distances > 0 && upper->distances <= other->distances;
 }
 
 }  // namespace hmann

@@ -46,6 +46,39 @@ TEST(Calibration, SaysWhatItDoesNotReach) {
   EXPECT_FALSE(example.Find(WalkKind::kQuantised, false, 10, 0.9).has_value());
 }
 
+TEST(Calibration, TheUpperLayersAloneWhereTheyFindEnoughForLess) {
+  Calibration example{
+      .queries = 1,
+      .origin = "",
+      .curves = {{WalkKind::kBestFirst, false, 10, {{1, 0.9, 100}, {2, 0.96, 400}}},
+                 {WalkKind::kUpper, false, 10, {{1, 0.88, 50}, {2, 0.96, 200}, {3, 0.97, 1000}}}}};
+  const auto enough = [&](std::uint32_t k, double recall) {
+    return example.UpperIsEnough(WalkKind::kBestFirst, false, k, recall);
+  };
+  EXPECT_TRUE(enough(10, 0.96));
+  EXPECT_TRUE(enough(10, 0.965)) << "best-first does not reach it";
+  EXPECT_FALSE(enough(10, 0.98));
+  EXPECT_FALSE(enough(11, 0.9)) << "not measured";
+  EXPECT_TRUE(enough(3, 0.96));
+  example.curves[1].points[1].distances = 401;
+  EXPECT_FALSE(enough(10, 0.96)) << "best-first needs fewer";
+  example.curves[1].points[1].distances = 0;
+  EXPECT_FALSE(enough(10, 0.96)) << "nobody counted";
+  example.curves[1].points[1].distances = 200;
+
+  SearchContext context{.n = 100000, .n1 = 10000};
+  context.calibration = &example;
+  const auto walk = [&](const SearchOptions& options) { return options.Resolve(context)->walk; };
+  EXPECT_EQ(walk({.k = 10}), WalkKind::kUpper);
+  EXPECT_EQ(SearchOptions({.k = 10, .recall = 0.96}).Resolve(context)->ef_l1, 20u);
+  EXPECT_EQ(walk({.k = 11}), WalkKind::kBestFirst);
+  EXPECT_EQ(walk({.k = 10, .ef_l0 = 50}), WalkKind::kBestFirst) << "a dial that it has not";
+  EXPECT_EQ(walk({.k = 10, .ef_l1 = 5}), WalkKind::kBestFirst) << "what is said decides";
+  EXPECT_EQ(walk({.k = 10, .walk = WalkKind::kBestFirst}), WalkKind::kBestFirst);
+  context.n1 = 9;
+  EXPECT_EQ(walk({.k = 10}), WalkKind::kBestFirst) << "fewer are promoted than asked for";
+}
+
 TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
   const Calibration example = Example();
   SearchContext context{.n = 100000, .n1 = 10000};

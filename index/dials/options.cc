@@ -69,6 +69,7 @@ class Resolution {
       : options_(options), context_(context) {
     dials_.k = options.k;
     dials_.walk = options.walk.value_or(DefaultWalk());
+    if (UpperIsEnough()) dials_.walk = WalkKind::kUpper;
     dials_.error_bound = options.error_bound;
     dials_.prefetch = options.prefetch.value_or(dials_.prefetch);
     dials_.query_threads = options.query_threads.value_or(1);
@@ -103,6 +104,15 @@ class Resolution {
   WalkKind DefaultWalk() const {
     const bool codes_pay = context_.block_tier || context_.far || !context_.has_cells;
     return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
+  }
+
+  bool UpperIsEnough() const {
+    if (context_.calibration == nullptr || context_.effort.has_value() || options_.names_dials() ||
+        dials_.k > context_.n1)
+      return false;
+    return context_.calibration->UpperIsEnough(dials_.walk,
+                                               context_.block_tier && context_.has_cells, dials_.k,
+                                               options_.recall.value_or(kDefaultRecall));
   }
 
   /// Where the user leaves open how long a walk goes on, and nothing else ends it. The
@@ -171,9 +181,9 @@ class Resolution {
 
   /// Where L1 has fewer than k nodes, L0 is searched after all.
   void ResolveUpper() {
+    const auto most_k = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1));
     dials_.ef_l1 =
-        std::max(options_.ef_l1.value_or(4),
-                 static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1)));
+        std::max(options_.ef_l1.value_or(Scaled(std::max(4u, dials_.k), Effort(false))), most_k);
     if (dials_.k <= context_.n1) return;
     dials_.walk = WalkKind::kBestFirst;
     dials_.ef_l0 = dials_.k;
@@ -225,6 +235,12 @@ absl::Status SearchOptions::Validate(std::uint64_t n) const {
     return absl::InvalidArgumentError("budget_us: expected at least 1, found 0");
   if (has_target()) return CheckTarget(*this);
   return walk.has_value() ? CheckTaken(*this, *walk) : absl::OkStatus();
+}
+
+bool SearchOptions::names_dials() const {
+  return std::any_of(DialTable().begin(), DialTable().end(), [this](const Dial& dial) {
+    return !dial.with_target && dial.asked(*this).has_value();
+  });
 }
 
 absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const {

@@ -44,6 +44,8 @@ struct SearchOptions {
   std::optional<std::chrono::nanoseconds> budget = {};
 
   bool has_target() const { return recall.has_value() || latency.has_value(); }
+  /// Whether a dial is said that no target goes with.
+  bool names_dials() const;
 
   /// What is wrong whatever the index: ranges, a target beside dials that exclude it, a
   /// dial that the walk named does not take. `n`: vectors of the index. Errors:

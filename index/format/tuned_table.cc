@@ -101,15 +101,16 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
 }
 
 /// The walks that Calibration::Curve has, by name.
-constexpr WalkKind kCalibrated[] = {WalkKind::kBestFirst, WalkKind::kQuantised};
+constexpr WalkKind kCalibrated[] = {WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper};
 
 Json ToJson(const Calibration& calibration) {
   Json curves = Json::array();
   for (const Calibration::Curve& curve : calibration.curves) {
     Json points = Json::array();
     for (const Calibration::Point& point : curve.points)
-      points.push_back(
-          {{"effort", Rounded(double{point.effort})}, {"recall", Rounded(point.recall)}});
+      points.push_back({{"effort", Rounded(double{point.effort})},
+                        {"recall", Rounded(point.recall)},
+                        {"distances", Rounded(point.distances)}});
     curves.push_back({{"walk", std::string(Name(curve.walk))},
                       {"cells", curve.cells ? 1 : 0},
                       {"k", curve.k},
@@ -129,7 +130,8 @@ void ReadCurve(Reader& in, Calibration::Curve& curve) {
   curve.cells = cells != 0;
   const auto* named = std::find_if(std::begin(kCalibrated), std::end(kCalibrated),
                                    [&](WalkKind kind) { return Name(kind) == walk; });
-  if (named == std::end(kCalibrated)) return in.Wrong("walk", "best-first or quantised", walk);
+  if (named == std::end(kCalibrated))
+    return in.Wrong("walk", "best-first, quantised or upper", walk);
   curve.walk = *named;
   in.List("points", 1, kMostSettings, [&](Reader& point) {
     const Calibration::Point before =
@@ -137,6 +139,7 @@ void ReadCurve(Reader& in, Calibration::Curve& curve) {
     Calibration::Point& read = curve.points.emplace_back();
     point.Number("effort", 1e-3f, 1e3f, &read.effort);
     point.Number("recall", 0, 1, &read.recall);
+    if (point.Has("distances")) point.Number("distances", 0, 1e15, &read.distances);
     if (!(read.effort > before.effort && read.recall >= before.recall))
       point.Reject("expected an effort and a recall that rise");
   });

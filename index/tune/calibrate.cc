@@ -42,8 +42,7 @@ class CalibrationOfIndex {
     learn.most = LearningQueries(options_, n);
     const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
     learn.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(kCalibratedK.back(), most_k));
-    HMANN_ASSIGN_OR_RETURN(learning_, options_.queries.empty() ? MakeLeftOut(learn, progress_)
-                                                               : MakeLearningSet(learn, progress_));
+    HMANN_ASSIGN_OR_RETURN(learning_, MakeLearningSet(learn, progress_));
     for (int i = 0; i < pool_.threads(); ++i) searchers_.emplace_back(index_);
     Calibration calibration{.queries = learning_.n(), .origin = learning_.origin, .curves = {}};
     progress_.Start("calibrate", 0, "settings");
@@ -53,6 +52,12 @@ class CalibrationOfIndex {
         HMANN_ASSIGN_OR_RETURN(Calibration::Curve curve, CurveOf(context, k));
         calibration.curves.push_back(std::move(curve));
       }
+    }
+    for (const std::uint32_t k : kCalibratedK) {
+      if (k > learn.k) continue;
+      HMANN_ASSIGN_OR_RETURN(Calibration::Curve curve, UpperCurve(Contexts().front(), k));
+      if (!curve.points.empty() && curve.points.back().recall > kLeastCalibrated)
+        calibration.curves.push_back(std::move(curve));
     }
     progress_.Finish();
     return calibration;
@@ -82,9 +87,8 @@ class CalibrationOfIndex {
       HMANN_ASSIGN_OR_RETURN(const Dials dials, SearchOptions{.k = k}.Resolve(context));
       curve.walk = dials.walk;
       curve.cells = dials.nprobe > 0;
-      HMANN_ASSIGN_OR_RETURN(const double recall, Recall(dials));
-      curve.points.push_back({static_cast<float>(effort), recall});
-      return recall;
+      HMANN_RETURN_IF_ERROR(AddPoint(dials, effort, curve));
+      return curve.points.back().recall;
     };
     HMANN_ASSIGN_OR_RETURN(const double middle, measure(1));
     double recall = middle;
@@ -95,26 +99,50 @@ class CalibrationOfIndex {
     for (double effort = 1; recall > kLeastCalibrated && effort > kLeastEffort;) {
       HMANN_ASSIGN_OR_RETURN(recall, measure(effort /= kEffortStep));
     }
+    Straighten(curve);
+    return curve;
+  }
+
+  /// The upper layers alone, until more of them finds no more: what is missing is in L0.
+  absl::StatusOr<Calibration::Curve> UpperCurve(SearchContext context, std::uint32_t k) {
+    constexpr std::size_t kSteps = 2;
+    constexpr double kLeastGain = 0.01;
+    Calibration::Curve curve{.walk = WalkKind::kUpper, .k = k};
+    for (double effort = 1; effort <= kMostEffort; effort *= kEffortStep) {
+      context.effort = static_cast<float>(effort);
+      HMANN_ASSIGN_OR_RETURN(const Dials dials,
+                             SearchOptions({.k = k, .walk = WalkKind::kUpper}).Resolve(context));
+      if (dials.walk != WalkKind::kUpper) break;  // fewer are promoted than are asked for
+      HMANN_RETURN_IF_ERROR(AddPoint(dials, effort, curve));
+      const std::vector<Calibration::Point>& points = curve.points;
+      if (points.back().recall >= kMostCalibrated) break;
+      if (points.size() > kSteps &&
+          points.back().recall - points[points.size() - 1 - kSteps].recall < kLeastGain)
+        break;
+    }
+    Straighten(curve);
+    return curve;
+  }
+
+  static void Straighten(Calibration::Curve& curve) {
     std::sort(curve.points.begin(), curve.points.end(),
               [](const auto& a, const auto& b) { return a.effort < b.effort; });
     // A few queries may find less with more effort.
     for (std::size_t i = 1; i < curve.points.size(); ++i)
       curve.points[i].recall = std::max(curve.points[i].recall, curve.points[i - 1].recall);
-    return curve;
   }
 
-  absl::StatusOr<double> Recall(const Dials& dials) {
+  absl::Status AddPoint(const Dials& dials, double effort, Calibration::Curve& curve) {
     constexpr std::size_t kChunk = 8;
     std::vector<double> recalls(learning_.n());
     std::vector<absl::Status> outcome(searchers_.size());
+    std::vector<Counters> counters(searchers_.size());
     pool_.ParallelFor(learning_.n(), kChunk, [&](std::size_t begin, std::size_t end, int thread) {
       const auto place = static_cast<std::size_t>(thread);
       Answer answer;
       for (std::size_t i = begin; i < end && outcome[place].ok(); ++i) {
-        SearchLimits limits;
-        if (!learning_.left_out.empty()) limits.excluded = learning_.left_out[i];
-        outcome[place] =
-            searchers_[place].Search(learning_.Row(i), dials, &answer, nullptr, limits);
+        outcome[place] = searchers_[place].Search(learning_.Row(i), dials, &answer,
+                                                  &counters[place], learning_.Limits(i));
         if (outcome[place].ok()) recalls[i] = RecallOf(i, dials.k, answer);
       }
     });
@@ -122,9 +150,15 @@ class CalibrationOfIndex {
     if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed))
       return absl::CancelledError("the work was cancelled");
     progress_.Advance(1);
-    double sum = 0;
-    for (const double recall : recalls) sum += recall;
-    return sum / static_cast<double>(recalls.size());
+    Calibration::Point& point = curve.points.emplace_back();
+    point.effort = static_cast<float>(effort);
+    for (const double recall : recalls) point.recall += recall;
+    std::uint64_t distances = 0;
+    for (const Counters& of_thread : counters)
+      distances += of_thread.distances_fast + of_thread.distances_slow;
+    point.recall /= static_cast<double>(recalls.size());
+    point.distances = static_cast<double>(distances) / static_cast<double>(recalls.size());
+    return absl::OkStatus();
   }
 
   double RecallOf(std::uint64_t query, std::uint32_t k, const Answer& answer) const {

@@ -98,6 +98,27 @@ TEST_F(CalibrateTest, EasyVectorsCostLess) {
       << "times were not looked at";
 }
 
+/// Vectors of one direction each and of very different lengths: the long ones are the
+/// answers to every query, and promoted.
+TEST_F(CalibrateTest, WherePromotedNodesAreTheAnswersL0IsLeftOut) {
+  build_ = SmallBuild(folder_, DType::kF32, Metric::kInnerProduct, 10, 32);
+  GenerateOptions generate{.shape = Shape::kClustered, .n = 8000, .dim = 32};
+  generate.norm_sigma = 0.7;
+  ASSERT_TRUE(Generate(generate, build_.base, quiet_).ok());
+  queries_ = folder_ / "query.fbin";
+  generate.first = generate.n;
+  generate.n = kQueries;
+  ASSERT_TRUE(Generate(generate, queries_, quiet_).ok());
+  MustBuild(build_);
+  const Outcome before = Search({.k = 10}, "nvme");
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  EXPECT_EQ((*Index::Open(build_.out, {.slow = "nvme"}))->Resolve({.k = 10})->dials.walk,
+            WalkKind::kUpper);
+  const Outcome after = Search({.k = 10}, "nvme");
+  EXPECT_GT(after.recall, 0.94);
+  EXPECT_LT(after.distances, before.distances);
+}
+
 TEST_F(CalibrateTest, QueriesOfTheUserDecide) {
   Make(Shape::kClustered, DType::kF32, 16, 2000);
   const auto by_file = Calibrate(build_.out, {.queries = queries_, .learn = 50}, quiet_);

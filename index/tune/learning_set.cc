@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/recall.h"
@@ -55,79 +53,53 @@ GroundTruth Chosen(const GroundTruth& all, const std::vector<std::uint32_t>& cho
   return truth;
 }
 
-/// Vectors of an index file as doubles.
-class Vectors {
- public:
-  explicit Vectors(const IndexFile& file) : file_(file), records_(file.records()) {}
-
-  std::vector<double> operator[](NodeId id) const {
-    const std::byte* row = id < records_.n1
-                               ? file_.fast_rows().data() + id * file_.fast_row_stride()
-                               : file_.l0().data() + records_.Offset(id) + records_.row_offset;
-    std::vector<float> components(file_.info().dim);
-    ReadComponents(file_.info().dtype, row, file_.info().dim, components.data());
-    return {components.begin(), components.end()};
+/// Appends a vector of the index as a query.
+void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
+  const IndexInfo& info = file.info();
+  const RecordLayout& records = file.records();
+  const std::byte* row = id < records.n1
+                             ? file.fast_rows().data() + id * file.fast_row_stride()
+                             : file.l0().data() + records.Offset(id) + records.row_offset;
+  if (!IsFloat(info.dtype)) {
+    rows.insert(rows.end(), row, row + info.dim * SizeOf(info.dtype));
+    return;
   }
-
-  std::vector<NodeId> Links(NodeId id) const {
-    std::vector<NodeId> links(records_.max_links);
-    std::memcpy(links.data(), file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id),
-                links.size() * sizeof(NodeId));
-    std::erase_if(links, [&](NodeId link) { return link >= records_.n; });
-    return links;
-  }
-
- private:
-  const IndexFile& file_;
-  const RecordLayout& records_;
-};
-
-double Length(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum);
-}
-
-void AppendRow(const std::vector<double>& vector, DType dtype, std::vector<std::byte>& rows) {
-  for (const double value : vector) {
-    if (IsFloat(dtype)) {
-      const auto component = static_cast<float>(value);
-      const auto* bytes = reinterpret_cast<const std::byte*>(&component);
-      rows.insert(rows.end(), bytes, bytes + sizeof(component));
-    } else {
-      const double low = dtype == DType::kU8 ? 0 : -128, high = dtype == DType::kU8 ? 255 : 127;
-      rows.push_back(static_cast<std::byte>(
-          static_cast<int>(std::lround(std::clamp(value, low, high))) & 0xff));
-    }
-  }
+  std::vector<float> components(info.dim);
+  ReadComponents(info.dtype, row, info.dim, components.data());
+  const auto* bytes = reinterpret_cast<const std::byte*>(components.data());
+  rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
 }
 
 /// See MakeLearningSet.
-void MakeQueries(const LearningOptions& options, const IndexFile& file, LearningSet& set) {
-  const Vectors vectors(file);
-  const std::uint64_t n = file.info().n;
+absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, LearningSet& set,
+                      Progress& progress) {
+  const IndexInfo& info = file.info();
+  if (options.k >= info.n)
+    return absl::InvalidArgumentError(
+        absl::StrCat("k: expected fewer than the ", info.n,
+                     " vectors of the index, of which one is left out, found ", options.k));
+  set.origin = "left out in turn";
+  const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
-    const std::uint64_t draw = 3 * (options.first + i);
-    const auto id = static_cast<NodeId>(RandomBelow(options.seed, draw, n));
-    std::vector<double> query = vectors[id];
-    const std::vector<NodeId> links = vectors.Links(id);
-    double nearest = 0;
-    for (const NodeId link : links) {
-      const double distance = Length(query, vectors[link]);
-      if (distance > 0 && (nearest == 0 || distance < nearest)) nearest = distance;
-    }
-    if (links.size() >= 2) {
-      const std::size_t a = RandomBelow(options.seed, draw + 1, links.size());
-      const std::size_t b =
-          (a + 1 + RandomBelow(options.seed, draw + 2, links.size() - 1)) % links.size();
-      const std::vector<double> from = vectors[links[a]], to = vectors[links[b]];
-      const double length = Length(from, to);
-      for (std::size_t j = 0; j < query.size() && length > 0; ++j)
-        query[j] += 2 * (to[j] - from[j]) * nearest / length;
-    }
-    AppendRow(query, file.info().dtype, set.rows);
+    const std::uint64_t drawn = RandomBelow(options.seed, options.first + i, info.n - first);
+    set.left_out.push_back(static_cast<NodeId>(first + drawn));
+    AppendRow(file, set.left_out.back(), set.rows);
   }
-  set.origin = "made from indexed vectors";
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
+                         ExactSearch(file, set.rows, options.k + 1, 0, progress));
+  set.truth = {.n = with.n, .k = options.k, .ids = {}, .distances = {}};
+  for (std::uint32_t i = 0; i < with.n; ++i) {
+    const auto ids = with.Ids(i);
+    const auto distances = with.Distances(i);
+    const std::uint64_t own = file.Label(set.left_out[i]);
+    const auto place = std::find(ids.begin(), ids.end(), own) - ids.begin();
+    for (std::ptrdiff_t j = 0; j < static_cast<std::ptrdiff_t>(options.k); ++j) {
+      const auto from = static_cast<std::size_t>(j < place ? j : j + 1);
+      set.truth.ids.push_back(ids[from]);
+      set.truth.distances.push_back(distances[from]);
+    }
+  }
+  return absl::OkStatus();
 }
 
 /// How often the kernel has given this thread's core to another one that wanted it.
@@ -161,15 +133,16 @@ class Runner {
       const long preempted = Preemptions();
       const auto start = std::chrono::steady_clock::now();
       HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_,
-                                             counts_apart_ ? nullptr : &sample.counters));
+                                             counts_apart_ ? nullptr : &sample.counters,
+                                             learning_.Limits(query)));
       const double time =
           std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
               .count();
       (Preemptions() == preempted ? times_ : disturbed_).push_back(time);
       sample.recalls.push_back(static_cast<float>(Recall(query, setting.k)));
       if (counts_apart_ && i % kBetweenCounted == 0) {
-        HMANN_RETURN_IF_ERROR(
-            searcher_.Search(learning_.Row(query), setting, &answer_, &sample.counters));
+        HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_,
+                                               &sample.counters, learning_.Limits(query)));
       }
     }
     sample.counted = counts_apart_ ? (count + kBetweenCounted - 1) / kBetweenCounted : count;
@@ -193,7 +166,8 @@ class Runner {
          ++i, ++others_) {
       const std::uint64_t query =
           (first + count + others_ % (learning_.n() - count)) % learning_.n();
-      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, nullptr));
+      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, nullptr,
+                                             learning_.Limits(query)));
     }
     return absl::OkStatus();
   }
@@ -232,13 +206,13 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
     return absl::InvalidArgumentError(
         absl::StrCat("k: expected 1 to the ", info.n, " vectors of the index, found ", options.k));
   }
-  std::vector<std::uint32_t> chosen;
   if (options.queries.empty()) {
-    MakeQueries(options, file, set);
-  } else {
-    HMANN_RETURN_IF_ERROR(ReadQueries(options, info, set, chosen));
+    HMANN_RETURN_IF_ERROR(LeaveOut(options, file, set, progress));
+    return set;
   }
-  if (options.queries.empty() || options.groundtruth.empty()) {
+  std::vector<std::uint32_t> chosen;
+  HMANN_RETURN_IF_ERROR(ReadQueries(options, info, set, chosen));
+  if (options.groundtruth.empty()) {
     HMANN_ASSIGN_OR_RETURN(set.truth, ExactSearch(file, set.rows, options.k, 0, progress));
     return set;
   }
@@ -251,37 +225,10 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   return set;
 }
 
-absl::StatusOr<LearningSet> MakeLeftOut(const LearningOptions& options, Progress& progress) {
-  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(options.index));
-  const IndexInfo& info = file.info();
-  if (options.most == 0 || options.k == 0 || options.k >= info.n)
-    return absl::InvalidArgumentError(absl::StrCat("k: expected 1 to less than the ", info.n,
-                                                   " vectors of the index, found ", options.k));
-  LearningSet set;
-  set.vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
-  set.origin = "left out in turn";
-  const Vectors vectors(file);
-  const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
-  for (std::uint64_t i = 0; i < options.most; ++i) {
-    const auto id = static_cast<NodeId>(first + RandomBelow(options.seed, i, info.n - first));
-    set.left_out.push_back(id);
-    AppendRow(vectors[id], info.dtype, set.rows);
-  }
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
-                         ExactSearch(file, set.rows, options.k + 1, 0, progress));
-  set.truth = {.n = with.n, .k = options.k, .ids = {}, .distances = {}};
-  for (std::uint32_t i = 0; i < with.n; ++i) {
-    const auto ids = with.Ids(i);
-    const auto distances = with.Distances(i);
-    const std::uint64_t own = file.Label(set.left_out[i]);
-    const auto place = std::find(ids.begin(), ids.end(), own) - ids.begin();
-    for (std::ptrdiff_t j = 0; j < static_cast<std::ptrdiff_t>(options.k); ++j) {
-      const auto from = static_cast<std::size_t>(j < place ? j : j + 1);
-      set.truth.ids.push_back(ids[from]);
-      set.truth.distances.push_back(distances[from]);
-    }
-  }
-  return set;
+SearchLimits LearningSet::Limits(std::uint64_t i) const {
+  SearchLimits limits;
+  if (!left_out.empty()) limits.excluded = left_out[i];
+  return limits;
 }
 
 Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning) {

@@ -19,17 +19,18 @@ struct LearningSet {
   std::vector<std::byte> rows;  ///< n x dim components of QueryType(the index's dtype)
   std::size_t vector_bytes = 0;
   GroundTruth truth;
-  std::string origin;  ///< "queries.u8bin", "made from indexed vectors", "left out in turn"
+  std::string origin;  ///< "queries.u8bin", "left out in turn"
   /// Of vectors of the index: the id of each, for SearchLimits::excluded; else empty.
   std::vector<std::uint32_t> left_out;
 
   std::uint64_t n() const { return truth.n; }
   const std::byte* Row(std::uint64_t i) const { return rows.data() + i * vector_bytes; }
+  SearchLimits Limits(std::uint64_t i) const;  ///< that query i is to be searched with
 };
 
 struct LearningOptions {
   std::string index;        ///< index file
-  std::string queries;      ///< vector file; empty: made from indexed vectors
+  std::string queries;      ///< vector file; empty: vectors of the index, left out in turn
   std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
   std::uint64_t first = 0;  ///< of the random order of the file's queries: sets that follow each
                             ///< other in it share none
@@ -38,23 +39,14 @@ struct LearningOptions {
   std::uint64_t seed = 1;
 };
 
-/// A learning set. Without queries they are made: an indexed vector, moved by twice the
-/// distance to its nearest neighbour in the direction between two of its neighbours. (An
-/// indexed vector itself is no query to learn from: the graph leads from it straight to
-/// its neighbours. Of moves by 1, 1.4, 1.8 and 2.2 times that distance, the last two came
-/// nearest to real queries on 1M SIFT vectors, one from either side; between them: work
-/// equal within 3 %, recall@1 0.995 for 0.992, recall@10 0.981 for 0.983, recall@100
-/// 0.911 for 0.928; of a quantised walk 0.91 for 0.90.) Errors: INVALID_ARGUMENT (no
+/// A learning set. Without queries they are vectors of the index itself, each to be
+/// searched as if it were not there: queries of the very distribution of the data,
+/// whatever it is. (Vectors that were moved are too easy where neighbours are nearly
+/// equally far: there such a vector stays by far the nearest to where it went.) None of
+/// the layers above L1, on which a search may have to begin. Errors: INVALID_ARGUMENT (no
 /// queries, another dimension or type than the index's, a ground truth of fewer queries
-/// or neighbours), those of the files.
+/// or neighbours, no neighbour beside the one left out), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
-
-/// Vectors of the index itself, each to be searched as if it were not there (left_out):
-/// queries of the very distribution of the data, whatever it is. Made ones are too easy
-/// where neighbours are nearly equally far: there a vector that was moved stays by far
-/// the nearest to where it went. None of the layers above L1, on which a search may have
-/// to begin. `k` < n. Errors: INVALID_ARGUMENT for k; those of ExactSearch.
-absl::StatusOr<LearningSet> MakeLeftOut(const LearningOptions& options, Progress& progress);
 
 /// Runs queries of `learning` (which must outlive it) on `index` one at a time in the
 /// calling thread, others before them for 5 ms where L0 is memory, so that the CPU's

@@ -33,42 +33,40 @@ absl::StatusOr<Dials> DialsOn(const Index& index, bool block_tier) {
 }
 
 /// Sum of the counters of all queries. `cache_bytes` 0: no cache.
-absl::StatusOr<Counters> RunAll(const std::string& path, const std::vector<std::byte>& queries,
+absl::StatusOr<Counters> RunAll(const std::string& path, const LearningSet& queries,
                                 bool block_tier, std::uint64_t cache_bytes) {
   OpenOptions open;
   open.fast = "mapped";
   open.cache = cache_bytes > 0 ? CachePolicy::kStatic : CachePolicy::kNone;
   open.cache_bytes = cache_bytes;
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(path, open));
-  const std::size_t bytes = index->info().dim * SizeOf(QueryType(index->info().dtype));
   HMANN_ASSIGN_OR_RETURN(const Dials dials, DialsOn(*index, block_tier));
   Searcher searcher(index);
   Counters counters;
   Answer answer;
-  for (std::size_t at = 0; at < queries.size(); at += bytes) {
-    HMANN_RETURN_IF_ERROR(searcher.Search(&queries[at], dials, &answer, &counters));
+  for (std::uint64_t i = 0; i < queries.n(); ++i) {
+    HMANN_RETURN_IF_ERROR(
+        searcher.Search(queries.Row(i), dials, &answer, &counters, queries.Limits(i)));
   }
   return counters;
 }
 
-absl::StatusOr<std::vector<std::byte>> Queries(const std::string& path, const std::string& queries,
-                                               const IndexInfo& info, Progress& progress) {
-  if (queries.empty()) {
-    LearningOptions learning;
-    learning.index = path;
-    learning.most = kQueries;
-    learning.k = 1;
-    HMANN_ASSIGN_OR_RETURN(LearningSet made, MakeLearningSet(learning, progress));
-    return std::move(made.rows);
-  }
+/// `queries` empty: vectors of the index. Nobody looks at their neighbours.
+absl::StatusOr<LearningSet> Queries(const std::string& path, const std::string& queries,
+                                    const IndexInfo& info, Progress& progress) {
+  if (queries.empty())
+    return MakeLearningSet(
+        {.index = path, .queries = {}, .groundtruth = {}, .most = kQueries, .k = 1}, progress);
   HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(queries));
   HMANN_RETURN_IF_ERROR(file.FitQueries(info.dim, info.dtype, "the index"));
   if (file.n() == 0)
     return absl::InvalidArgumentError(absl::StrCat(queries, ": expected queries, found none"));
-  std::vector<std::byte> rows;
-  for (std::uint64_t i = 0; i < std::min(kQueries, file.n()); ++i)
-    rows.insert(rows.end(), file.Row(i), file.Row(i) + file.row_bytes());
-  return rows;
+  LearningSet set;
+  set.vector_bytes = file.row_bytes();
+  set.truth.n = static_cast<std::uint32_t>(std::min(kQueries, file.n()));
+  for (std::uint64_t i = 0; i < set.n(); ++i)
+    set.rows.insert(set.rows.end(), file.Row(i), file.Row(i) + file.row_bytes());
+  return set;
 }
 
 /// Private memory of this process: pages of its own, huge ones of the pool included.
@@ -109,10 +107,9 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
                                         bool block_tier, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const IndexToPlan index, DescribeIndex(path));
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
-  HMANN_ASSIGN_OR_RETURN(const std::vector<std::byte> rows, Queries(path, queries, info, progress));
-  HMANN_ASSIGN_OR_RETURN(const Counters counters, RunAll(path, rows, block_tier, 0));
-  const double count = static_cast<double>(rows.size()) /
-                       static_cast<double>(info.dim * SizeOf(QueryType(info.dtype)));
+  HMANN_ASSIGN_OR_RETURN(const LearningSet sample, Queries(path, queries, info, progress));
+  HMANN_ASSIGN_OR_RETURN(const Counters counters, RunAll(path, sample, block_tier, 0));
+  const auto count = static_cast<double>(sample.n());
   const AccessCounts expected = DefaultCounts(block_tier, info.n, index.structure);
   const auto factor = [count](std::uint64_t sum, double wanted) {
     return wanted > 0 && sum > 0 ? static_cast<double>(sum) / count / wanted : 1.0;
@@ -135,7 +132,7 @@ absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::stri
         static_cast<std::uint64_t>(cached * static_cast<double>(info.n)) * record_bytes;
     HMANN_ASSIGN_OR_RETURN(
         const Counters with,
-        RunAll(path, rows, block_tier, std::max<std::uint64_t>(bytes, record_bytes)));
+        RunAll(path, sample, block_tier, std::max<std::uint64_t>(bytes, record_bytes)));
     // Touches again hit again: the share of touches stands for that of reads.
     const double touches = static_cast<double>(std::max(with.slow_touches, with.slow_reads));
     const double hits = std::clamp(static_cast<double>(with.cache_hits) / touches, before, 1.0);

@@ -15,7 +15,7 @@ namespace hmann {
 /// What is to be planned, as a user says it.
 struct PlanInput {
   std::string index;    ///< finished index; empty: what `build` would make
-  std::string queries;  ///< sample of queries for `index`; empty: made from its vectors
+  std::string queries;  ///< sample of queries for `index`; empty: its vectors, left out in turn
   std::string profile;  ///< device file; empty: figures of a usual machine
   BuildOptions build;   ///< of `base`, or of `rows` vectors that there are not yet, of `dim` and of
                         ///< its dtype, by default u8

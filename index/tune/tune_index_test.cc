@@ -55,7 +55,7 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   ASSERT_EQ(report->entries.size(), 2u);
   EXPECT_EQ(report->entries[1].k, 10u);
   EXPECT_EQ(report->entries[1].queries, 60u);
-  EXPECT_EQ(report->entries[1].origin, "made from indexed vectors");
+  EXPECT_EQ(report->entries[1].origin, "left out in turn");
 
   const auto index = Open();
   const auto chosen = index->Resolve({.recall = 0.9});
@@ -232,7 +232,7 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
 }
 
 /// Made queries of every type can be searched for.
-TEST(MakeLearningSet, MakesQueriesOfEveryType) {
+TEST(MakeLearningSet, LeavesOutVectorsOfEveryType) {
   Progress quiet(Progress::Show::kNever);
   for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8, DType::kF16}) {
     for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
@@ -244,6 +244,13 @@ TEST(MakeLearningSet, MakesQueriesOfEveryType) {
       learn.most = 50;
       const auto set = MakeLearningSet(learn, quiet);
       ASSERT_TRUE(set.ok()) << set.status();
+      ASSERT_EQ(set->left_out.size(), 50u);
+      for (std::uint32_t i = 0; i < 50; ++i) {
+        const auto ids = set->truth.Ids(i);
+        EXPECT_EQ(
+            std::count(ids.begin(), ids.end(), IndexFile::Open(build.out)->Label(set->left_out[i])),
+            0);
+      }
       const auto sample = MeasureOn(*Index::Open(build.out), *set)(
           (*Index::Open(build.out))->Resolve({})->dials, 0, 50);
       ASSERT_TRUE(sample.ok()) << sample.status();

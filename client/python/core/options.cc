@@ -187,7 +187,7 @@ OptionTable<TuneOptions> MakeTuneTable() {
   const auto row = [&table](const char* name, const char* help, auto field) {
     table.push_back(Row<T>(name, help, field));
   };
-  row("queries", "vector file to learn from; None: made from indexed vectors",
+  row("queries", "vector file to learn from; None: vectors of the index, each left out in turn",
       HMANN_FIELD(queries));
   row("groundtruth", "file of their exact neighbours; None: computed", HMANN_FIELD(groundtruth));
   row("learn", "queries to learn from, at most", HMANN_FIELD(learn));
