@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "eval/adapters/lines.h"
 #include "eval/hardware_limit.h"
 
 namespace hmann {
@@ -71,12 +72,17 @@ TEST(Growth, TwoSizesHaveNoErrorAndFewerNoGrowth) {
 }
 
 TEST(HardwareLimit, LinesFollowFromCounters) {
-  const Json counters = {
-      {"distances", 100.0}, {"expanded_l1", 10.0}, {"expanded_l0", 5.0}, {"estimates", 64.0}};
   // Rows of 2 lines, lists of 3, codes of half a line.
-  EXPECT_NEAR(*LinesOfQuery(counters, {128, 129, 32}), 200 + 45 + 32, 1e-12);
-  EXPECT_FALSE(LinesOfQuery({{"distances", 100.0}}, {128, 128, 32}).has_value());
-  EXPECT_FALSE(LinesOfQuery(nullptr, {128, 128, 32}).has_value());
+  EXPECT_NEAR(LinesOf({100, 15, 64}, {128, 129, 32}), 200 + 45 + 32, 1e-12);
+}
+
+TEST(HardwareLimit, AMemoryAllowsWhatItsBestRateDoes) {
+  std::vector<LoadsInFlight> memory(2);
+  memory[0].ns_per_line.median = 80;
+  memory[1].ns_per_line.median = 10;
+  EXPECT_NEAR(*MemoryLimitQps(memory, 1000), 100'000, 1e-6);
+  EXPECT_FALSE(MemoryLimitQps(memory, std::nullopt).has_value());
+  EXPECT_FALSE(MemoryLimitQps({}, 1000).has_value());
 }
 
 TEST(HardwareLimit, ADriveAllowsWhatItsLatencyAndItsRateDo) {

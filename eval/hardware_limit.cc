@@ -3,24 +3,12 @@
 #include <algorithm>
 
 namespace hmann {
-namespace {
-
-double Lines(std::uint32_t bytes) {
-  const std::uint32_t lines = (bytes + 63) / 64;
-  return lines;
-}
-
-}  // namespace
-
-std::optional<double> LinesOfQuery(const Json& counters, const TouchedBytes& bytes) {
-  double lines = 0;
-  for (const auto& [counter, each] :
-       {std::pair("distances", Lines(bytes.row)), std::pair("expanded_l1", Lines(bytes.links)),
-        std::pair("expanded_l0", Lines(bytes.links)), std::pair("estimates", bytes.code / 64.0)}) {
-    if (!counters.is_object() || !counters.contains(counter)) return std::nullopt;
-    lines += counters[counter].get<double>() * each;
-  }
-  return lines;
+std::optional<double> MemoryLimitQps(const std::vector<LoadsInFlight>& memory,
+                                     const std::optional<double>& lines) {
+  if (!lines || *lines <= 0 || memory.empty()) return std::nullopt;
+  double ns = memory[0].ns_per_line.median;
+  for (const LoadsInFlight& at : memory) ns = std::min(ns, at.ns_per_line.median);
+  return 1e9 / (*lines * ns);
 }
 
 DriveAt AtDepth(std::span<const DepthFigures> depths, double depth) {

@@ -5,22 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "eval/contestant.h"
 #include "eval/disk.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 
-/// Bytes of what a query touches.
-struct TouchedBytes {
-  std::uint32_t row = 0, links = 0, code = 0;  ///< a vector; a list in L0 or L1; a code
-};
-
-/// Cache lines of 64 bytes that a query needs, of hmann's counters (means per query):
-/// nobody counts lines, they follow from distances (rows), nodes expanded (lists of
-/// links) and estimates (codes, which may share lines: their bytes). What the CPU's
-/// caches have is not taken off. nullopt where a counter is missing.
-std::optional<double> LinesOfQuery(const Json& counters, const TouchedBytes& bytes);
+/// Queries a second of one thread, whose `lines` come as fast as this memory gives lines
+/// at random with as many loads in flight as suit it best. nullopt where nobody counted
+/// or nothing was measured.
+std::optional<double> MemoryLimitQps(const std::vector<LoadsInFlight>& memory,
+                                     const std::optional<double>& lines);
 
 /// A drive at a depth between or beyond those measured, straight between neighbours.
 /// Needs at least one depth.

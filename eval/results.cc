@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "eval/columns.h"
+#include "eval/hardware_limit.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -19,8 +20,15 @@ Json PointJson(const PointFigures& point) {
 }
 
 /// `of`: whose they are.
-Json TargetJson(const TargetFigures& at, const ContestantFigures& of, const Reading& reading) {
-  return {{"mean_us", OrNull(ObservedAtRecall(of, "mean_us", at.target, reading))},
+Json TargetJson(const TargetFigures& at, const ContestantFigures& of, const SweepResult& result) {
+  const Reading& reading = result.reading;
+  const std::optional<double> lines = CounterAtRecall(of, "lines", at.target, reading);
+  const std::optional<double> limit =
+      of.ready.waits ? std::nullopt : MemoryLimitQps(result.memory, lines);
+  const int threads = of.points.empty() ? 1 : ShapeOfSetting(of.points[0].setting).threads;
+  return {{"lines", OrNull(lines)},
+          {"of_limit", limit && at.qps ? Json(*at.qps / (threads * *limit)) : Json(nullptr)},
+          {"mean_us", OrNull(ObservedAtRecall(of, "mean_us", at.target, reading))},
           {"p99_us", OrNull(ObservedAtRecall(of, "p99_us", at.target, reading))},
           {"recall", at.target},
           {"qps", OrNull(at.qps)},
@@ -30,11 +38,11 @@ Json TargetJson(const TargetFigures& at, const ContestantFigures& of, const Read
           {"ratio_mad", OrNull(at.ratio_mad)}};
 }
 
-Json ContestantJson(const ContestantFigures& contestant, const Reading& reading) {
+Json ContestantJson(const ContestantFigures& contestant, const SweepResult& result) {
   Json points = Json::array(), targets = Json::array();
   for (const PointFigures& point : contestant.points) points.push_back(PointJson(point));
   for (const TargetFigures& at : contestant.targets)
-    targets.push_back(TargetJson(at, contestant, reading));
+    targets.push_back(TargetJson(at, contestant, result));
   Json json = {{"name", contestant.name}};
   json.update(DescribeIndex(contestant.ready, contestant.build));
   json.update(Json{{"wall_over_cpu", contestant.wall_over_cpu},
@@ -130,6 +138,30 @@ void PrintWork(const Json& figures, std::ostream& out) {
   PrintColumns(rows, 2, out);
 }
 
+/// What a contestant in memory makes of the lines that this memory gives.
+void PrintLimits(const Json& figures, std::ostream& out) {
+  const auto best = std::min_element(
+      figures["memory"].begin(), figures["memory"].end(), [](const Json& a, const Json& b) {
+        return a["ns_a_line"].get<double>() < b["ns_a_line"].get<double>();
+      });
+  std::vector<std::vector<std::string>> rows = {{"lines a query, of what DRAM gives"}};
+  for (const Json& target : figures["targets"])
+    rows[0].push_back(absl::StrFormat("at %g", target.get<double>()));
+  for (const Json& contestant : figures["contestants"]) {
+    std::vector<std::string> row = {contestant["name"].get<std::string>()};
+    for (const Json& at : contestant["targets"]) {
+      if (at["of_limit"].is_null()) continue;
+      row.push_back(absl::StrFormat("%.0f, %.0f %%", at["lines"].get<double>(),
+                                    100 * at["of_limit"].get<double>()));
+    }
+    if (row.size() == rows[0].size()) rows.push_back(std::move(row));
+  }
+  if (rows.size() == 1) return;
+  out << absl::StrFormat("DRAM gives a thread a line at random every %.1f ns, %d loads in flight\n",
+                         (*best)["ns_a_line"].get<double>(), (*best)["loads"].get<int>());
+  PrintColumns(rows, 1, out);
+}
+
 std::string QpsCell(const Json& at) {
   if (at["qps"].is_null()) return "-";
   const bool above = at["at_recall"].get<double>() > at["recall"].get<double>() + 1e-12;
@@ -169,7 +201,7 @@ void PrintNoise(const Json& noise, std::ostream& out) {
 Json ToJson(const SweepResult& result) {
   Json contestants = Json::array();
   for (const ContestantFigures& contestant : Read(result.runs, result.reading))
-    contestants.push_back(ContestantJson(contestant, result.reading));
+    contestants.push_back(ContestantJson(contestant, result));
   const std::string base = BaseName(result.data);
   Json figures = {
       {"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
@@ -183,6 +215,8 @@ Json ToJson(const SweepResult& result) {
       {"targets", result.reading.targets},
       {"search_threads", result.search_threads},
       {"contestants", contestants}};
+  for (const LoadsInFlight& at : result.memory)
+    figures["memory"].push_back({{"loads", at.loads}, {"ns_a_line", at.ns_per_line.median}});
   if (Json work = Work(result); !work.empty()) figures["work"] = work;
   if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
   return figures;
@@ -227,6 +261,7 @@ void PrintSweepTable(const Json& figures, std::ostream& out) {
   PrintColumns(rows, 2, out);
   if (!figures["search_threads"].empty()) PrintLatencies(figures, out);
   if (figures.contains("work")) PrintWork(figures, out);
+  if (figures.contains("memory")) PrintLimits(figures, out);
   if (above) out << "  * the lowest recall that was measured lies above this target\n";
   if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {
     out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the "

@@ -83,8 +83,7 @@ Json DialGrid(const std::string& walk, bool block_tier, bool cells, Metric metri
   return settings;
 }
 
-ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const TouchedBytes& bytes,
-                      const Reading& reading) {
+ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const Reading& reading) {
   // Guesses of a usual machine: settings are chosen by them, no figure is made of them.
   constexpr double kReadsOfARound = 5, kLineUs = 0.01, kRoundUs = 0.45;
   ContestantRuns costed = runs;
@@ -94,11 +93,10 @@ ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const Touched
     for (const double seconds : setting.seconds)
       qps.push_back(static_cast<double>(reading.queries) / seconds);
     Json& counters = setting.counters;
-    const std::optional<double> lines = LinesOfQuery(counters, bytes);
-    if (!lines) continue;
+    if (!counters.is_object() || !counters.contains("lines")) continue;
     const double rounds = counters.value("rounds", 0.0);
     counters["cost"] = block_tier ? counters.value("io_reads", 0.0) + kReadsOfARound * rounds
-                                  : kLineUs * *lines + kRoundUs * rounds;
+                                  : kLineUs * counters["lines"].get<double>() + kRoundUs * rounds;
   }
   return ByCounter(costed, "cost", reading);
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "eval/figures.h"
-#include "eval/hardware_limit.h"
 #include "index/distance/distance.h"
 
 namespace hmann {
@@ -20,8 +19,7 @@ Json DialGrid(const std::string& walk, bool block_tier, bool cells, Metric metri
 /// for each round (a round costs as much more than a read); elsewhere the microseconds of
 /// its cache lines and rounds, about. QPS by the clock becomes what was observed as
 /// "qps". Settings that were not counted are left out.
-ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const TouchedBytes& bytes,
-                      const Reading& reading);
+ContestantRuns ByCost(const ContestantRuns& runs, bool block_tier, const Reading& reading);
 
 /// Of what was run on learning queries (as ByCost gives it), the settings around each
 /// target: two of the front below it and two above, as other queries reach a little more

@@ -119,14 +119,9 @@ class TierSearch {
     return sweep;
   }
 
-  TouchedBytes Touched() const {
-    const IndexInfo& info = index_.info;
-    return {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)),
-            info.layers[0].max_degree * 4, info.codes.code_bytes};
-  }
   ContestantRuns Costed(const ContestantRuns& runs, const std::string& walk,
                         const Reading& reading) const {
-    return ByCost(Filter(runs, walk, {{"walk", walk}}), device_, Touched(), reading);
+    return ByCost(Filter(runs, walk, {{"walk", walk}}), device_, reading);
   }
 
   /// Sweeps inside say little that is news here.
@@ -146,10 +141,9 @@ class TierSearch {
       }
       return nullptr;
     }
-    if (!lines || *lines <= 0 || tier_ != "dram" || dram.in_flight.empty()) return nullptr;
-    double ns = dram.in_flight[0].ns_per_line.median;
-    for (const LoadsInFlight& at : dram.in_flight) ns = std::min(ns, at.ns_per_line.median);
-    return shape.threads * 1e9 / (*lines * ns);
+    if (tier_ != "dram") return nullptr;
+    const std::optional<double> one = MemoryLimitQps(dram.in_flight, lines);
+    return one ? Json(shape.threads * *one) : Json(nullptr);
   }
 
   Json Row(const ContestantFigures& figures, const TargetFigures& at, const Reading& reading,
@@ -158,11 +152,7 @@ class TierSearch {
     const auto counter = [&](const char* name) {
       return CounterAtRecall(figures, name, at.target, reading);
     };
-    Json counters = Json::object();
-    for (const char* name : {"distances", "estimates", "expanded_l1", "expanded_l0"}) {
-      if (const std::optional<double> value = counter(name)) counters[name] = *value;
-    }
-    const std::optional<double> lines = LinesOfQuery(counters, Touched());
+    const std::optional<double> lines = counter("lines");
     const std::optional<double> qps = ObservedAtRecall(figures, "qps", at.target, reading);
     const std::optional<double> reads = counter("io_reads"), rounds = counter("rounds");
     const Json limit = LimitQps(shape, lines, reads, rounds, dram);

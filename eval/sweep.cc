@@ -307,6 +307,7 @@ absl::StatusOr<SweepResult> RunSweep(SweepOptions options, Progress& progress, c
 
   SweepResult result;
   result.rounds = options.rounds;
+  result.memory = options.memory;
   result.search_threads = ThreadsOf(options.shapes);
   result.reading = {queries.n(), job.k, options.clock, options.targets, options.reference};
   result.data = {{"base", job.base.empty() ? Json() : Json(job.base)},

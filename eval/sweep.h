@@ -9,6 +9,7 @@
 #include "eval/contestant.h"
 #include "eval/figures.h"
 #include "index/base/progress.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 
@@ -35,6 +36,8 @@ struct SweepOptions {
   /// who can): every setting in every shape, a row of the result each. {}: on one thread,
   /// and nobody asks for latencies.
   std::vector<RunShape> shapes;
+  /// Of the machine's DRAM, what figures in memory are held against; {}: nobody measured.
+  std::vector<LoadsInFlight> memory;
   bool counters = true;  ///< of those that can count: one more run for all settings of equal dials,
                          ///< before the first round
   /// Queries that are answered untimed at a setting before each timed run of it, so that
@@ -68,6 +71,7 @@ struct SweepResult {
   int rounds = 0;
   std::vector<int> search_threads;  ///< of the shapes, each once; {}: one
   Reading reading;
+  std::vector<LoadsInFlight> memory;  ///< as SweepOptions has it
   std::vector<ContestantRuns> runs;
 };
 

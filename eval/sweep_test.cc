@@ -85,7 +85,26 @@ void ExpectWork(const Json& figures) {
   EXPECT_GT(work["hmann best-first"]["slow_reads"][1], 0);
 }
 
+/// Against a memory of a line every 10 ns: of who counts lines and does not wait.
+void ExpectLimits(const Json& figures) {
+  for (const Json& contestant : figures["contestants"]) {
+    const bool counts = contestant["name"].get<std::string>().starts_with("hmann");
+    for (const Json& at : contestant["targets"]) {
+      SCOPED_TRACE(contestant["name"].dump());
+      ASSERT_EQ(at["lines"].is_null(), !counts);
+      ASSERT_EQ(at["of_limit"].is_null(), !counts);
+      if (!counts) continue;
+      EXPECT_GT(at["lines"].get<double>(), 100);
+      EXPECT_NEAR(at["of_limit"].get<double>(),
+                  at["qps"].get<double>() * at["lines"].get<double>() * 10e-9, 1e-9);
+    }
+  }
+}
+
 TEST_F(Sweep, AllContestantsOnTheSample) {
+  options_.memory.resize(2);
+  options_.memory[0].ns_per_line.median = 90;
+  options_.memory[1].ns_per_line.median = 10;
   Add("hmann", kPools, {{"promote", 0.16}});
   Add("hmann-aa", kPools, {{"promote", 0.16}});
   Add("hnswlib", kEfs);
@@ -125,6 +144,7 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   EXPECT_NEAR(figures["contestants"][2]["targets"][1]["ratio"].get<double>(), 1, 1e-9);
   EXPECT_EQ(figures["noise"].size(), 2u);
   ExpectWork(figures);
+  ExpectLimits(figures);
   std::map<std::string, int> kinds;
   for (const Json& line : Lines()) ++kinds[line.value("kind", "")];
   EXPECT_THAT(kinds, ElementsAre(std::pair<const std::string, int>("contestant", 8),
@@ -138,6 +158,7 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   PrintSweepTable(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("hnswlib 0.6.2, float"));
   EXPECT_THAT(table.str(), HasSubstr("noise: hmann beside itself at 0.99"));
+  EXPECT_THAT(table.str(), HasSubstr("DRAM gives a thread a line at random every 10.0 ns"));
 }
 
 TEST_F(Sweep, TheReportHoldsTheFiguresAndNothingFromOutside) {

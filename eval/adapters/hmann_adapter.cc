@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/asked_dials.h"
+#include "eval/adapters/lines.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/hmann.h"
@@ -181,6 +182,13 @@ class HmannAdapter : public Adapter {
     counts["fast_bytes"] = FastBytes();
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
+    const IndexInfo& info = index_->info();
+    counts["lines"] =
+        LinesOf({counts["distances"].get<double>(),
+                 counts["expanded_l1"].get<double>() + counts["expanded_l0"].get<double>(),
+                 counts["estimates"].get<double>()},
+                {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)),
+                 info.layers[0].max_degree * 4, info.codes.code_bytes});
     return counts;
   }
 

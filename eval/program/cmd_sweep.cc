@@ -33,6 +33,13 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
     sweep.contestants.push_back(std::move(spec));
   }
   HMANN_RETURN_IF_ERROR(AddAdapters(flags.adapters, &sweep));
+  ProfileOptions profile;
+  profile.scratch = sweep.job.folder + "/probe";
+  profile.repeats = 3;
+  profile.budget = std::chrono::milliseconds(300);
+  Progress quiet(Progress::Show::kNever);
+  HMANN_ASSIGN_OR_RETURN(const DeviceProfile machine, MeasureProfile(profile, quiet));
+  sweep.memory = machine.Memory("dram")->in_flight;
   HMANN_ASSIGN_OR_RETURN(const SweepResult result, RunEval(flags));
   const Json figures = ToJson(result);
   PrintSweepTable(figures, std::cerr);

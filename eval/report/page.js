@@ -109,6 +109,10 @@ function fillTargets() {
         text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
         text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
       }
+      if (at.of_limit) {
+        element("br", "", cell);
+        text(cell, "span", `${formatCount(Math.round(at.lines))} cache lines, ${(100 * at.of_limit).toFixed(0)} % of what DRAM gives`, "quiet").dataset.lines = at.lines;
+      }
       if (at.mean_us) {
         element("br", "", cell);
         text(cell, "span", `mean ${formatFigure(at.mean_us)}, p99 ${formatFigure(at.p99_us)} µs`, "quiet").dataset.p99 = at.p99_us;
@@ -117,6 +121,7 @@ function fillTargets() {
   }
   byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
     + (results.reference ? ` × is the ratio to ${results.reference} within the same round.` : "")
+    + (results.memory ? ` DRAM gives a thread a cache line at random every ${Math.min(...results.memory.map((at) => at.ns_a_line)).toFixed(1)} ns, with many loads in flight.` : "")
     + (above ? " * The lowest recall measured already lies above this target." : "");
   if (results.noise && results.noise.length > 0) {
     const worst = Math.max(...results.noise.map((at) => Math.abs(at.ratio - 1)));

@@ -26,14 +26,16 @@ function makeResults() {
   const slow = contestant("slowpoke", "Slowpoke <b>1</b>", 0.25, curve(0.25, efs.slice(0, 3)));
   Object.assign(slow.targets[2], { qps: null, qps_mad: null, at_recall: null, ratio: null, ratio_mad: null });
   Object.assign(slow.targets[0], { at_recall: 0.93 });
+  const own = contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } });
+  Object.assign(own.targets[1], { lines: 1840.4, of_limit: 0.803 });
   return {
     title: "Recall against speed: made up", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
     build: { m: 16, ef_construction: 100, threads: 2 }, rounds: 3, clock: "wall", reference: "hnswlib", targets,
     environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64",
       system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" },
     contestants: [
-      contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } }),
-      contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
+      own, contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
+    memory: [{ loads: 1, ns_a_line: 88 }, { loads: 16, ns_a_line: 6.52 }],
     noise: [{ recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
   };
 }
@@ -78,6 +80,11 @@ test("heading and sentence say what was measured", async () => {
   assert.match(await page.textContent("#subtitle"), /1,234,567 vectors of 128 × u8, l2; 1,000 queries, recall@10/);
   assert.match(await page.textContent("#headline"), /hmann is 2\.00× as fast as hnswlib at recall 0\.95, and 2\.00× .* at recall 0\.99/);
   assert.match(await page.textContent("#noise"), /at most 1\.3 %/);
+});
+
+test("beside a speed in memory stands what memory allows", async () => {
+  assert.match(await page.textContent("#targets"), /1,840 cache lines, 80 % of what DRAM gives/);
+  assert.match(await page.textContent("#targets-note"), /every 6\.5 ns, with many loads in flight/);
 });
 
 test("both charts are drawn, every contestant in its colour", async () => {
