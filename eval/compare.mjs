@@ -61,6 +61,7 @@ const cases = [
   { name: "codes of links, dram, 4 in flight", index: "link", args: (program) => [...quantised(program), ...dram, ...four] },
   { name: "quantised, nvme", index: "node", share: 0.1, args: (program) => [...cells(program), ...nvme] },
   { name: "multi-start, nvme", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...nvme] },
+  { name: "opening, dram", index: "node", opening: true, args: () => dram },
   { name: "served, single", index: "node", share: 0.1, serve: () => [], args: (program) => [...bestFirst(program), "--batch", "1"] },
   { name: "served, batch of 256", index: "node", serve: () => [], args: (program) => [...bestFirst(program), "--batch", "256"] },
 ];
@@ -120,7 +121,13 @@ async function startServer(program, index, args, log) {
     child.on("error", lost);
     child.on("close", () => lost(new Error(`${program.name} server ended, see ${log}`)));
   });
-  return { address, stop: () => { child.kill("SIGTERM"); return child.ended; } };
+  return { address, cpuSeconds: () => cpuSeconds(child.pid), stop: () => { child.kill("SIGTERM"); return child.ended; } };
+}
+
+/** Of all its threads, since it began. */
+function cpuSeconds(pid) {
+  const ticksASecond = 100, after = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  return (Number(after[11]) + Number(after[12])) / ticksASecond;
 }
 
 // ---- What is compared with what.
@@ -147,17 +154,18 @@ function indexesFor(kind, { old, fresh, base, folder }) {
 /** A function (queries file, limit, more arguments) => JSON report of a search for each stream, and how to end. */
 async function open(one, index, { old, fresh, folder }) {
   const streams = { old: [old, index.old], new: [fresh, index.new], again: [fresh, index.new] };
-  const searches = {}, stops = [];
+  const searches = {}, stops = [], cpu = {};
   for (const [name, [program, file]] of Object.entries(streams)) {
     let start = ["search", file];
     if (one.serve) {
-      const { address, stop } = await startServer(program, file, one.serve(program), join(folder, `serve_${name}.log`));
+      const { address, cpuSeconds: used, stop } = await startServer(program, file, one.serve(program), join(folder, `serve_${name}.log`));
       stops.push(stop);
+      cpu[name] = used;
       start = ["query", "--server", address, "--index", "compared"];
     }
     searches[name] = (queries, count, more = []) => program.json([...start, "--queries", queries, "--rows", `${count}`, ...one.args(program), ...more]);
   }
-  return { searches, stop: () => Promise.all(stops.map((stop) => stop())) };
+  return { searches, cpu, stop: () => Promise.all(stops.map((stop) => stop())) };
 }
 
 /** Once, not timed: whether the answers are the same, and what they and the work for them are. */
@@ -177,20 +185,24 @@ function checkAnswers(searches, count, { queries, groundtruth, folder }) {
 
 async function timeCase(one, context) {
   const index = indexesFor(one.index, context);
-  const { searches, stop } = await open(one, index, context);
+  const { searches, cpu, stop } = await open(one, index, context);
   try {
     const { pairs, limit, queries } = context;
-    const count = Math.max(1, Math.round(limit * (one.share ?? 1)));
+    const count = one.opening ? 1 : Math.max(1, Math.round(limit * (one.share ?? 1)));
     const rows = context.old.json(["data", "info", queries]).n;
     const checked = checkAnswers(searches, Math.min(count, rows, 1000), context);
     const file = rows < count ? repeatedFile(queries, count, context.folder) : queries;
-    const rounds = [];
+    const rounds = [], used = (name) => cpu[name]?.() ?? 0, before = Object.fromEntries(Object.keys(cpu).map((name) => [name, used(name)]));
     for (let round = 0; round < pairs; ++round) {
       const qps = {};
-      for (const name of orderOf(round)) qps[name] = searches[name](file, count).qps;
+      for (const name of orderOf(round)) {
+        const report = searches[name](file, count);
+        qps[name] = one.opening ? 1 / report.open_seconds : report.qps;
+      }
       rounds.push(qps);
     }
-    return { name: one.name, ...checked, ...summarise(rounds) };
+    const served = one.serve && { server_cpu_us: Object.fromEntries(Object.keys(cpu).map((name) => [name, (1e6 * (used(name) - before[name])) / (count * pairs)])) };
+    return { name: one.name, ...checked, ...summarise(rounds), ...served };
   } finally {
     await stop();
   }
@@ -227,19 +239,19 @@ function instructionsOf(one, context) {
 
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const range = ({ min, max }) => `${min.toFixed(3)}..${max.toFixed(3)}`;
-function rowOf({ name, us, ratio, same, same_answers, old, new: fresh, instructions }) {
+function rowOf({ name, us, ratio, same, same_answers, old, new: fresh, instructions, server_cpu_us: cpu }) {
   if (instructions) return [name, ...[instructions.old, instructions.new].map((count) => count.toFixed(0)), instructions.ratio.toFixed(4)];
   const work = ["rounds", "io_reads", "distances_slow"].filter((key) => old[key] !== fresh[key] || (old[key] && key !== "distances_slow")).map((key) => (old[key] === fresh[key] ? `${old[key]} ${key}` : `${old[key]} -> ${fresh[key]} ${key}`));
   const recall = old.recall === undefined ? [] : [old.recall === fresh.recall ? `recall ${old.recall.toFixed(4)}` : `recall ${old.recall.toFixed(4)} -> ${fresh.recall.toFixed(4)}`];
   return [name, us.old.toFixed(1), us.new.toFixed(1), ratio.median.toFixed(3), range(ratio), percent(ratio.mad), same.median.toFixed(3), range(same), percent(same.mad),
-    [same_answers ? "same answers" : "OTHER ANSWERS", ...recall, ...work].join(", ")];
+    [same_answers ? "same answers" : "OTHER ANSWERS", ...recall, ...work, ...(cpu ? [`server CPU ${cpu.old.toFixed(1)} -> ${cpu.new.toFixed(1)} us`] : [])].join(", ")];
 }
 
 function print(results, { instructions, pairs }) {
   const head = instructions ? ["case", "old", "new", "new/old"] : ["case", "old us", "new us", "speed", "range", "MAD", "A/A", "range", "MAD", "answers, and work of a query"];
   console.log(alignment([head, ...results.map(rowOf)]));
   console.log(instructions ? "\nInstructions of a query, by callgrind; opening is taken off."
-    : `\nspeed: queries per second, new over old, median of ${pairs} pairs; A/A: the new program over itself; us: time over queries, medians.`);
+    : `\nspeed: queries per second, new over old, median of ${pairs} pairs; A/A: the new program over itself; us: time over queries, medians (opening: of one). Server CPU: of a query, all threads.`);
 }
 
 async function main() {
