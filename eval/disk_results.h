@@ -20,10 +20,11 @@ std::vector<Json> DiskNotes(const DiskSweepResult& result);
 /// `limit_bytes` `loaded_bytes` `peak_bytes`) and `rows`: for recall@1 and then recall@k
 /// (`at`), each `target` and each shape of a contestant: `contestant` `threads`
 /// `in_flight` `qps` `qps_mad` `at_recall` `ratio` `ratio_mad` (to `reference` with as
-/// many threads) `mean_us` `p99_us` `cpu_us` (of all its threads), and per query `slow_reads`
-/// `slow_bytes` `rounds` `io_reads` (hmann's own counters) and `blocks` (4 KiB that the disk really
-/// read, as the kernel counts), and `disk_share`: blocks x QPS / most_iops. All read along the
-/// curves at equal recall; null where a curve does not reach or nobody counts.
+/// many threads) `mean_us` `p99_us` `cpu_us` (of all its threads), and per query
+/// `slow_reads` `slow_bytes` `rounds` `io_reads` (hmann's own counters) and `blocks` (4
+/// KiB that the disk really read, as the kernel counts), and `disk_share`: blocks x QPS /
+/// most_iops. All read along the curves at equal recall; null where a curve does not
+/// reach or nobody counts.
 Json ToJson(const DiskSweepResult& result);
 
 void PrintDiskTables(const Json& figures, std::ostream& out);

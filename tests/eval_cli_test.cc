@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -79,36 +80,14 @@ TEST(Eval, OnADiskOthersTakePart) {
   ASSERT_EQ(built.exit_code, 0) << built.err;
   const std::string adapter =
       (fs::path(HmannProgram()).parent_path() / "../libexec/hmann/hnswlib_adapter").string();
-  const std::vector<std::string> command = {"eval",
-                                            "disk",
-                                            "--index",
-                                            index,
-                                            "--queries",
-                                            "datasets/sample/query.u8bin",
-                                            "--groundtruth",
-                                            "datasets/sample/query.gt100",
-                                            "--query-rows",
-                                            "20",
-                                            "--rounds",
-                                            "1",
-                                            "--memory-limit",
-                                            "64MiB",
-                                            "--again",
-                                            "--adapter",
-                                            "other=" + adapter,
-                                            "--build-settings",
-                                            R"(other={"distance":"u8","level0":"mapped"})",
-                                            "--settings",
-                                            R"(other=[{"ef":10},{"ef":160}])",
-                                            "--reference",
-                                            "other",
-                                            "--search-threads",
-                                            "1",
-                                            "--disk-time",
-                                            "50ms",
-                                            "--out",
-                                            folder / "out",
-                                            "--json"};
+  const std::vector<std::string> command = absl::StrSplit(
+      absl::StrCat("eval disk --queries datasets/sample/query.u8bin --groundtruth "
+                   "datasets/sample/query.gt100 --query-rows 20 --rounds 1 --memory-limit 64MiB "
+                   "--again --reference other --search-threads 1 --disk-time 50ms --json "
+                   "--build-settings other={\"distance\":\"u8\",\"level0\":\"mapped\"} "
+                   "--settings other=[{\"ef\":10},{\"ef\":160}] --adapter other=",
+                   adapter, " --index ", index, " --out ", folder / "out"),
+      ' ');
   const Outcome without = Hmann(command);
   EXPECT_EQ(without.exit_code, 2) << without.err;
   EXPECT_THAT(without.err, HasSubstr("--base"));

@@ -159,7 +159,7 @@ CommandAction SetupTune(CLI::App& app) {
       ->required();
   CLI::Option* queries = app.add_option(
       "--queries", tune->queries,
-      "vector file to learn from: your queries (default: vectors of the index, each left out in turn)");
+      "vector file to learn from: your queries (default: vectors of the index, each left out)");
   app.add_option("--groundtruth", tune->groundtruth,
                  "their exact neighbours (default: compared with every indexed vector)")
       ->needs(queries);

@@ -159,8 +159,9 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   TunedTable table{.content_hash = kHash, .entries = {}, .calibration = Calibration()};
   table.calibration->queries = 300;
   table.calibration->origin = "made";
-  table.calibration->curves = {{WalkKind::kBestFirst, false, 10, {{0.5f, 0.9}, {1, 0.95}}},
-                               {WalkKind::kQuantised, true, 10, {{1.25f, 0.95}}}};
+  table.calibration->curves = {{WalkKind::kBestFirst, false, 10, {{0.5f, 0.9, 120}, {1, 0.95}}},
+                               {WalkKind::kQuantised, true, 10, {{1.25f, 0.95}}},
+                               {WalkKind::kUpper, false, 10, {{1, 0.5}}}};
   ASSERT_TRUE(WriteTunedTable(index_, table).ok());
   const auto read = ReadTunedTable(index_, kHash, kVectors);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -168,6 +169,8 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   EXPECT_EQ(read->calibration->queries, 300u);
   EXPECT_EQ(read->calibration->curves[1].points[0].effort, 1.25f);
   EXPECT_TRUE(read->calibration->curves[1].cells);
+  EXPECT_EQ(read->calibration->curves[0].points[0].distances, 120);
+  EXPECT_EQ(read->calibration->curves[2].walk, WalkKind::kUpper);
   EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
             "not tuned for fast dram, slow mapped, cache none, k 10: run hmann tune for it");
 
@@ -177,9 +180,12 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
     EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kDataLoss);
     return std::string(ReadStatus().message());
   };
-  EXPECT_THAT(damaged("0.5", "1.5"), HasSubstr("points[1]: expected an effort and a recall that"));
-  EXPECT_THAT(damaged("0.5", "\"x\""), HasSubstr("curves[0].points[0].effort"));
-  EXPECT_THAT(damaged("0.9\n", "7\n"), HasSubstr("recall"));
+  EXPECT_THAT(damaged("\"effort\": 0.5", "\"effort\": 1.5"),
+              HasSubstr("points[1]: expected an effort and a recall that"));
+  EXPECT_THAT(damaged("\"effort\": 0.5", "\"effort\": \"x\""),
+              HasSubstr("curves[0].points[0].effort"));
+  EXPECT_THAT(damaged("\"recall\": 0.9,", "\"recall\": 7,"), HasSubstr("recall"));
+  EXPECT_THAT(damaged("\"distances\": 120", "\"distances\": -1"), HasSubstr("distances"));
   EXPECT_THAT(damaged("quantised", "multi-start"), HasSubstr("curves[1].walk"));
   EXPECT_THAT(damaged("\"cells\": 1", "\"cells\": 2"), HasSubstr("cells"));
   EXPECT_THAT(damaged("\"k\": 10", "\"k\": 0"), HasSubstr("curves[0].k"));

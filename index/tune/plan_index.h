@@ -22,9 +22,9 @@ absl::StatusOr<IndexToPlan> DescribeIndex(const std::string& path);
 
 /// The work of up to 200 queries on the index, served from its file, as factors on
 /// DefaultCounts; and which share of their slow reads caches of several sizes answer,
-/// where L0 has at most 2 GiB. `queries`: vector file; empty: its vectors, left out in turn,
-/// by MakeLearningSet. `block_tier`: with the dials that are the default there. Errors:
-/// those of Index::Open, of the file, and of searches.
+/// where L0 has at most 2 GiB. `queries`: vector file; empty: its vectors, left out in
+/// turn, by MakeLearningSet. `block_tier`: with the dials that are the default there.
+/// Errors: those of Index::Open, of the file, and of searches.
 absl::StatusOr<CountScale> SampleCounts(const std::string& path, const std::string& queries,
                                         bool block_tier, Progress& progress);
 
