@@ -19,7 +19,10 @@ struct TouchedTimes {
 /// expanded (lists of links) and estimates (codes, which may share lines: their bytes).
 /// What the CPU's caches have is not taken off.
 inline double LinesOf(const TouchedTimes& times, const TouchedBytes& bytes) {
-  const auto lines = [](std::uint32_t of) { return static_cast<double>((of + 63) / 64); };
+  const auto lines = [](std::uint32_t of) {
+    const std::uint32_t whole = (of + 63) / 64;
+    return double{whole};
+  };
   return times.distances * lines(bytes.row) + times.lists * lines(bytes.links) +
          times.codes * bytes.code / 64;
 }
