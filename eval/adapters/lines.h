@@ -21,7 +21,7 @@ struct TouchedTimes {
 inline double LinesOf(const TouchedTimes& times, const TouchedBytes& bytes) {
   const auto lines = [](std::uint32_t of) {
     const std::uint32_t whole = (of + 63) / 64;
-    return double{whole};
+    return static_cast<double>(whole);
   };
   return times.distances * lines(bytes.row) + times.lists * lines(bytes.links) +
          times.codes * bytes.code / 64;
