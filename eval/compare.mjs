@@ -124,7 +124,7 @@ async function startServer(program, index, args, log) {
   return { address, cpuSeconds: () => cpuSeconds(child.pid), stop: () => { child.kill("SIGTERM"); return child.ended; } };
 }
 
-/** Of all its threads, since it began. */
+/** Of all its threads, since it began; Linux counts it in hundredths of a second, whatever its own tick is. */
 function cpuSeconds(pid) {
   const ticksASecond = 100, after = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
   return (Number(after[11]) + Number(after[12])) / ticksASecond;

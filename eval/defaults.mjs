@@ -1,7 +1,7 @@
 // What an index answers with when nobody has tuned it, beside the same index tuned: ./dev defaults calls it.
 //   node defaults.mjs --hmann PROGRAM --index FILE --queries FILE --groundtruth FILE [--slow dram,nvme] [--recall 0.95] [--learn N]
 //     [--tune-queries FILE] [--rows N] [--rounds N] [--json]
-// The tuning learns from --tune-queries, else from queries that it makes of the index's own vectors; --queries are others. Runs alternate: by
+// The tuning learns from --tune-queries, else from vectors of the index, each left out in turn; --queries are others. Runs alternate: by
 // default, by default again (A/A), tuned; the ratio of mean times is the median over rounds. No default may be slower by more than 1.3.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, linkSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace hmann {
+
 std::optional<double> MemoryLimitQps(const std::vector<LoadsInFlight>& memory,
                                      const std::optional<double>& lines) {
   if (!lines || *lines <= 0 || memory.empty()) return std::nullopt;

@@ -16,9 +16,10 @@ namespace hmann {
 /// `wall_over_cpu` `waits`, `points`: `setting` `recall` `qps` `qps_mad` `front`
 /// `counters`, `targets`: `recall` `qps` `qps_mad` `at_recall` `ratio` `ratio_mad`
 /// `mean_us` `p99_us` `lines` (cache lines a query) `of_limit` (QPS, of what as many
-/// lines a query allow), null where the curve does not reach or nobody asked, counted or
-/// measured; what a build took is null of an index that stood before), `memory` where it
-/// was measured (of the machine's DRAM: `loads`, `ns_a_line`), `work` of those that count
+/// lines a query at random allow; f32 may be above 1, since the lines of a row come
+/// faster), null where the curve does not reach or nobody asked, counted or measured;
+/// what a build took is null of an index that stood before), `memory` where it was
+/// measured (of the machine's DRAM: `loads`, `ns_a_line`), `work` of those that count
 /// (`contestant`, `walk`, and a query's `distances` and `slow_reads` at each target, null
 /// where the curve does not reach) and, where hmann ran twice, `noise` (`recall` and the
 /// `ratio` of the two, median and MAD over rounds).

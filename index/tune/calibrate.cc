@@ -105,6 +105,7 @@ class CalibrationOfIndex {
 
   /// The upper layers alone, until more of them finds no more: what is missing is in L0.
   absl::StatusOr<Calibration::Curve> UpperCurve(SearchContext context, std::uint32_t k) {
+    // A guess: twice the effort for less than a hundredth more will not reach the target.
     constexpr std::size_t kSteps = 2;
     constexpr double kLeastGain = 0.01;
     Calibration::Curve curve{.walk = WalkKind::kUpper, .k = k};

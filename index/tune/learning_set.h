@@ -32,8 +32,9 @@ struct LearningOptions {
   std::string index;        ///< index file
   std::string queries;      ///< vector file; empty: vectors of the index, left out in turn
   std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
-  std::uint64_t first = 0;  ///< of the random order of the file's queries: sets that follow each
-                            ///< other in it share none
+  /// Of the random order of the file's queries: sets that follow each other in it share
+  /// none. Vectors left out are drawn one by one: few.
+  std::uint64_t first = 0;
   std::uint64_t most = 2000;
   std::uint32_t k = 10;
   std::uint64_t seed = 1;
