@@ -78,10 +78,10 @@ absl::StatusOr<CalibratedBuild> BuildAndCalibrate(const BuildOptions& build,
 
 /// What Tune is to find.
 struct TuneOptions {
-  std::string index;    ///< index file
-  OpenOptions open;     ///< the placement that is tuned
-  std::string queries;  ///< vector file to learn from; empty: vectors of the index, left out in
-                        ///< turn (MakeLearningSet)
+  std::string index;        ///< index file
+  OpenOptions open;         ///< the placement that is tuned
+  std::string queries;      ///< vector file to learn from; empty: vectors of the index, left out in
+                            ///< turn (MakeLearningSet)
   std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
   std::vector<std::uint32_t> k = {10};
   std::vector<Target> targets = {
