@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
@@ -98,6 +99,17 @@ TEST(Beam, DoesWhatASortedSetDoes) {
         const auto id = static_cast<NodeId>(below(kMaxNodes + 1));
         if (!inserted.insert(id).second) continue;
         ASSERT_EQ(beam.Insert(key_of(id), id), slow.Insert(key_of(id), id));
+      } else if (action < 14) {
+        std::vector<DistanceKey> keys;
+        std::vector<NodeId> ids;
+        for (std::uint64_t left = below(40); left > 0; --left) {
+          const auto id = static_cast<NodeId>(below(kMaxNodes + 1));
+          if (!inserted.insert(id).second) continue;
+          ids.push_back(id);
+          keys.push_back(key_of(id));
+          slow.Insert(keys.back(), id);
+        }
+        beam.InsertMany(keys.data(), ids.data(), static_cast<std::uint32_t>(ids.size()));
       } else if (action < 18) {
         const auto window = static_cast<std::uint32_t>(below(width + 3));
         ASSERT_EQ(beam.HasNext(window), slow.HasNext(window));

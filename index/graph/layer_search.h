@@ -166,7 +166,7 @@ void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratc
   counters.Expanded();
   scratch.beam.DropBeyond(limit);
   batch.Keep(std::min(limit, scratch.beam.bound()));
-  for (std::uint32_t i = 0; i < batch.size; ++i) scratch.beam.Insert(batch.keys[i], batch.ids[i]);
+  scratch.beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
   counters.Stepped(scratch.beam);
 }
 

@@ -9,23 +9,27 @@
 
 namespace hmann {
 
-/// How a driver reaches records of an addressable tier: Ask begins the way of a record's
-/// part to the CPU, Await ends it.
+/// How a driver reaches records of an addressable tier: AskAll begins the way of a part of
+/// some records to the CPU, Await ends it.
 
-/// Plain memory: Ask is a pointer and prefetch instructions, Await is nothing.
+/// Plain memory: AskAll is a pointer and prefetch instructions, Await is nothing.
 class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
   explicit PlainAccess(const PlacedIndex& index, OutstandingLines* = nullptr)
-      : index_(index), row_bytes_(PrefetchBytes(index.kernels)) {}
+      : index_(index), row_bytes_(static_cast<std::uint32_t>(PrefetchBytes(index.kernels))) {}
 
   void Begin(Prefetch) {}
-  /// The record of `id`. `slot`: which of the records that are asked for at once it is.
-  const std::byte* Ask(NodeId id, RecordPart part, std::size_t /*slot*/) {
-    const std::byte* record = index_.Record(id);
-    const RecordExtent extent = index_.Extent(id, part);
-    PrefetchLines(record + extent.offset, part == RecordPart::kRow ? row_bytes_ : extent.bytes);
-    return record;
+  /// records[i] = the record of ids[i].
+  void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
+    const NodeId n1 = index_.n1();
+    RecordExtent extents[2] = {index_.Extent(0, part), index_.Extent(n1, part)};
+    if (part == RecordPart::kRow) extents[1].bytes = row_bytes_;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      records[i] = index_.Record(ids[i]);
+      const RecordExtent& extent = extents[ids[i] >= n1];
+      PrefetchLines(records[i] + extent.offset, extent.bytes);
+    }
   }
   /// The links of `id` will probably be asked for next.
   void Hint(NodeId id) {
@@ -36,7 +40,7 @@ class PlainAccess {
 
  private:
   const PlacedIndex& index_;
-  std::size_t row_bytes_;
+  std::uint32_t row_bytes_;
 };
 
 }  // namespace hmann

@@ -151,8 +151,7 @@ class BestFirstWalk {
     const DistanceKey limit = limit_.Limit(index_->kernels, scratch_->beam);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
-    for (std::uint32_t i = 0; i < batch.size; ++i)
-      scratch_->beam.Insert(batch.keys[i], batch.ids[i]);
+    scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
     NextCandidates();
   }
 

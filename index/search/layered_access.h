@@ -39,18 +39,12 @@ class LayeredAccess {
     migration_.Begin(prefetch);
   }
 
-  const std::byte* Ask(NodeId id, RecordPart part, std::size_t slot) {
-    migration_.CountUse(id, part);
-    const std::byte* copy = cached_.Find(id, part, slot);
-    if (copy == nullptr) copy = migration_.Find(id);
-    fast_[slot] = copy != nullptr ? 1 : 0;
-    if (copy != nullptr) return copy;
-    Fetch(id, part);
-    return index_.Record(id);
+  void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
+    for (std::size_t i = 0; i < ids.size(); ++i) records[i] = Ask(ids[i], part, i);
   }
   void Hint(NodeId id) { Fetch(id, RecordPart::kLinks); }
 
-  /// Waits for what Ask(ids[i], part, i) asked for.
+  /// Waits for what AskAll(ids, part) asked for.
   void Await(std::span<const NodeId> ids, RecordPart part) {
     const bool offer = cached_.Takes();
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -68,6 +62,15 @@ class LayeredAccess {
   void AddCounts(Counters& counters) const { counters += counts_; }
 
  private:
+  const std::byte* Ask(NodeId id, RecordPart part, std::size_t slot) {
+    migration_.CountUse(id, part);
+    const std::byte* copy = cached_.Find(id, part, slot);
+    if (copy == nullptr) copy = migration_.Find(id);
+    fast_[slot] = copy != nullptr ? 1 : 0;
+    if (copy != nullptr) return copy;
+    Fetch(id, part);
+    return index_.Record(id);
+  }
   void Fetch(NodeId id, RecordPart part) {
     if (prefetch_ != Prefetch::kOff) memory_.Fetch(index_.Bytes(id, part));
   }

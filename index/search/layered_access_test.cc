@@ -234,12 +234,13 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
           const RecordPart part = id < placed_.n1() || draw % 3 == 0 ? RecordPart::kLinks
                                   : draw % 3 == 1                    ? RecordPart::kRow
                                                                      : RecordPart::kLabel;
-          const std::size_t slot = 0;
-          const std::byte* record = access.Ask(id, part, slot);
+          const std::byte* record = nullptr;
+          const std::byte* expected = nullptr;
+          access.AskAll({&id, 1}, part, &record);
+          plain.AskAll({&id, 1}, part, &expected);
           access.Hint(id);
           access.Await({&id, 1}, part);
-          ASSERT_TRUE(Same(PartOf(placed_, id, part, record),
-                           PartOf(placed_, id, part, plain.Ask(id, part, slot))));
+          ASSERT_TRUE(Same(PartOf(placed_, id, part, record), PartOf(placed_, id, part, expected)));
         }
         Counters of_query;
         access.AddCounts(of_query);

@@ -21,7 +21,7 @@ void AskFor(const W& walk, Access& access, std::vector<const std::byte*>& record
   const std::span<const NodeId> wanted = walk.Wanted();
   const RecordPart part = walk.Part();
   if (records.size() < wanted.size()) records.resize(wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) records[i] = access.Ask(wanted[i], part, i);
+  access.AskAll(wanted, part, records.data());
   if (part != RecordPart::kRow) return;
   // The runners-up are expanded next unless one of these vectors beats them.
   walk.ForUpcoming(width, [&access](NodeId next) {
@@ -189,7 +189,7 @@ absl::Status MemoryDriver::ReadWith(State<Access>& state, const RecordBatch& bat
   const std::byte* records[kAtOnce];
   for (std::size_t begin = 0; begin < batch.ids.size(); begin += kAtOnce) {
     const auto ids = batch.ids.subspan(begin, std::min(kAtOnce, batch.ids.size() - begin));
-    for (std::size_t i = 0; i < ids.size(); ++i) records[i] = access.Ask(ids[i], batch.part, i);
+    access.AskAll(ids, batch.part, records);
     access.Await(ids, batch.part);
     for (std::size_t i = 0; i < ids.size(); ++i) batch.done(begin + i, records[i]);
     HMANN_RETURN_IF_ERROR(stop.Step());
