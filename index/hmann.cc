@@ -32,7 +32,6 @@ absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path
   auto impl = std::make_unique<IndexImpl>(std::move(file));
   Progress quiet(Progress::Show::kNever);
   HMANN_RETURN_IF_ERROR(impl->Place(options, progress != nullptr ? *progress : quiet));
-  impl->ReadTuned(options);
   return std::shared_ptr<const Index>(new Index(std::move(impl)));
 }
 

@@ -46,13 +46,19 @@ struct OpenOptions {
   /// Threads that copy ahead, for queries with Prefetch::kHelper: a number, or -1: as
   /// many as this machine's own measurement favours.
   int helper_threads = 0;
+  /// Codes of scalar quantisation (SQ8, SQ4), made of the vectors now and kept in fast
+  /// memory: 8 or 4 bits a component; 0: none. All walks but the quantised go by them,
+  /// and what they find is ranked by exact distances. For L0 in memory. Absent: what the
+  /// tuned table of the index has found to be fastest; none where nothing of them is
+  /// tuned.
+  std::optional<std::uint32_t> sq_bits = {};
 };
 
 /// Where a structure lies while an index is open.
 struct Placement {
   /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0"; or made by
-  /// Open: "cells", "l0_cache", "migration_space" (of the searchers that have asked for
-  /// Prefetch::kHelper; there where helpers run).
+  /// Open: "cells", "scalar_codes", "l0_cache", "migration_space" (of the searchers that
+  /// have asked for Prefetch::kHelper; there where helpers run).
   std::string structure;
   std::string tier;   ///< as asked for: "dram", "mapped", ...
   std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
@@ -156,6 +157,50 @@ absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress
   return absl::OkStatus();
 }
 
+absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress& progress) {
+  if (bits == 0) return absl::OkStatus();
+  if (placed_.l0 == nullptr || placed_.upper.empty()) {
+    return absl::InvalidArgumentError(
+        placed_.l0 == nullptr
+            ? "sq: scalar codes need L0 in memory; of an index on a device, codes are made when it "
+              "is built: --codes node"
+            : "sq: scalar codes need an upper layer, and this index has none");
+  }
+  HMANN_ASSIGN_OR_RETURN(scalar_codes_, MakeScalarCodes(placed_, bits, fast, progress));
+  placed_.coded = &scalar_codes_->view;
+  return absl::OkStatus();
+}
+
+/// The fastest at the recall that defaults are for, of one k and CPU.
+std::uint32_t IndexImpl::TunedBits(const OpenOptions& options) {
+  if (!tuned_.ok()) return 0;
+  const TunedEntry* least = nullptr;
+  double least_us = 0;
+  std::uint32_t best = 0, compared = 0;
+  for (const std::uint32_t bits : {0u, 4u, 8u}) {
+    const TunedPlacement placement = PlacementOf(options, bits);
+    for (const TunedEntry& entry : tuned_->entries) {
+      if (!(entry.placement == placement) ||
+          (least != nullptr && (entry.k != least->k || entry.cpu != least->cpu)))
+        continue;
+      const auto setting = tuned_->Choose(placement, entry.k, {.recall = kDefaultRecall});
+      if (!setting.ok()) continue;
+      ++compared;
+      if (least == nullptr || setting->mean_us < least_us) {
+        best = bits;
+        least_us = setting->mean_us;
+      }
+      least = &entry;
+      break;
+    }
+  }
+  if (compared > 1) {
+    why_codes_ = absl::StrFormat(", the fastest of %d that are tuned: %.1f us at recall %g",
+                                 compared, least_us, kDefaultRecall);
+  }
+  return best;
+}
+
 absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> fast, MakeTier(options.fast));
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> slow, MakeTier(options.slow));
@@ -165,6 +210,9 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
                      " is for L0 only: give dram, numa:N or mapped, and this one to slow"));
   }
   const IndexInfo& info = file_.info();
+  tuned_ = ReadTunedTable(file_.file().path(), info.content_hash, info.n);
+  const std::uint32_t sq_bits = options.sq_bits.has_value() ? *options.sq_bits : TunedBits(options);
+  placement_ = PlacementOf(options, sq_bits);
   HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
   placed_.layers = file_.layers();
   placed_.records = file_.records();
@@ -174,6 +222,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(PlaceLabelOrder(progress));
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
+  HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
   // Copies of a helper are for memory that can be addressed; a device copies by itself.
   if (placed_.l0 == nullptr || options.helper_threads == 0) return absl::OkStatus();
   const int helpers = options.helper_threads > 0 ? options.helper_threads : ChooseHelpers(placed_);
@@ -195,6 +244,14 @@ std::vector<Placement> IndexImpl::Placements() const {
     placements.push_back({"cells", "dram",
                           "computed at load from sections cells and second_centroids",
                           cells_.bytes()});
+  if (scalar_codes_ != nullptr) {
+    const Region& region = scalar_codes_->region;
+    placements.push_back(
+        {"scalar_codes", "dram",
+         absl::StrCat(scalar_codes_->quantiser.bits(), " bits, made at load from the vectors",
+                      why_codes_, "; ", region.Where().ToString()),
+         region.size()});
+  }
   if (cache_ != nullptr) {
     const BlockCache::Stats stats = cache_->stats();
     placements.push_back({"l0_cache", "dram",
@@ -213,16 +270,12 @@ std::vector<Placement> IndexImpl::Placements() const {
   return placements;
 }
 
-TunedPlacement PlacementOf(const OpenOptions& options) {
+TunedPlacement PlacementOf(const OpenOptions& options, std::uint32_t sq_bits) {
   const bool cached = options.cache_bytes > 0;
   const absl::string_view policy(Name(options.cache).data(), Name(options.cache).size());
-  return {TierWithoutPath(options.fast), TierWithoutPath(options.slow),
+  const std::string codes = sq_bits > 0 ? absl::StrCat(", sq", sq_bits) : "";
+  return {TierWithoutPath(options.fast) + codes, TierWithoutPath(options.slow),
           cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
-}
-
-void IndexImpl::ReadTuned(const OpenOptions& options) {
-  placement_ = PlacementOf(options);
-  tuned_ = ReadTunedTable(file_.file().path(), info().content_hash, info().n);
 }
 
 void IndexImpl::Warm(bool asked) const {

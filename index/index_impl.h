@@ -15,6 +15,7 @@
 #include "index/format/tuned_table.h"
 #include "index/graph/cells.h"
 #include "index/hmann.h"
+#include "index/scalar_codes.h"
 #include "index/search/migration_helpers.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/block_cache.h"
@@ -27,7 +28,8 @@ class IndexImpl {
  public:
   explicit IndexImpl(IndexFile file) : file_(std::move(file)) {}
 
-  /// Upper layers first: they are what must not fail. Errors: those of Index::Open.
+  /// Upper layers first: they are what must not fail. The tuned table is read before.
+  /// Errors: those of Index::Open.
   absl::Status Place(const OpenOptions& options, Progress& progress);
 
   const IndexInfo& info() const { return file_.info(); }
@@ -40,9 +42,8 @@ class IndexImpl {
   std::uint64_t BytesInPlace() const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
-  /// Reads the tuned table beside the file, if there is one; what is wrong with it is
-  /// said by tuned().
-  void ReadTuned(const OpenOptions& options);
+  /// The table beside the file, if there is one; what is wrong with it is said by
+  /// tuned().
   const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
   const TunedPlacement& placement() const { return placement_; }
 
@@ -64,12 +65,16 @@ class IndexImpl {
   absl::Status PlaceLabelOrder(Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
   absl::Status MakeCache(const OpenOptions& options, Progress& progress);
+  absl::Status MakeCodes(std::uint32_t bits, const Tier& fast, Progress& progress);
+  std::uint32_t TunedBits(const OpenOptions& options);
 
   IndexFile file_;  ///< kept open: tiers `mapped` and `nvme` serve from it
   PlacedIndex placed_;
   std::vector<std::unique_ptr<PlacedSection>> sections_;
   std::optional<Encoder> encoder_;
   Cells cells_;
+  std::unique_ptr<ScalarCodes> scalar_codes_;
+  std::string why_codes_;
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
   absl::StatusOr<TunedTable> tuned_ = absl::NotFoundError("not read");
@@ -79,7 +84,7 @@ class IndexImpl {
 /// What is behind `index`, for those who look inside: Searcher, index/tune, tests.
 const IndexImpl& ImplOf(const Index& index);
 
-/// Where an index lies that is opened so, as its tuned table names it.
-TunedPlacement PlacementOf(const OpenOptions& options);
+/// Where an index lies that is opened so, as its tuned table names it; with such codes.
+TunedPlacement PlacementOf(const OpenOptions& options, std::uint32_t sq_bits);
 
 }  // namespace hmann

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ using Json = nlohmann::ordered_json;
 struct Flags {
   TuneOptions tune;
   std::vector<std::string> slow;
+  std::vector<std::uint32_t> sq = {0};
   std::vector<double> recalls = {0.9, 0.95, 0.99};
   std::vector<std::string> latencies;
   TuningCheckRequest check;
@@ -105,8 +107,13 @@ absl::Status Tune(const Flags& flags) {
       {"table", TunedPath(options.index)}, {"dials", Json::array()}, {"tuned", Json::array()}};
   for (const Dial& dial : DialTable()) json["dials"].push_back(std::string(dial.name));
   const bool settings = flags.settings || !flags.report.empty();
+  std::vector<std::pair<std::string, std::uint32_t>> placements;
   for (const std::string& slow : flags.slow) {
+    for (const std::uint32_t bits : flags.sq) placements.emplace_back(slow, bits);
+  }
+  for (const auto& [slow, bits] : placements) {
     options.open.slow = slow;
+    options.open.sq_bits = bits;
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const TuningRun run, TuneIndex(options, flags.check, progress));
     for (const std::string& warning : run.report.warnings)
@@ -189,6 +196,13 @@ CommandAction SetupTune(CLI::App& app) {
   app.add_option("--slow", flags->slow,
                  "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, "
                  "emulated:lat=300ns")
+      ->capture_default_str();
+  app.remove_option(app.get_option("--sq"));
+  app.add_option("--sq", flags->sq,
+                 "bits of scalar codes, one after the other, as 0,4,8: the fastest is what the "
+                 "index is opened with from then on, where --sq is not said")
+      ->delimiter(',')
+      ->check(CLI::IsMember({0, 4, 8}))
       ->capture_default_str();
   AddCheckFlags(app, flags.get());
   app.add_option("--report", flags->report,

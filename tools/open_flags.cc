@@ -27,6 +27,12 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
                  "threads that copy ahead for --prefetch helper (-1: as many as pays here)")
       ->check(CLI::Range(-1, 64))
       ->capture_default_str();
+  app.add_option_function<std::uint32_t>(
+         "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },
+         "scalar quantisation: walk by codes of so many bits a component (8 or 4; 0: none), made "
+         "at opening, in fast memory, and rank by exact distances (default: what is fastest of "
+         "those that `hmann tune --sq` has tuned, or none)")
+      ->check(CLI::IsMember({0, 4, 8}));
 }
 
 }  // namespace hmann

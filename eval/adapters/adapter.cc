@@ -129,8 +129,9 @@ struct Session {
 absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries, Adapter& adapter) {
   HMANN_ASSIGN_OR_RETURN(const std::optional<FinishedIndex> finished, adapter.OpenFinished(job));
   if (finished) {
-    return Json{
-        {"finished", true}, {"index_bytes", finished->index_bytes}, {"index_file", finished->file}};
+    return Json{{"finished", true},
+                {"index_bytes", finished->index_bytes + adapter.BytesMadeAtLoad()},
+                {"index_file", finished->file}};
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_RETURN_IF_ERROR(queries.CheckShape(base.dim(), base.dtype(), job.base));
@@ -145,7 +146,7 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
               {"build_cpu_seconds", built.figures.cpu_seconds},
               {"build_threads", job.threads},
               {"phases", phases},
-              {"index_bytes", built.figures.index_bytes},
+              {"index_bytes", built.figures.index_bytes + adapter.BytesMadeAtLoad()},
               {"index_file", built.file},
               {"cached", built.cached}};
 }

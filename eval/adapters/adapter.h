@@ -112,6 +112,9 @@ class Adapter {
   virtual absl::Status Save(const std::string& path) = 0;
   virtual absl::Status Load(const AdapterJob& job, const VectorFile& base,
                             const std::string& path) = 0;
+  /// Of what a search needs: bytes that each start makes anew, beside the index that is
+  /// kept.
+  virtual std::uint64_t BytesMadeAtLoad() const { return 0; }
   /// Converts the queries to the form that the library takes; not timed, as its users
   /// hold them in that form.
   virtual absl::Status Prepare(const VectorFile& queries) = 0;

@@ -2,8 +2,8 @@
 // "method": "insertion", "alpha": 1.2, "codes": "link", "seed": 1, "from_hnswlib": FILE},
 // or {"index": FILE} of one that is finished; and how it is opened: {"fast": "dram",
 // "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
-// "helper_threads": 0}, all optional. Settings: dials, as `hmann search --json` names
-// them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
+// "helper_threads": 0, "sq": 0}, all optional. Settings: dials, as `hmann search --json`
+// names them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -140,6 +140,8 @@ class HmannAdapter : public Adapter {
     return Open(path);
   }
 
+  std::uint64_t BytesMadeAtLoad() const override { return ScalarCodes().bytes; }
+
   absl::Status Prepare(const VectorFile& queries) override {
     const IndexInfo& info = index_->info();
     HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
@@ -170,8 +172,8 @@ class HmannAdapter : public Adapter {
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast",           "slow",     "cache", "cache_bytes", "migration_bytes",
-            "helper_threads", "in_flight"};
+    return {"fast",           "slow",      "cache", "cache_bytes", "migration_bytes",
+            "helper_threads", "in_flight", "sq"};
   }
 
   bool CanCount() const override { return true; }
@@ -183,12 +185,13 @@ class HmannAdapter : public Adapter {
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
     const IndexInfo& info = index_->info();
-    counts["lines"] =
-        LinesOf({counts["distances"].get<double>(),
-                 counts["expanded_l1"].get<double>() + counts["expanded_l0"].get<double>(),
-                 counts["estimates"].get<double>()},
-                {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)),
-                 info.layers[0].max_degree * 4, info.codes.code_bytes});
+    const std::uint64_t scalar_code = ScalarCodes().bytes / info.n;
+    counts["lines"] = LinesOf(
+        {counts["distances"].get<double>(),
+         counts["expanded_l1"].get<double>() + counts["expanded_l0"].get<double>(),
+         counts["estimates"].get<double>()},
+        {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)), info.layers[0].max_degree * 4,
+         *open_.sq_bits > 0 ? static_cast<std::uint32_t>(scalar_code) : info.codes.code_bytes});
     return counts;
   }
 
@@ -212,6 +215,10 @@ class HmannAdapter : public Adapter {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight,
                              NumberIn(build, "in_flight", 1, kMostInFlight));
       in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
+    }
+    if (build.contains("sq")) {
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t bits, NumberIn(build, "sq", 0, 8));
+      open_.sq_bits = static_cast<std::uint32_t>(bits);
     }
     if (build.contains("helper_threads")) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(build, "helper_threads", 0, 64));
@@ -243,6 +250,14 @@ class HmannAdapter : public Adapter {
     build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
     if (codes == "none") build_.bits = 0;
     return absl::OkStatus();
+  }
+
+  /// Empty: it was opened without.
+  Placement ScalarCodes() const {
+    for (Placement& placement : index_->Placements()) {
+      if (placement.structure == "scalar_codes") return std::move(placement);
+    }
+    return {};
   }
 
   /// Of the index: all but L0 and the order of labels, which stays in the file.
@@ -295,7 +310,8 @@ class HmannAdapter : public Adapter {
   }
 
   BuildOptions build_;
-  OpenOptions open_{.slow = "dram"};  ///< on 2 MiB pages, where nothing else is asked for
+  OpenOptions open_{.slow = "dram",
+                    .sq_bits = 0};  ///< on 2 MiB pages, where nothing else is asked for
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
   std::vector<Searcher> searchers_;  ///< one a thread

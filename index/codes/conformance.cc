@@ -114,6 +114,55 @@ std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim, unsigne
   return mismatches + CountDifferent(found, expected, kCodes);
 }
 
+/// Scalar quantisation's kernels against sums taken level by level, in codes that end
+/// right before an unreadable page.
+std::size_t CountScalarMismatches(const CodeKernels& kernels, std::size_t dim, std::size_t query) {
+  const std::size_t padded = (dim + 7) / 8 * 8, bytes = padded / 2;
+  const GuardedBytes codes(kCodes * bytes);
+  std::vector<std::int8_t> components(padded);
+  std::int32_t norm = 0;
+  for (std::size_t i = 0; i < dim; ++i) {
+    components[i] = Component(query, i);
+    norm += components[i] * components[i];
+  }
+  std::vector<QueryBlock> blocks;
+  LayOutQuery(components.data(), padded, 4, blocks);
+  std::vector<std::byte> given(blocks.size() * sizeof(QueryBlock) + sizeof(norm));
+  std::memcpy(given.data(), blocks.data(), given.size() - sizeof(norm));
+  std::memcpy(given.data() + given.size() - sizeof(norm), &norm, sizeof(norm));
+
+  std::vector<std::uint32_t> expected[2];
+  std::vector<const std::byte*> pointers(kCodes);
+  std::vector<std::uint8_t> levels(padded);
+  for (std::size_t s = 0; s < kCodes; ++s) {
+    std::int32_t gap = 0, dot = 0;
+    for (std::size_t i = 0; i < dim; ++i) {
+      levels[i] = Level(s, i, 4);
+      gap += (components[i] - 8 * levels[i]) * (components[i] - 8 * levels[i]);
+      dot += components[i] * levels[i];
+    }
+    expected[0].push_back(static_cast<std::uint32_t>(gap) ^ 0x80000000u);
+    expected[1].push_back(static_cast<std::uint32_t>(-dot) ^ 0x80000000u);
+    PackLevels(levels.data(), padded, 4, codes.data() + s * bytes);
+    pointers[s] = codes.data() + s * bytes;
+  }
+  std::size_t mismatches = 0;
+  for (std::size_t metric = 0; metric < 2; ++metric) {
+    for (const std::size_t n : {0, 1, 2, 3, 4, 5, 7, 8, 37}) {
+      const std::size_t first = kCodes - n;
+      std::vector<std::uint32_t> found(n + 1, 7);
+      kernels.scalar_many[metric](given.data(), pointers.data() + first, n, dim, found.data());
+      mismatches += found[n] != 7;  // written behind the end
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t one =
+            kernels.scalar_one[metric](given.data(), pointers[first + i], dim);
+        mismatches += found[i] != expected[metric][first + i] || found[i] != one;
+      }
+    }
+  }
+  return mismatches;
+}
+
 }  // namespace
 
 std::vector<std::size_t> Dims() {
@@ -128,6 +177,10 @@ std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim) {
   for (const unsigned bits : kCodeBits) {
     for (std::size_t query = 0; query < 4; ++query)
       mismatches += CountMismatches(kernels, dim, bits, query);
+  }
+  for (std::size_t query = 0; query < 4; ++query) {
+    for (const std::size_t short_by : {0, 1, 7})
+      mismatches += CountScalarMismatches(kernels, dim - short_by, query);
   }
   return mismatches;
 }

@@ -15,6 +15,8 @@
 ///                                    query: its 128 signed bytes
 ///   AddTail<bits>(sums, query, codes, bytes)
 ///                                    a block of fewer, 0 < bytes < 16 bits of each code
+///   AddSquares(sums, codes), AddSquaresTail(sums, codes, bytes)
+///                                    squares of the levels of such a block, 4 bits
 ///   Reduce(sums, dots)               four sums to four integers
 namespace hmann {
 namespace {
@@ -77,8 +79,71 @@ void Strided(const QueryBlock* query, std::size_t dim, const std::byte* codes, s
   AllDots<kBits>(reinterpret_cast<const std::int8_t*>(query), dim, address, n, dots);
 }
 
+/// Of scalar quantisation: keys of four codes.
+template <bool kL2>
+HMANN_INLINE void ScalarGroup(const std::byte* query, std::size_t dim,
+                              const std::byte* const (&codes)[kGroup], std::uint32_t* keys) {
+  typename Ops::Sum dots[kGroup], squares[kGroup];
+  const std::uint8_t* at[kGroup];
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    Ops::Start(dots[i]);
+    Ops::Start(squares[i]);
+    at[i] = reinterpret_cast<const std::uint8_t*>(codes[i]);
+  }
+  const auto* q = reinterpret_cast<const std::int8_t*>(query);
+  std::size_t left = (dim + 7) / 8 * 8;
+  for (; left >= kBlockDims; left -= kBlockDims, q += kBlockDims) {
+    Ops::template Add<4>(dots, q, at);
+    if constexpr (kL2) Ops::AddSquares(squares, at);
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kGroup; ++i) at[i] += LevelBytes(kBlockDims, 4);
+  }
+  if (left != 0) {
+    Ops::template AddTail<4>(dots, q, at, LevelBytes(left, 4));
+    if constexpr (kL2) Ops::AddSquaresTail(squares, at, LevelBytes(left, 4));
+    q += kBlockDims;
+  }
+  std::int32_t norm, dot[kGroup], square[kGroup];
+  __builtin_memcpy(&norm, q, sizeof(norm));
+  Ops::Reduce(dots, dot);
+  if constexpr (kL2) Ops::Reduce(squares, square);
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    const std::int32_t distance = kL2 ? norm + 16 * (4 * square[i] - dot[i]) : -dot[i];
+    keys[i] = static_cast<std::uint32_t>(distance) ^ 0x80000000u;
+  }
+}
+
+template <bool kL2>
+void ScalarMany(const std::byte* query, const std::byte* const* codes, std::size_t n,
+                std::size_t dim, std::uint32_t* keys) {
+  std::size_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    const std::byte* const group[kGroup] = {codes[i], codes[i + 1], codes[i + 2], codes[i + 3]};
+    ScalarGroup<kL2>(query, dim, group, keys + i);
+  }
+  if (i == n) return;
+  const std::byte* const group[kGroup] = {codes[i], codes[i + 1 < n ? i + 1 : i],
+                                          codes[i + 2 < n ? i + 2 : i], codes[i]};
+  std::uint32_t last[kGroup];
+  ScalarGroup<kL2>(query, dim, group, last);
+  keys[i] = last[0];
+  if (n - i > 1) keys[i + 1] = last[1];
+  if (n - i > 2) keys[i + 2] = last[2];
+}
+
+template <bool kL2>
+std::uint32_t ScalarOne(const std::byte* query, const std::byte* code, std::size_t dim) {
+  std::uint32_t key;
+  ScalarMany<kL2>(query, &code, 1, dim, &key);
+  return key;
+}
+
 constexpr CodeKernels kTable = {{Gathered<1>, Gathered<2>, Gathered<4>},
-                                {Strided<1>, Strided<2>, Strided<4>}};
+                                {Strided<1>, Strided<2>, Strided<4>},
+                                {ScalarOne<true>, ScalarOne<false>},
+                                {ScalarMany<true>, ScalarMany<false>}};
 
 }  // namespace
 }  // namespace hmann

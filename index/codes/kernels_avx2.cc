@@ -98,6 +98,29 @@ struct Ops {
       Accumulate<kWidth>(sums[i], q, LoadTail<kWidth>(codes[i], bytes));
   }
 
+  /// Pairs of squares of at most 2 x 225: four of them fit 16 bits.
+  HMANN_OP void Square(Sum& sum, Code code) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    const __m256i levels[4] = {_mm256_and_si256(code.first, mask),
+                               _mm256_and_si256(code.second, mask),
+                               _mm256_and_si256(_mm256_srli_epi32(code.first, 4), mask),
+                               _mm256_and_si256(_mm256_srli_epi32(code.second, 4), mask)};
+    __m256i pairs = _mm256_maddubs_epi16(levels[0], levels[0]);
+#pragma GCC unroll 4
+    for (std::size_t i = 1; i < 4; ++i)
+      pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(levels[i], levels[i]));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  HMANN_OP void AddSquares(Sum (&sums)[4], const std::uint8_t* const (&codes)[4]) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < 4; ++i) Square(sums[i], Load<4>(codes[i]));
+  }
+  HMANN_OP void AddSquaresTail(Sum (&sums)[4], const std::uint8_t* const (&codes)[4],
+                               std::size_t bytes) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < 4; ++i) Square(sums[i], LoadTail<4>(codes[i], bytes));
+  }
+
   HMANN_OP void Reduce(const Sum (&s)[4], std::int32_t* dots) {
     const __m256i ab =
         _mm256_add_epi32(_mm256_unpacklo_epi32(s[0], s[1]), _mm256_unpackhi_epi32(s[0], s[1]));

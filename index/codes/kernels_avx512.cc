@@ -64,6 +64,23 @@ struct Ops {
       Accumulate<kWidth>(sums[i], low, high, LoadTail<kWidth>(codes[i], mask));
   }
 
+  HMANN_OP void Square(Sum& sum, __m512i code) {
+    const __m512i mask = _mm512_set1_epi8(15);
+    const __m512i low = _mm512_and_si512(code, mask),
+                  high = _mm512_and_si512(_mm512_srli_epi32(code, 4), mask);
+    sum = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum, low, low), high, high);
+  }
+  HMANN_OP void AddSquares(Sum (&sums)[4], const std::uint8_t* const (&codes)[4]) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < 4; ++i) Square(sums[i], Load<4>(codes[i]));
+  }
+  HMANN_OP void AddSquaresTail(Sum (&sums)[4], const std::uint8_t* const (&codes)[4],
+                               std::size_t bytes) {
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - bytes);
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < 4; ++i) Square(sums[i], LoadTail<4>(codes[i], mask));
+  }
+
   HMANN_OP void Reduce(const Sum (&s)[4], std::int32_t* dots) {
     const __m512i ab =
         _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));

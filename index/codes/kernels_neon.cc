@@ -67,6 +67,28 @@ struct Ops {
     }
   }
 
+  HMANN_OP void AddSquaresTail(Sum (&sums)[4], const std::uint8_t* const (&codes)[4],
+                               std::size_t bytes) {
+    const uint8x16_t mask = vdupq_n_u8(15);
+    for (std::size_t i = 0; i < 4; ++i) {
+      uint16x8_t squares = vdupq_n_u16(0);
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < 4; ++k) {
+        const uint8x16_t code =
+            bytes > k * 16 ? LoadUpTo16(codes[i] + k * 16, bytes - k * 16) : vdupq_n_u8(0);
+        const uint8x16_t low = vandq_u8(code, mask), high = vshrq_n_u8(code, 4);
+        squares = vmlal_u8(squares, vget_low_u8(low), vget_low_u8(low));
+        squares = vmlal_high_u8(squares, low, low);
+        squares = vmlal_u8(squares, vget_low_u8(high), vget_low_u8(high));
+        squares = vmlal_high_u8(squares, high, high);
+      }
+      sums[i] = vreinterpretq_s32_u32(vpadalq_u16(vreinterpretq_u32_s32(sums[i]), squares));
+    }
+  }
+  HMANN_OP void AddSquares(Sum (&sums)[4], const std::uint8_t* const (&codes)[4]) {
+    AddSquaresTail(sums, codes, 64);
+  }
+
   HMANN_OP void Reduce(const Sum (&s)[4], std::int32_t* dots) {
     vst1q_s32(dots, vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])));
   }

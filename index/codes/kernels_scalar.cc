@@ -41,6 +41,20 @@ struct Ops {
       sums[i] += Dot(levels, query);
     }
   }
+  static void AddSquaresTail(Sum (&sums)[4], const std::uint8_t* const (&codes)[4],
+                             std::size_t bytes) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::int32_t sum = 0;
+      for (std::size_t k = 0; k < bytes; ++k) {
+        const std::int32_t low = codes[i][k] & 15, high = codes[i][k] >> 4;
+        sum += low * low + high * high;
+      }
+      sums[i] += sum;
+    }
+  }
+  static void AddSquares(Sum (&sums)[4], const std::uint8_t* const (&codes)[4]) {
+    AddSquaresTail(sums, codes, 64);
+  }
   static void Reduce(const Sum (&sums)[4], std::int32_t* dots) {
     for (std::size_t i = 0; i < 4; ++i) dots[i] = sums[i];
   }

@@ -100,9 +100,11 @@ class Resolution {
 
  private:
   /// Codes of the nodes pay where a record is far; those of the links everywhere: a third
-  /// more QPS than the pool on 96-d f32 in DRAM.
+  /// more QPS than the pool on 96-d f32 in DRAM. Who has had scalar codes made wants
+  /// these.
   WalkKind DefaultWalk() const {
-    const bool codes_pay = context_.block_tier || context_.far || !context_.has_cells;
+    const bool codes_pay =
+        !context_.has_scalar_codes && (context_.block_tier || context_.far || !context_.has_cells);
     return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
   }
 

@@ -15,10 +15,11 @@ namespace hmann {
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0;
   bool has_codes = false;
-  bool has_cells = false;   ///< codes are of nodes, not of links
-  bool block_tier = false;  ///< L0 is read from a device
-  bool far = false;         ///< L0 is farther than DRAM
-  bool has_ratios = true;   ///< no distance is negative: one may be a multiple of another
+  bool has_cells = false;         ///< codes are of nodes, not of links
+  bool block_tier = false;        ///< L0 is read from a device
+  bool far = false;               ///< L0 is farther than DRAM
+  bool has_ratios = true;         ///< no distance is negative: one may be a multiple of another
+  bool has_scalar_codes = false;  ///< opened with codes of scalar quantisation
   bool has_helpers = true;  ///< the index was opened with helper threads, for Prefetch::kHelper
   const Calibration* calibration = nullptr;  ///< of this index; nullptr: none. Not owned
   std::optional<float> effort = {};          ///< in place of what the calibration says

@@ -9,8 +9,8 @@
 
 namespace hmann {
 
-/// How a driver reaches records of an addressable tier: AskAll begins the way of a part of
-/// some records to the CPU, Await ends it.
+/// How a driver reaches records of an addressable tier: AskAll begins the way of a part
+/// of some records to the CPU, Await ends it.
 
 /// Plain memory: AskAll is a pointer and prefetch instructions, Await is nothing.
 class PlainAccess {

@@ -13,7 +13,8 @@ namespace hmann {
 
 /// Best-first search of L0. One step reads the links of the nearest unexpanded candidates
 /// (`width` of them, 1 in the paper), the next the vectors of those of their neighbours
-/// that are new and live in slow memory; promoted neighbours are scored from fast memory.
+/// that are new and live in slow memory; promoted neighbours are scored from fast memory,
+/// and so are all where the walk goes by codes of scalar quantisation.
 /// It ends when every candidate of its beam is expanded, or the nearest that is not is
 /// beyond epsilon of the kth.
 ///
@@ -89,34 +90,35 @@ class BestFirstWalk {
     Counters& total = counters_->total;
     total.expanded_l0 += wanted_size_;
     total.slow_touches += wanted_size_;
-    // An unpromoted node's record came with its vector.
-    std::uint32_t promoted = 0;
+    // The records of the others came with their vectors.
+    std::uint32_t unread = 0;
     for (std::uint32_t i = 0; i < wanted_size_; ++i) {
-      if (wanted_[i] >= index_->n1()) continue;
-      ++promoted;
+      if (wanted_[i] >= index_->fast_rows()) continue;
+      ++unread;
       counters_->Read({&wanted_[i], 1});
     }
-    total.rounds += promoted > 0 ? 1 : 0;
+    total.rounds += unread > 0 ? 1 : 0;
   }
 
-  /// The first `fresh` of the batch's ids are met for the first time: the promoted ones
-  /// stay in it, to be scored from fast memory; the others' records are wanted.
+  /// The first `fresh` of the batch's ids are met for the first time: those whose rows
+  /// are in fast memory (of promoted nodes; codes of all) stay in it, to be scored from
+  /// there; the others' records are wanted.
   void Meet(std::uint32_t fresh) {
     RowBatch& batch = scratch_->batch;
     NodeId* const ids = batch.ids.data();
     NodeId* const wanted = wanted_.data();
-    const NodeId n1 = index_->n1();
-    std::uint32_t promoted = 0, others = 0;
+    const NodeId fast_rows = index_->fast_rows();
+    std::uint32_t fast = 0, others = 0;
     for (std::uint32_t i = 0; i < fresh; ++i) {
       const NodeId node = ids[i];
-      ids[promoted] = wanted[others] = node;
-      promoted += node < n1 ? 1 : 0;
-      others += node < n1 ? 0 : 1;
+      ids[fast] = wanted[others] = node;
+      fast += node < fast_rows ? 1 : 0;
+      others += node < fast_rows ? 0 : 1;
     }
-    batch.size = promoted;
+    batch.size = fast;
     wanted_size_ = others;
     const std::size_t row_bytes = PrefetchBytes(index_->kernels);
-    for (std::uint32_t i = 0; i < promoted; ++i) {
+    for (std::uint32_t i = 0; i < fast; ++i) {
       batch.rows[i] = index_->FastRow(ids[i]);
       PrefetchLines(batch.rows[i], row_bytes);
     }
@@ -136,7 +138,7 @@ class BestFirstWalk {
   void AbsorbVectors(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
     Counters& total = counters_->total;
-    total.distances_fast += batch.size;
+    (index_->quantiser != nullptr ? total.estimates : total.distances_fast) += batch.size;
     total.distances_slow += wanted_size_;
     total.slow_touches += wanted_size_;
     total.rounds += wanted_size_ > 0 ? 1 : 0;

@@ -32,7 +32,7 @@ class MultiStartWalk {
     next_ = first;
     last_ = last;
     counters_.Clear(start.counters.lists_reads);
-    results_.Reset(dials_->k);
+    results_.Reset(start.kept);
     open_ = 0;
     const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
     for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i)

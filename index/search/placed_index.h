@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "index/codes/encoder.h"
+#include "index/codes/scalar_quantiser.h"
 #include "index/dials/options.h"
 #include "index/distance/distance.h"
 #include "index/format/layout.h"
@@ -46,8 +47,13 @@ struct PlacedIndex {
   const std::byte* codes =
       nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
   std::uint32_t code_bytes = 0;
-  const Cells* cells = nullptr;     ///< nullptr where `codes` is
-  RecordLayout records;             ///< of L0
+  const Cells* cells = nullptr;  ///< nullptr where `codes` is
+  /// This index as a walk sees it that goes by codes of scalar quantisation: its kernels
+  /// and rows are theirs, and rows of all nodes lie one after the other where others have
+  /// those of promoted nodes. nullptr: there are none. Not owned.
+  const PlacedIndex* coded = nullptr;
+  const ScalarQuantiser* quantiser = nullptr;  ///< of such a view; else nullptr
+  RecordLayout records;                        ///< of L0
   const std::byte* l0 = nullptr;    ///< L0's records on an addressable tier; else nullptr, and
   const Region* blocks = nullptr;   ///< the region of a block tier that holds them
   EmulatedBus* emulated = nullptr;  ///< of an emulated tier: who must be told of every touch of l0
@@ -59,6 +65,11 @@ struct PlacedIndex {
   std::uint64_t migration_bytes = 0;  ///< buffers of a searcher for reads from a block tier
 
   NodeId n1() const { return layers.n1(); }
+  /// Ids below it have their rows in fast memory.
+  NodeId fast_rows() const { return quantiser != nullptr ? layers.n() : n1(); }
+  /// Of the walk's nodes, as many as a search for k keeps: of codes more, to be ranked by
+  /// their exact distances.
+  std::uint32_t KeptFor(std::uint32_t k) const { return coded != nullptr ? 4 * k : k; }
   /// What the dials of a search here depend on: the one place that says so.
   SearchContext Context() const {
     return {.n = layers.n(),
@@ -68,11 +79,13 @@ struct PlacedIndex {
             .block_tier = blocks != nullptr,
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
+            .has_scalar_codes = coded != nullptr,
             .has_helpers = helpers != nullptr || helpers_asked};
   }
   const std::byte* Code(NodeId id) const {
     return codes + static_cast<std::size_t>(id - n1()) * code_bytes;
   }
+  /// Of an id below fast_rows().
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
   /// Of the longest record: that of an unpromoted node.
   std::uint32_t MostRecordBytes() const {

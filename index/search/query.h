@@ -15,6 +15,7 @@
 #include "index/search/multi_start_walk.h"
 #include "index/search/placed_index.h"
 #include "index/search/quantised_walk.h"
+#include "index/search/rerank_walk.h"
 #include "index/search/upper_walk.h"
 #include "index/search/walk.h"
 
@@ -67,7 +68,9 @@ class LabelWalk {
 
 /// One query, from its entry point to its answer, whatever holds the records: a sequence
 /// of walks, of which one is at work at a time. Down to L1; through L0, as the dials say;
-/// to what closed components have hidden, where k is not filled; to the labels.
+/// to the exact distances of what was found, where these two went by codes of scalar
+/// quantisation; to what closed components have hidden, where k is not filled; to the
+/// labels.
 ///
 ///   query.Open(vector, dials, lists_reads);
 ///   while (!query.Done()) {
@@ -93,6 +96,12 @@ class BasicQuery {
     if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok())
       return status;
     dials_ = &dials;
+    by_codes_ = index_.coded != nullptr && dials.walk != WalkKind::kQuantised;
+    if (by_codes_) {
+      const ScalarQuantiser& quantiser = *index_.coded->quantiser;
+      code_query_.resize(quantiser.query_bytes());
+      quantiser.EncodeQuery(vector_.data(), code_query_.data(), code_scratch_);
+    }
     parts_ = parts;
     in_step_ = in_step;
     answer_.cut_short = false;
@@ -122,6 +131,8 @@ class BasicQuery {
         return visit(upper_);
       case Phase::kL0:
         return VisitL0(visit);
+      case Phase::kRerank:
+        return visit(rerank_);
       case Phase::kRest:
         return visit(rest_);
       case Phase::kLabels:
@@ -154,7 +165,7 @@ class BasicQuery {
   /// nothing yet, and the search goes on.
   template <typename HasRecord>
   bool CutShort(const HasRecord& has_record) {
-    if (phase_ == Phase::kLabels || phase_ == Phase::kDone ||
+    if (phase_ == Phase::kLabels || phase_ == Phase::kRerank || phase_ == Phase::kDone ||
         (phase_ == Phase::kUpper && !upper_.InL1()))
       return false;
     Keep(has_record);
@@ -162,7 +173,7 @@ class BasicQuery {
     if (phase_ == Phase::kL0) VisitL0([this](auto& walk) { walk.Finish(counters_); });
     answer_.cut_short = true;
     std::swap(scratch_.beam, kept_);
-    OpenLabels();
+    by_codes_&& phase_ != Phase::kRest ? OpenRerank() : OpenLabels();
     SkipWhatIsDone();
     return true;
   }
@@ -191,11 +202,18 @@ class BasicQuery {
   }
 
  private:
-  enum class Phase { kUpper, kL0, kRest, kLabels, kDone };
+  enum class Phase { kUpper, kL0, kRerank, kRest, kLabels, kDone };
 
-  WalkStart Start() {
-    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_, ahead_};
+  /// Of a walk that goes by the vectors themselves.
+  WalkStart StartExact() {
+    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_, Kept(), ahead_};
   }
+  WalkStart Start() {
+    if (!by_codes_) return StartExact();
+    return {*index_.coded, code_query_.data(), *dials_, scratch_, counters_,
+            parts_,        in_step_,           Kept(),  ahead_};
+  }
+  std::uint32_t Kept() const { return by_codes_ ? index_.KeptFor(dials_->k) : dials_->k; }
 
   /// Calls visit with the walk of dials_->walk.
   template <typename Visitor>
@@ -218,7 +236,9 @@ class BasicQuery {
             std::swap(scratch_.beam, kept_);
           }
         });
-        return OpenRest();
+        return by_codes_ ? OpenRerank() : OpenRest();
+      case Phase::kRerank:
+        return answer_.cut_short ? OpenLabels() : OpenRest();
       case Phase::kRest:
         return OpenLabels();
       case Phase::kLabels:
@@ -240,11 +260,11 @@ class BasicQuery {
     phase_ = Phase::kL0;
   }
 
-  /// kept_ becomes the nearest k of what the walk at work has found, without unpromoted
-  /// nodes that `may_keep` is false for.
+  /// kept_ becomes the nearest Kept() of what the walk at work has found, without
+  /// unpromoted nodes that `may_keep` is false for.
   template <typename MayKeep>
   void Keep(const MayKeep& may_keep) {
-    kept_.Reset(dials_->k);
+    kept_.Reset(Kept());
     const auto add = [&](const Beam& found) {
       for (std::uint32_t i = 0; i < found.size(); ++i) {
         if (found.id(i) < index_.n1() || may_keep(found.id(i)))
@@ -270,8 +290,13 @@ class BasicQuery {
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
       scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(std::max(dials_->k, scratch_.beam.width()));
-    rest_.OpenAt(Start(), 0);
+    rest_.OpenAt(StartExact(), 0);
     phase_ = Phase::kRest;
+  }
+
+  void OpenRerank() {
+    rerank_.Open(StartExact(), code_query_.data());
+    phase_ = Phase::kRerank;
   }
 
   void OpenLabels() {
@@ -281,6 +306,9 @@ class BasicQuery {
 
   const PlacedIndex& index_;
   std::vector<std::byte> vector_;  ///< in stored form
+  bool by_codes_ = false;          ///< of scalar quantisation
+  std::vector<std::byte> code_query_;
+  ScalarQuantiser::Scratch code_scratch_;
   const Dials* dials_ = nullptr;
   std::uint32_t parts_ = 1, in_step_ = 0;
   ReadsAhead* ahead_ = nullptr;
@@ -289,6 +317,7 @@ class BasicQuery {
   WalkCounters counters_;
   UpperWalk upper_;
   std::tuple<L0Walks...> l0_;
+  RerankWalk rerank_;
   BestFirstWalk rest_;
   LabelWalk labels_;
   Answer answer_;

@@ -38,7 +38,7 @@ class UpperWalk {
 
   void Absorb(std::span<const std::byte* const>) {
     const bool in_l1 = !search_.is_greedy();
-    Observer observer{*counters_, in_l1};
+    Observer observer = Watch(in_l1);
     const DistanceKey limit =
         in_l1 ? limit_.Limit(index_->kernels, scratch_->beam) : ~DistanceKey{0};
     const bool over = search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit);
@@ -54,20 +54,26 @@ class UpperWalk {
 
   /// Counts the work of a step.
   struct Observer {
+    std::uint64_t& distances;
     Counters& total;
     bool in_l1;
     bool stepped = false;
 
-    void Distances(std::size_t n) { total.distances_fast += n; }
+    void Distances(std::size_t n) { distances += n; }
     void Expanded() { total.expanded_l1 += in_l1 ? 1 : 0; }
     void Stepped(const Beam&) { stepped = in_l1; }
   };
+
+  Observer Watch(bool in_l1) {
+    const bool codes = index_->quantiser != nullptr;
+    return {codes ? counters_->estimates : counters_->distances_fast, *counters_, in_l1};
+  }
 
   void OpenLayer(std::uint32_t layer, NodeId entry) {
     layer_ = layer;
     stepped_ = false;
     const LayerView& view = index_->upper[layer - 1];
-    Observer observer{*counters_, false};
+    Observer observer = Watch(false);
     if (layer >= 2) return search_.OpenGreedy(view, query_, entry, *scratch_, observer);
     // These keep what L1 scored beyond its efSearchL1 candidates: it spares L0 the
     // distances. Where `epsilon` ends the walk, efSearchL0 is for the hardest queries

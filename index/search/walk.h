@@ -72,6 +72,7 @@ struct WalkStart {
   WalkCounters& counters;
   std::uint32_t parts = 1;      ///< that may be walked side by side
   std::uint32_t in_step = 0;    ///< beams that a part walks together; 0: as many as suit memory
+  std::uint32_t kept = 0;       ///< of the nearest that the walk finds, this many are wanted
   ReadsAhead* ahead = nullptr;  ///< nullptr: nobody reads ahead
 };
 

@@ -14,6 +14,10 @@
 namespace hmann {
 namespace {
 
+absl::StatusOr<Region> MakeInMemory(const std::string& tier, std::optional<int> node,
+                                    std::uint64_t bytes,
+                                    const std::function<void(std::byte*)>& fill);
+
 class MemoryTier : public Tier {
  public:
   MemoryTier(std::string name, std::optional<int> node)
@@ -21,6 +25,10 @@ class MemoryTier : public Tier {
 
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
     return PlaceInMemory(traits().name, node_, source, progress);
+  }
+  absl::StatusOr<Region> Make(std::uint64_t bytes,
+                              const std::function<void(std::byte*)>& fill) const override {
+    return MakeInMemory(traits().name, node_, bytes, fill);
   }
 
  private:
@@ -35,6 +43,15 @@ absl::Status ProveNode(const std::string& tier, int wanted, const Region& region
                      wanted, "; found ", static_cast<int>(share * 100), " % on node ", node));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Region> MakeInMemory(const std::string& tier, std::optional<int> node,
+                                    std::uint64_t bytes,
+                                    const std::function<void(std::byte*)>& fill) {
+  HMANN_ASSIGN_OR_RETURN(RegionBuilder builder, RegionBuilder::Anonymous(tier, bytes, node));
+  fill(builder.data());
+  builder.Lock(tier);
+  return std::move(builder).Seal();
 }
 
 std::vector<int> UsableNodes() {
@@ -61,6 +78,11 @@ absl::StatusOr<Region> PlaceInMemory(const std::string& tier, std::optional<int>
   HMANN_ASSIGN_OR_RETURN(Region region, std::move(builder).Seal());
   if (node.has_value()) HMANN_RETURN_IF_ERROR(ProveNode(tier, *node, region));
   return region;
+}
+
+absl::StatusOr<Region> Tier::Make(std::uint64_t bytes,
+                                  const std::function<void(std::byte*)>& fill) const {
+  return MakeInMemory("dram", std::nullopt, bytes, fill);
 }
 
 std::unique_ptr<Tier> MakeDramTier() { return std::make_unique<MemoryTier>("dram", std::nullopt); }

@@ -46,6 +46,8 @@ class RegionBuilder {
   /// Copies `source` into the region on a few threads, past the caches. Errors: DATA_LOSS
   /// when what was copied has another checksum.
   absl::Status Fill(const PlacementSource& source, Progress& progress);
+  /// What was not sealed yet; nullptr where there are no bytes.
+  std::byte* data() { return const_cast<std::byte*>(region_.data()); }
   /// mlock; where that is refused, the region says so in its warning and serves unlocked.
   /// Pages of the pool need none.
   void Lock(const std::string& tier);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -145,6 +146,11 @@ class Tier {
   /// needed and usable bytes before anything is allocated; DATA_LOSS for damaged bytes;
   /// those of the device.
   virtual absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const = 0;
+
+  /// Memory for bytes that no file has: `fill` writes them, then they are read-only. DRAM
+  /// where the tier is none that programs can write. Errors: RESOURCE_EXHAUSTED.
+  virtual absl::StatusOr<Region> Make(std::uint64_t bytes,
+                                      const std::function<void(std::byte*)>& fill) const;
 
  protected:
   explicit Tier(TierTraits traits) : traits_(std::move(traits)) {}

@@ -40,7 +40,10 @@ class TuningOfIndex {
   absl::StatusOr<TuningRun> Run() {
     if (options_.k.empty())
       return absl::InvalidArgumentError("k: expected at least one, found none");
-    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, options_.open, &progress_));
+    // No other codes than those that its times will be kept for.
+    OpenOptions open = options_.open;
+    open.sq_bits = open.sq_bits.value_or(0);
+    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, open, &progress_));
     HMANN_RETURN_IF_ERROR(ReadPriors());
     HMANN_RETURN_IF_ERROR(ReadOldTable());
     HMANN_RETURN_IF_ERROR(MakeSets());
@@ -150,7 +153,7 @@ class TuningOfIndex {
 
   TunedEntry Entry(std::uint32_t k, const Tuned& tuned) const {
     TunedEntry entry;
-    entry.placement = PlacementOf(options_.open);
+    entry.placement = PlacementOf(options_.open, options_.open.sq_bits.value_or(0));
     entry.k = k;
     entry.queries = learning_.n();
     entry.origin = learning_.origin;

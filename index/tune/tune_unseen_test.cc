@@ -146,7 +146,7 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   const auto table =
       ReadTunedTable(made_->build.out, made_->index->info().content_hash, made_->index->info().n);
   ASSERT_TRUE(table.ok()) << table.status();
-  const TunedEntry* entry = table->Find(PlacementOf(made_->options.open), kK);
+  const TunedEntry* entry = table->Find(PlacementOf(made_->options.open, 0), kK);
   ASSERT_TRUE(entry != nullptr);
   EXPECT_GT(entry->settings.size(), 5u);
   const Tuned& tuned = made_->run.of_k[0].tuned;

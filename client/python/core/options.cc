@@ -171,6 +171,8 @@ void AddOpenRows(OptionTable<Options>* table, Open open) {
   size("cache_size", "its bytes, or '256MiB'", HMANN_FIELD(cache_bytes));
   size("migration", "bytes of each searching thread for reads from a device",
        HMANN_FIELD(migration_bytes));
+  row("sq", "scalar quantisation: 8 or 4 bits a component, made at opening; 0: none",
+      HMANN_FIELD(sq_bits));
   row("helpers", "threads that copy ahead for prefetch='helper'; -1: as many as pays",
       HMANN_FIELD(helper_threads));
 }

@@ -1,0 +1,56 @@
+#include "index/scalar_codes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+
+namespace hmann {
+namespace {
+
+/// Components that the range is fitted to.
+constexpr std::size_t kSampled = std::size_t{1} << 20;
+/// Codes begin at multiples: half a cache line, so that those of 96 bytes are not padded.
+constexpr std::size_t kAlignment = 32;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& index,
+                                                             std::uint32_t bits, const Tier& tier,
+                                                             Progress& progress) {
+  const std::size_t n = index.layers.n();
+  const auto row = [&index](std::size_t at) {
+    const auto id = static_cast<NodeId>(at);
+    return id < index.n1() ? index.FastRow(id) : index.Record(id) + index.records.row_offset;
+  };
+  const std::size_t count = std::min(n, std::max<std::size_t>(256, kSampled / index.kernels.dim));
+  HMANN_ASSIGN_OR_RETURN(ScalarQuantiser quantiser,
+                         ScalarQuantiser::Learn(index.kernels, bits, count,
+                                                [&](std::size_t i) { return row(i * n / count); }));
+  const std::size_t stride = (quantiser.code_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  progress.Start("scalar codes", n, "vectors");
+  HMANN_ASSIGN_OR_RETURN(Region region, tier.Make(n * stride, [&](std::byte* codes) {
+    ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
+    pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
+      ScalarQuantiser::Scratch scratch;
+      for (std::size_t i = begin; i < end; ++i)
+        quantiser.Encode(row(i), codes + i * stride, scratch);
+      progress.Advance(end - begin);
+    });
+  }));
+  progress.Finish();
+  auto codes =
+      std::make_unique<ScalarCodes>(ScalarCodes{std::move(quantiser), std::move(region), index});
+  codes->view.quantiser = &codes->quantiser;
+  codes->view.kernels = codes->quantiser.kernels();
+  for (LayerView& layer : codes->view.upper) {
+    layer.rows = codes->region.data();
+    layer.row_stride = stride;
+    layer.kernels = &codes->view.kernels;
+  }
+  return codes;
+}
+
+}  // namespace hmann
