@@ -68,7 +68,7 @@ struct PlacedIndex {
   /// Ids below it have their rows in fast memory.
   NodeId fast_rows() const { return quantiser != nullptr ? layers.n() : n1(); }
   /// Of the walk's nodes, as many as a search for k keeps: of codes more, to be ranked by
-  /// their exact distances.
+  /// their exact distances. Four times is a guess.
   std::uint32_t KeptFor(std::uint32_t k) const { return coded != nullptr ? 4 * k : k; }
   /// What the dials of a search here depend on: the one place that says so.
   SearchContext Context() const {

@@ -173,7 +173,8 @@ class BasicQuery {
     if (phase_ == Phase::kL0) VisitL0([this](auto& walk) { walk.Finish(counters_); });
     answer_.cut_short = true;
     std::swap(scratch_.beam, kept_);
-    by_codes_&& phase_ != Phase::kRest ? OpenRerank() : OpenLabels();
+    const bool rerank = by_codes_ && phase_ != Phase::kRest;
+    rerank ? OpenRerank() : OpenLabels();
     SkipWhatIsDone();
     return true;
   }
