@@ -38,6 +38,7 @@ absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path
 const IndexInfo& Index::info() const { return impl_->info(); }
 const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
+std::vector<std::string> Index::Choices() const { return impl_->Choices(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm(bool asked) const { impl_->Warm(asked); }
 std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
@@ -73,8 +74,11 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
   const bool tuned = table.ok() && table->Find(impl_->placement(), options.k) != nullptr;
   if (!options.has_target() ||
-      (!tuned && context.calibration != nullptr && !options.latency.has_value()))
-    return ResolveOpen(options, context);
+      (!tuned && context.calibration != nullptr && !options.latency.has_value())) {
+    absl::StatusOr<ResolvedSearch> resolved = ResolveOpen(options, context);
+    if (resolved.ok()) resolved->in_flight = impl_->InFlight(options.k);
+    return resolved;
+  }
   HMANN_RETURN_IF_ERROR(options.Validate(context.n));
   HMANN_RETURN_IF_ERROR(table.status());
   ResolvedSearch resolved;
@@ -87,6 +91,7 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
       dial.ask(chosen, *asked);
   }
   HMANN_ASSIGN_OR_RETURN(resolved.dials, chosen.Resolve(context));
+  resolved.in_flight = impl_->InFlight(options.k);
   return resolved;
 }
 

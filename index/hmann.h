@@ -71,6 +71,9 @@ struct ResolvedSearch {
   std::optional<TunedSetting> tuned;  ///< where a target chose the dials: what to expect of them
   /// Where the calibration chose them: the mean recall to expect.
   std::optional<double> calibrated_recall;
+  /// Queries that a thread should have under way at once (SearchMany), where there are
+  /// many: as `hmann tune` has measured for this placement and k, or else a guess.
+  std::uint32_t in_flight = 1;
 };
 
 class Driver;
@@ -92,6 +95,9 @@ class Index {
   const IndexInfo& info() const;
   const Kernels& kernels() const;
   std::vector<Placement> Placements() const;
+  /// What was chosen here that nobody has said, and why, a line each: how many queries a
+  /// thread has under way at once.
+  std::vector<std::string> Choices() const;
   /// What could not be had and was done without, a line each: memory that is not locked,
   /// io_uring that is forbidden.
   std::vector<std::string> Warnings() const;

@@ -231,6 +231,29 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   return absl::OkStatus();
 }
 
+std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {
+  const TunedEntry* entry = tuned_.ok() ? tuned_->Find(placement_, k) : nullptr;
+  if (entry != nullptr && entry->in_flight > 0) return entry->in_flight;
+  constexpr std::uint32_t kOnADevice = 8, kInMemory = 4;  // guesses
+  return placed_.blocks != nullptr ? kOnADevice : kInMemory;
+}
+
+std::vector<std::string> IndexImpl::Choices() const {
+  std::vector<std::string> choices;
+  for (const TunedEntry& entry : tuned_.ok() ? tuned_->entries : std::vector<TunedEntry>()) {
+    if (!(entry.placement == placement_) || entry.in_flight == 0) continue;
+    choices.push_back(absl::StrFormat(
+        "in flight: %d queries of a thread for k = %d, as hmann tune measured on %s: %.2f times "
+        "the queries a second of one at a time",
+        entry.in_flight, entry.k, entry.cpu, entry.in_flight_gain));
+  }
+  if (choices.empty()) {
+    choices.push_back(absl::StrCat("in flight: ", InFlight(0),
+                                   " queries of a thread, a guess: hmann tune measures it"));
+  }
+  return choices;
+}
+
 std::vector<Placement> IndexImpl::Placements() const {
   std::vector<Placement> placements;
   for (const auto& section : sections_) {
@@ -247,7 +270,7 @@ std::vector<Placement> IndexImpl::Placements() const {
   if (scalar_codes_ != nullptr) {
     const Region& region = scalar_codes_->region;
     placements.push_back(
-        {"scalar_codes", "dram",
+        {"scalar_codes", scalar_codes_->tier,
          absl::StrCat(scalar_codes_->quantiser.bits(), " bits, made at load from the vectors",
                       why_codes_, "; ", region.Where().ToString()),
          region.size()});

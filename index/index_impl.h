@@ -36,6 +36,7 @@ class IndexImpl {
   const PlacedIndex& placed() const { return placed_; }
   BlockCache* cache() const { return cache_.get(); }
   std::vector<Placement> Placements() const;
+  std::vector<std::string> Choices() const;
   std::vector<std::string> Warnings() const;
   void Warm(bool asked) const;
   /// See Index.
@@ -46,6 +47,8 @@ class IndexImpl {
   /// tuned().
   const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
   const TunedPlacement& placement() const { return placement_; }
+  /// Of ResolvedSearch.
+  std::uint32_t InFlight(std::uint32_t k) const;
 
  private:
   struct PlacedSection {

@@ -41,8 +41,8 @@ absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& 
     });
   }));
   progress.Finish();
-  auto codes =
-      std::make_unique<ScalarCodes>(ScalarCodes{std::move(quantiser), std::move(region), index});
+  auto codes = std::make_unique<ScalarCodes>(
+      ScalarCodes{std::move(quantiser), std::move(region), index, tier.traits().name});
   codes->view.quantiser = &codes->quantiser;
   codes->view.kernels = codes->quantiser.kernels();
   for (LayerView& layer : codes->view.upper) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "index/base/progress.h"
@@ -19,6 +20,7 @@ struct ScalarCodes {
   ScalarQuantiser quantiser;
   Region region;
   PlacedIndex view;
+  std::string tier;  ///< of the region, as asked for
 };
 
 /// On a few threads. `index`: placed, on addressable tiers, with at least one upper

@@ -11,10 +11,6 @@ namespace {
 /// hundred microseconds.
 constexpr std::uint64_t kNarrow = 512;
 
-/// Queries that a thread has under way at once: on a block tier; in memory, where more
-/// gain nothing.
-constexpr std::size_t kTogetherOnBlocks = 8, kTogetherInMemory = 4;
-
 }  // namespace
 
 bool ParsedQuery::IsNarrow() const {
@@ -25,8 +21,8 @@ bool ParsedQuery::IsNarrow() const {
 }
 
 std::size_t ParsedQuery::Together() const {
-  if (index->on_block_tier()) return kTogetherOnBlocks;
-  return budget.count() > 0 ? 1 : kTogetherInMemory;  // a query of a budget waits for no other
+  // In memory a query of a budget waits for no other.
+  return budget.count() > 0 && !index->on_block_tier() ? 1 : in_flight;
 }
 
 std::uint64_t ParsedQuery::Bytes() const {
@@ -51,6 +47,7 @@ absl::StatusOr<ParsedQuery> ParseOptions(const Registry& registry, const Request
   absl::StatusOr<RequestOptions> request = ReadOptions(options, *index, limits);
   if (!request.ok()) return parsed.index->ForClients(request.status());
   parsed.dials = request->search.dials;
+  parsed.in_flight = request->search.in_flight;
   parsed.predicted = PredictionOf(request->search);
   parsed.budget = request->budget;
   parsed.counters = options.counters();

@@ -25,6 +25,7 @@ struct ParsedQuery {
   ServedIndex* index = nullptr;
   QueryVectors vectors;  ///< may view the request's bytes
   Dials dials;
+  std::uint32_t in_flight = 1;  ///< of ResolvedSearch
   std::optional<v1::Prediction> predicted;
   std::chrono::nanoseconds budget{0};
   bool counters = false;

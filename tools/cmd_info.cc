@@ -114,6 +114,7 @@ LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements,
 absl::Status DescribeLive(const Flags& flags) {
   std::vector<client::Placement> placements;
   std::optional<LiveBytes> bytes;
+  std::vector<std::string> choices;
   std::uint64_t migration = 0;
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
@@ -129,6 +130,7 @@ absl::Status DescribeLive(const Flags& flags) {
     for (Placement& p : index->Placements())
       placements.push_back(
           {std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
+    choices = index->Choices();
     bytes = CompareWithFormulas(placements, index->info());
     if (index->on_block_tier()) migration = flags.open.migration_bytes;
   }
@@ -138,6 +140,7 @@ absl::Status DescribeLive(const Flags& flags) {
       rows.push_back(
           {{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
     nlohmann::ordered_json object = {{"placements", rows}};
+    if (!choices.empty()) object["choices"] = choices;
     if (bytes.has_value()) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
       object["each_search_thread"] = {{"migration_bytes", migration},
@@ -149,6 +152,7 @@ absl::Status DescribeLive(const Flags& flags) {
   std::cerr << "  structure        tier                      bytes  where\n";
   for (const auto& p : placements)
     std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
+  for (const std::string& choice : choices) std::cerr << "  " << choice << '\n';
   if (bytes.has_value()) {
     std::cerr << absl::StrFormat(
                      "\n  upper links, promoted vectors and codes: %d bytes, formula %d\n",

@@ -91,6 +91,9 @@ void Print(const TuningRun::ForK& of_k, const TunedEntry& entry) {
         tried.measured.recall, tried.recall_low, tried.measured.mean_us, tried.predicted.mean_us,
         tried.measured.p95_us);
   }
+  std::cerr << absl::StrFormat(
+      "  in flight         %d queries of a thread: %.2f times the QPS of 1\n", entry.in_flight,
+      entry.in_flight_gain);
   if (of_k.check.has_value()) PrintCheck(*of_k.check, tuned);
 }
 

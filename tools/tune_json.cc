@@ -89,7 +89,9 @@ Json TuningJson(const TuningRun::ForK& of_k, const TunedEntry& entry, bool setti
                {"learning_queries", entry.queries},
                {"origin", entry.origin},
                {"grid", tuned.settings.size()},
-               {"run", run}};
+               {"run", run},
+               {"in_flight", entry.in_flight},
+               {"in_flight_gain", RoundToDecimals(entry.in_flight_gain, 3)}};
   json["choices"] = Json::array();
   for (const Choice& choice : tuned.choices) {
     Json one = {{"target", ToJson(choice.target)}, {"met", choice.met}};

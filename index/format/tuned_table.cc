@@ -52,15 +52,20 @@ Json ToJson(const TunedSetting& setting) {
 Json ToJson(const TunedEntry& entry) {
   Json settings = Json::array();
   for (const TunedSetting& setting : entry.settings) settings.push_back(ToJson(setting));
-  return {{"fast", entry.placement.fast},
-          {"slow", entry.placement.slow},
-          {"cache", entry.placement.cache},
-          {"k", entry.k},
-          {"queries", entry.queries},
-          {"origin", entry.origin},
-          {"cpu", entry.cpu},
-          {"simd", entry.simd},
-          {"settings", std::move(settings)}};
+  Json json = {{"fast", entry.placement.fast},
+               {"slow", entry.placement.slow},
+               {"cache", entry.placement.cache},
+               {"k", entry.k},
+               {"queries", entry.queries},
+               {"origin", entry.origin},
+               {"cpu", entry.cpu},
+               {"simd", entry.simd}};
+  if (entry.in_flight > 0) {
+    json["in_flight"] = entry.in_flight;
+    json["in_flight_gain"] = Rounded(entry.in_flight_gain);
+  }
+  json["settings"] = std::move(settings);
+  return json;
 }
 
 void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& setting) {
@@ -95,6 +100,10 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   in.Text("origin", &entry.origin);
   in.Text("cpu", &entry.cpu);
   in.Text("simd", &entry.simd);
+  if (in.Has("in_flight")) {
+    in.Whole("in_flight", 1, kMostInFlight, &entry.in_flight);
+    in.Number("in_flight_gain", 0, 1e6, &entry.in_flight_gain);
+  }
   in.List("settings", 1, kMostSettings, [&](Reader& setting) {
     ReadSetting(setting, entry.k, n, entry.settings.emplace_back());
   });

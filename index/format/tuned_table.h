@@ -37,6 +37,10 @@ struct TunedEntry {
   std::uint64_t queries = 0;  ///< learning queries
   std::string origin;         ///< where they came from
   std::string cpu, simd;      ///< whose times these are
+  /// Queries that a thread should have under way at once, and how many times the queries
+  /// a second of one at a time that gave. 0: not measured.
+  std::uint32_t in_flight = 0;
+  double in_flight_gain = 0;
   std::vector<TunedSetting>
       settings;  ///< that no other beats in both time and recall, mean_us ascending; at least one
 };

@@ -32,6 +32,8 @@ class TunedTableFile : public ::testing::Test {
                      .origin = "q.fbin",
                      .cpu = "a CPU",
                      .simd = "avx2",
+                     .in_flight = k == 100 ? 16u : 0u,
+                     .in_flight_gain = k == 100 ? 1.25 : 0,
                      .settings = {}};
     for (const double recall : {0.9, 0.95, 0.99}) {
       TunedSetting setting;
@@ -79,6 +81,9 @@ TEST_F(TunedTableFile, ComesBackAsItWasWritten) {
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->queries, 500u);
   EXPECT_EQ(entry->origin, "q.fbin");
+  EXPECT_EQ(entry->in_flight, 16u);
+  EXPECT_EQ(entry->in_flight_gain, 1.25);
+  EXPECT_EQ(table->Find({"dram", "nvme", "none"}, 10)->in_flight, 0u) << "not measured";
   ASSERT_EQ(entry->settings.size(), 3u);
   const TunedSetting& setting = entry->settings[1];
   EXPECT_EQ(setting.dials.walk, WalkKind::kQuantised);

@@ -66,6 +66,15 @@ class Cells {
     return std::span(replicas_).subspan(replica_begin_[centroid],
                                         replica_begin_[centroid + 1] - replica_begin_[centroid]);
   }
+  /// How many ids those two list.
+  std::uint32_t CodesOf(NodeId centroid) const {
+    const auto [begin, end] = MembersOf(centroid);
+    return static_cast<std::uint32_t>(end - begin + ReplicasOf(centroid).size());
+  }
+  /// CodesOf summed over as many centroids as `nprobe`, were all alike.
+  std::uint64_t MeanCodes(std::uint32_t nprobe) const {
+    return (first_.back() - n1_ + replicas_.size()) * nprobe / cell_of_.size();
+  }
   std::uint64_t bytes() const;
 
  private:

@@ -21,7 +21,9 @@ namespace hmann {
 /// the neighbours. It ends when the first ef_l0 of the pool are read. Before the first
 /// round, all members of the nearest `nprobe` cells are scored, as long as these give the
 /// pool candidates. A node is not read once estimate - error_bound * error is above the
-/// kth exact distance, and the walk ends at the first that is beyond epsilon of it.
+/// kth exact distance, and the walk ends at the first that is beyond epsilon of it. Nor
+/// is a promoted node whose cell was scored: its distance is known, and its links lead
+/// mostly to what was.
 /// ef_l0 = 0: no walk along links; the members of cells alone are candidates, and what
 /// `error_bound` leaves of them is read. Answers are ordered by exact distances only.
 ///
@@ -39,7 +41,8 @@ class QuantisedWalk {
     if (index.cells != nullptr) cells_.Open(pool_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links() ? found.Reopen(dials.ef_l0) : found.Reset(std::max(kCandidates, 4 * dials.k));
-    if (index.cells != nullptr) cells_.ScoreCells(pool_, [&] { ExpectRound(start.ahead); });
+    if (index.cells != nullptr)
+      cells_.ScoreCells(pool_, [&](bool all) { ExpectRound(start.ahead, all); });
     NextRound();
   }
 
@@ -83,7 +86,7 @@ class QuantisedWalk {
       const DistanceKey key = candidates.key(candidates.next());
       if (key > pool_.limit) break;
       const NodeId id = candidates.PopNext();
-      if (id >= pool_.index->n1() && !IsWorthARead(id, kth)) continue;
+      if (!IsWorthARead(id, kth)) continue;
       wanted_.push_back(id);
       wanted_keys_.push_back(key);
     }
@@ -94,22 +97,23 @@ class QuantisedWalk {
     pool_.counters->Read(wanted_);
   }
 
-  /// What the first round would read if the pool stayed as it is.
-  void ExpectRound(ReadsAhead* ahead) {
+  /// What the first round would read if the pool stayed as it is, or half of that.
+  void ExpectRound(ReadsAhead* ahead, bool all) {
     if (ahead == nullptr) return;
     const Beam& candidates = pool_.scratch->beam;
     const DistanceKey kth = pool_.results.bound();
+    const std::uint32_t most = all ? pool_.dials.beam_width : pool_.dials.beam_width / 2;
     wanted_.clear();
-    for (std::uint32_t i = 0; i < candidates.size() && wanted_.size() < pool_.dials.beam_width;
-         ++i) {
+    for (std::uint32_t i = 0; i < candidates.size() && wanted_.size() < most; ++i) {
       if (candidates.key(i) > pool_.limit) break;
       const NodeId id = candidates.id(i);
-      if (id < pool_.index->n1() || IsWorthARead(id, kth)) wanted_.push_back(id);
+      if (IsWorthARead(id, kth)) wanted_.push_back(id);
     }
     ahead->Expect(wanted_);
   }
 
   bool IsWorthARead(NodeId id, DistanceKey kth) const {
+    if (id < pool_.index->n1()) return pool_.index->cells == nullptr || !cells_.HasScored(id);
     const std::optional<float> stop = pool_.dials.error_bound;
     return !stop.has_value() || kth == ~DistanceKey{0} ||
            pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;

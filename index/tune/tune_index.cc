@@ -11,6 +11,7 @@
 #include "index/base/status_macros.h"
 #include "index/index_impl.h"
 #include "index/tune/dial_grid.h"
+#include "index/tune/in_flight.h"
 #include "index/tune/learning_set.h"
 #include "index/tune/profile.h"
 
@@ -129,8 +130,9 @@ class TuningOfIndex {
     HMANN_ASSIGN_OR_RETURN(of_k.tuned, TuneDials(grid, unless_cancelled, tuner));
     of_k.seconds = SecondsSince(start);
     progress_.Finish();
+    HMANN_ASSIGN_OR_RETURN(TunedEntry entry, Entry(k, of_k.tuned));
     // Stored at once: what is interrupted keeps what was found.
-    table_.Put(Entry(k, of_k.tuned));
+    table_.Put(std::move(entry));
     HMANN_RETURN_IF_ERROR(WriteTunedTable(options_.index, table_));
     run_.report.entries.push_back(table_.entries.back());
     if (check_.wanted) {
@@ -151,7 +153,7 @@ class TuningOfIndex {
     return [this] { progress_.Advance(1); };
   }
 
-  TunedEntry Entry(std::uint32_t k, const Tuned& tuned) const {
+  absl::StatusOr<TunedEntry> Entry(std::uint32_t k, const Tuned& tuned) const {
     TunedEntry entry;
     entry.placement = PlacementOf(options_.open, options_.open.sq_bits.value_or(0));
     entry.k = k;
@@ -166,6 +168,14 @@ class TuningOfIndex {
                                 measured.mean_us, measured.p95_us, measured.p99_us,
                                 tried.predicted.mean_us});
     }
+    const auto near_default =
+        std::find_if(entry.settings.begin(), entry.settings.end(),
+                     [](const TunedSetting& setting) { return setting.recall >= kDefaultRecall; });
+    const TunedSetting& of =
+        near_default != entry.settings.end() ? *near_default : entry.settings.back();
+    HMANN_ASSIGN_OR_RETURN(const InFlight in_flight, MeasureInFlight(index_, learning_, of.dials));
+    entry.in_flight = in_flight.queries;
+    entry.in_flight_gain = in_flight.gain;
     return entry;
   }
 

@@ -64,6 +64,14 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   EXPECT_GE(chosen->tuned->recall, 0.9);
   EXPECT_EQ(chosen->dials, chosen->tuned->dials);
   EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->dials.k, 1u);
+  const TunedEntry& of_ten = report->entries[1];
+  EXPECT_GE(of_ten.in_flight, 1u);
+  EXPECT_GT(of_ten.in_flight_gain, 0.9) << "one at a time is among those it was chosen from";
+  EXPECT_EQ(chosen->in_flight, of_ten.in_flight);
+  EXPECT_EQ(index->Resolve({.k = 10, .ef_l0 = 20})->in_flight, of_ten.in_flight);
+  EXPECT_THAT(index->Choices(), testing::Contains(HasSubstr("as hmann tune measured")));
+  EXPECT_EQ(Open("dram")->Resolve({})->in_flight, 4u);
+  EXPECT_THAT(Open("dram")->Choices(), testing::ElementsAre(HasSubstr("a guess")));
   EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch,
             Prefetch::kOff)
       << "may be said beside a target";

@@ -29,7 +29,6 @@ std::atomic<std::uint64_t> forks{0};
 
 /// For a thread of one's own there should be so many queries at least.
 constexpr std::uint64_t kQueriesPerThread = 8;
-constexpr std::uint32_t kTogetherInMemory = 4, kTogetherOnBlocks = 8;
 
 std::uint32_t Cores() {
   static const auto cores = static_cast<std::uint32_t>(UsableCores());
@@ -197,10 +196,8 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
               .counts = details,
               .labels = labels.mutable_data(),
               .distances = distances.mutable_data()};
-  const std::uint32_t together = budget_.count() > 0      ? 1
-                                 : index->on_block_tier() ? kTogetherOnBlocks
-                                                          : kTogetherInMemory;
-  batch.in_flight = Or("in_flight", in_flight, kMostInFlight, together);
+  batch.in_flight =
+      Or("in_flight", in_flight, kMostInFlight, budget_.count() > 0 ? 1 : resolved.in_flight);
   const std::uint64_t enough = (rows.n + kQueriesPerThread - 1) / kQueriesPerThread;
   const std::uint32_t asked = Or("threads", threads, 1024, Cores());
   auto searchers = Borrow(std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, asked));

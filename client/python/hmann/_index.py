@@ -141,8 +141,8 @@ class Index:
             k: neighbours, 1 to n.
             threads: that share the queries; None: as many as there are cores, and no more
                 than pays.
-            in_flight: queries of a thread that are under way at once; None: four in
-                memory, eight on a device.
+            in_flight: queries of a thread that are under way at once; None: as many as
+                ``tune`` has measured, or four in memory and eight on a device.
             details: tell what ran (``Answer.details``).
             {options}
 

@@ -41,21 +41,23 @@ class ReferenceQuantised {
       if (options_.ef_l0 > 0) Keep(entry);
     }
     limit_ = Limit();
+    const std::size_t nprobe = std::min<std::size_t>(w.size(), options_.nprobe);
+    std::size_t codes = 0;
     std::vector<NodeId> centroids;
-    for (std::size_t i = 0, last = 0;
-         i < std::min<std::size_t>(w.size(), static_cast<std::size_t>(options_.nprobe)); ++i) {
+    for (std::size_t i = 0, last = 0; i < nprobe; ++i) {
       centroids.push_back(w[i].second);
+      codes += ListedBy(w[i].second);
       const auto [begin, end] = placed_.cells->MembersOf(w[i].second);
       for (NodeId id = begin; id < end; ++id) {
         if (OfferOfCell(id)) last = i;
       }
-      if (i >= 32 + 2 * last) break;
+      if (i >= 32 + 2 * last || codes >= 2 * MeanListed(nprobe)) break;
     }
     by_edge_ = placed_.cells == nullptr;
-    const std::set<NodeId> scored(centroids.begin(), centroids.end());
+    scored_.insert(centroids.begin(), centroids.end());
     for (const NodeId centroid : centroids) {
       for (const NodeId id : placed_.cells->ReplicasOf(centroid)) {
-        if (scored.count(placed_.cells->CentroidOf(id)) == 0) OfferOfCell(id);
+        if (scored_.count(placed_.cells->CentroidOf(id)) == 0) OfferOfCell(id);
       }
     }
     while (Round()) {
@@ -90,6 +92,15 @@ class ReferenceQuantised {
     pool_.insert(entry);
     if (pool_.size() > window_) pool_.erase(std::prev(pool_.end()));
   }
+  std::size_t ListedBy(NodeId centroid) const {
+    const auto [begin, end] = placed_.cells->MembersOf(centroid);
+    return end - begin + placed_.cells->ReplicasOf(centroid).size();
+  }
+  std::size_t MeanListed(std::size_t centroids) const {
+    std::size_t all = 0;
+    for (NodeId id = 0; id < placed_.n1(); ++id) all += ListedBy(id);
+    return all * centroids / placed_.n1();
+  }
   void CountCode(NodeId id) {
     ++estimates;
     if (centroids_.insert(placed_.cells->CentroidOf(id)).second) ++distances_fast;
@@ -119,6 +130,7 @@ class ReferenceQuantised {
       if (done_.count(at->second) > 0) continue;
       if (at->first > limit_) break;
       done_.insert(at->second);
+      if (scored_.count(at->second) > 0) continue;
       if (at->second >= placed_.n1() && options_.error_bound >= 0 && bound != ~DistanceKey{0}) {
         const auto [estimate, error] = Estimate(at->second);
         if (placed_.kernels.ToKey(estimate - *options_.error_bound * error) > bound) continue;
@@ -208,7 +220,7 @@ class ReferenceQuantised {
   DistanceKey limit_ = 0;
   bool by_edge_ = false;
   std::set<Entry> pool_, results_;
-  std::set<NodeId> met_, done_, centroids_;
+  std::set<NodeId> met_, done_, centroids_, scored_;
 };
 
 }  // namespace hmann

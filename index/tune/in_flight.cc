@@ -1,0 +1,59 @@
+#include "index/tune/in_flight.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "index/base/clock.h"
+#include "index/base/statistics.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr std::uint32_t kMostInMemory = 16, kMostOnADevice = 64;
+/// Of a run: enough that its first and last queries, which have fewer beside them, weigh
+/// little.
+constexpr std::uint64_t kQueries = 512;
+/// Closer than this two numbers are one: what a setting differs from itself.
+constexpr double kAsGood = 0.98;
+
+}  // namespace
+
+absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& index,
+                                         const LearningSet& learning, const Dials& dials) {
+  Searcher searcher(index);
+  const std::uint64_t count = std::min(learning.n(), kQueries);
+  std::uint64_t first = 0;
+  absl::Status failed;
+  const auto query = [&](std::size_t i) { return learning.Row((first + i) % learning.n()); };
+  const auto done = [&](std::size_t, const absl::Status& status, Answer&) {
+    failed.Update(status);
+  };
+  struct Tried {
+    std::uint32_t in_flight;
+    std::vector<double> seconds{};
+  };
+  std::vector<Tried> tried;
+  const std::uint32_t most = index->on_block_tier() ? kMostOnADevice : kMostInMemory;
+  for (std::uint32_t queries = 1; queries <= most; queries *= 2) tried.push_back({queries});
+  for (int round = 0; round < kRounds; ++round) {
+    for (Tried& one : tried) {
+      const auto start = std::chrono::steady_clock::now();
+      HMANN_RETURN_IF_ERROR(searcher.SearchMany(count, query, dials, one.in_flight, done));
+      HMANN_RETURN_IF_ERROR(failed);
+      one.seconds.push_back(SecondsSince(start));
+      first += count;
+    }
+  }
+  double least = Median(tried.front().seconds);
+  const double alone = least;
+  for (const Tried& one : tried) least = std::min(least, Median(one.seconds));
+  const auto found = std::find_if(tried.begin(), tried.end(), [&](const Tried& one) {
+    return kAsGood * Median(one.seconds) <= least;
+  });
+  return InFlight{found->in_flight, alone / Median(found->seconds)};
+}
+
+}  // namespace hmann
