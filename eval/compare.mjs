@@ -50,7 +50,7 @@ const quantised = (program) => dials(program, "quantised", { "--ef-l1": "16", "-
 const cells = (program) =>
   dials(program, "quantised", { "--ef-l1": "64", "--ef-l0": "30", "--nprobe": "128", "--beam-width": "16", "--error-bound": "1.5" });
 const multiStart = (program) => dials(program, "multi-start", { "--ef-l1": "40", "--ef-l0": "2" });
-const dram = ["--slow", "dram"], nvme = ["--slow", "nvme"], four = ["--in-flight", "4"];
+const dram = ["--slow", "dram"], far = ["--slow", "emulated:lat=300ns"], nvme = ["--slow", "nvme"], four = ["--in-flight", "4"];
 
 /** `share`: of the queries that --limit says. `serve`: arguments of a server; `args` are then those of `hmann query`. */
 const cases = [
@@ -59,11 +59,15 @@ const cases = [
   { name: "quantised, dram", index: "node", args: (program) => [...quantised(program), ...dram] },
   { name: "codes of links, dram", index: "link", args: (program) => [...quantised(program), ...dram] },
   { name: "codes of links, dram, 4 in flight", index: "link", args: (program) => [...quantised(program), ...dram, ...four] },
+  { name: "best-first, +300 ns", index: "node", args: (program) => [...bestFirst(program), ...far] },
+  { name: "quantised, +300 ns", index: "node", args: (program) => [...quantised(program), ...far] },
+  { name: "multi-start, +300 ns", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...far] },
   { name: "quantised, nvme", index: "node", share: 0.1, args: (program) => [...cells(program), ...nvme] },
   { name: "multi-start, nvme", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...nvme] },
   { name: "opening, dram", index: "node", opening: true, args: () => dram },
   { name: "served, single", index: "node", share: 0.1, serve: () => [], args: (program) => [...bestFirst(program), "--batch", "1"] },
   { name: "served, batch of 256", index: "node", serve: () => [], args: (program) => [...bestFirst(program), "--batch", "256"] },
+  { name: "build", build: true },
 ];
 
 // ---- Programs and servers.
@@ -183,7 +187,25 @@ function checkAnswers(searches, count, { queries, groundtruth, folder }) {
   return { same_answers: same, ...found };
 }
 
+/** CPU time of all threads, without a calibration, which searches. */
+function timeBuild({ name }, { old, fresh, base, pairs, folder }) {
+  const programs = { old, new: fresh, again: fresh }, out = (stream) => join(folder, `build_${stream}.hmann`), rounds = [];
+  for (let round = 0; round < pairs; ++round) {
+    const speed = {};
+    for (const stream of orderOf(round)) {
+      const program = programs[stream], more = program.has("build", "--no-calibrate") ? ["--no-calibrate"] : [];
+      const report = program.json(["build", "--base", base, "--out", out(stream), ...more]);
+      speed[stream] = 1 / (report.cpu_seconds?.total ?? fail(`${program.name} program: build --json tells no CPU time`));
+    }
+    rounds.push(speed);
+  }
+  const same = readFileSync(out("old")).equals(readFileSync(out("new")));
+  for (const stream of Object.keys(programs)) rmSync(out(stream));
+  return { name, same_answers: same, old: {}, new: {}, ...summarise(rounds) };
+}
+
 async function timeCase(one, context) {
+  if (one.build) return timeBuild(one, context);
   const index = indexesFor(one.index, context);
   const { searches, cpu, stop } = await open(one, index, context);
   try {
@@ -251,7 +273,7 @@ function print(results, { instructions, pairs }) {
   const head = instructions ? ["case", "old", "new", "new/old"] : ["case", "old us", "new us", "speed", "range", "MAD", "A/A", "range", "MAD", "answers, and work of a query"];
   console.log(alignment([head, ...results.map(rowOf)]));
   console.log(instructions ? "\nInstructions of a query, by callgrind; opening is taken off."
-    : `\nspeed: queries per second, new over old, median of ${pairs} pairs; A/A: the new program over itself; us: time over queries, medians (opening: of one). Server CPU: of a query, all threads.`);
+    : `\nspeed: queries per second, new over old, median of ${pairs} pairs; A/A: the new program over itself; us: time over queries, medians (opening: of one; build: CPU, and whether the files are the same). Server CPU: of a query, all threads.`);
 }
 
 async function main() {
@@ -269,7 +291,7 @@ async function main() {
   let chosen = cases.filter(({ name }) => new RegExp(values.only).test(name));
   if (values.instructions) {
     if (spawnSync("valgrind", ["--version"]).status !== 0) fail("--instructions needs valgrind, which is not installed");
-    chosen = chosen.filter(({ serve }) => !serve);
+    chosen = chosen.filter(({ serve, build }) => !serve && !build);
   }
   if (chosen.length === 0) fail(`--only ${values.only}: no case`);
   const results = [];
