@@ -34,9 +34,9 @@ class CellScorer {
   /// first, as long as some of them come into the pool: no further than kLeastCells and
   /// twice the place of the last cell that had one, nor than where the cells so far list
   /// kMostOfMean times the codes that so many list on average. Then the nodes that have
-  /// one of these centroids as second-nearest. `look(all)` is called while the pool's best
-  /// are known early: now and then, when its first half will hardly change, and with `all`
-  /// once only replicas are still to come.
+  /// one of these centroids as second-nearest. `look(all)` is called while the pool's
+  /// best are known early: now and then, when its first half will hardly change, and with
+  /// `all` once only replicas are still to come.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
