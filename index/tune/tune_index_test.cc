@@ -215,7 +215,7 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
   const auto file = IndexFile::Open(build_.out);
   ASSERT_TRUE(file.ok());
   const auto base = VectorFile::Open(build_.base);
-  const std::vector<std::byte> queries(base->Row(0), base->Row(0) + 24 * 20);
+  const std::vector<std::byte> queries(base->Row(0), base->Row(0) + std::ptrdiff_t{24} * 20);
   Progress quiet(Progress::Show::kNever);
   const auto truth = ExactSearch(*file, queries, 5, 2, quiet);
   ASSERT_TRUE(truth.ok()) << truth.status();
