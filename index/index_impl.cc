@@ -240,7 +240,9 @@ std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {
 
 std::vector<std::string> IndexImpl::Choices() const {
   std::vector<std::string> choices;
-  for (const TunedEntry& entry : tuned_.ok() ? tuned_->entries : std::vector<TunedEntry>()) {
+  const auto entries =
+      tuned_.ok() ? std::span<const TunedEntry>(tuned_->entries) : std::span<const TunedEntry>();
+  for (const TunedEntry& entry : entries) {
     if (!(entry.placement == placement_) || entry.in_flight == 0) continue;
     choices.push_back(absl::StrFormat(
         "in flight: %d queries of a thread for k = %d, as hmann tune measured on %s: %.2f times "

@@ -108,9 +108,11 @@ class CellScorer {
   /// these sets, of others a guess.
   static constexpr std::uint32_t kLeastCells = 32;
   /// Of 1M SIFT vectors a fifth lie in lists of more than 100 codes, where the mean is 9,
-  /// and without this one query in ten scored 20 to 80 thousand: see doc/tuning.md.
+  /// and without this one query in ten scored 20 to 80 thousand: doc/tuning.md. Between
+  /// 0.7 and 4 SIFT is equally fast at equal recall; of other data a guess.
   static constexpr std::uint64_t kMostOfMean = 2;
-  /// Fewer take less time than a read. Chosen on one drive and SIFT: elsewhere a guess.
+  /// Fewer take less time than a read. Chosen, like the half of a round that is asked for
+  /// then, on one drive and SIFT: elsewhere a guess.
   static constexpr std::uint32_t kFirstLook = 64;
 
   struct Centroid {

@@ -16,13 +16,17 @@ constexpr std::uint32_t kMostInMemory = 16, kMostOnADevice = 64;
 /// Of a run: enough that its first and last queries, which have fewer beside them, weigh
 /// little.
 constexpr std::uint64_t kQueries = 512;
-/// Closer than this two numbers are one: what a setting differs from itself.
+/// Closer than this two numbers are one: about what a setting differs from itself on a
+/// quiet machine, a guess.
 constexpr double kAsGood = 0.98;
 
 }  // namespace
 
 absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& index,
-                                         const LearningSet& learning, const Dials& dials) {
+                                         const LearningSet& learning, const Dials& dials,
+                                         const std::atomic<bool>* cancelled) {
+  SearchLimits limits;
+  limits.cancelled = cancelled;
   Searcher searcher(index);
   const std::uint64_t count = std::min(learning.n(), kQueries);
   std::uint64_t first = 0;
@@ -41,7 +45,8 @@ absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& ind
   for (int round = 0; round < kRounds; ++round) {
     for (Tried& one : tried) {
       const auto start = std::chrono::steady_clock::now();
-      HMANN_RETURN_IF_ERROR(searcher.SearchMany(count, query, dials, one.in_flight, done));
+      HMANN_RETURN_IF_ERROR(
+          searcher.SearchMany(count, query, dials, one.in_flight, done, nullptr, limits));
       HMANN_RETURN_IF_ERROR(failed);
       one.seconds.push_back(SecondsSince(start));
       first += count;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -17,9 +18,10 @@ struct InFlight {
 
 /// Runs queries of `learning` in the calling thread with 1, 2, 4, ... of them in flight,
 /// in alternating rounds, and takes the fewest that come within 2 % of the most queries a
-/// second. Vectors left out in turn find themselves here: only time is looked at. Errors:
-/// those of Searcher::SearchMany.
+/// second. Vectors left out in turn find themselves here: only time is looked at.
+/// `cancelled`: of TuneOptions. Errors: those of Searcher::SearchMany, CANCELLED.
 absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& index,
-                                         const LearningSet& learning, const Dials& dials);
+                                         const LearningSet& learning, const Dials& dials,
+                                         const std::atomic<bool>* cancelled);
 
 }  // namespace hmann

@@ -173,7 +173,8 @@ class TuningOfIndex {
                      [](const TunedSetting& setting) { return setting.recall >= kDefaultRecall; });
     const TunedSetting& of =
         near_default != entry.settings.end() ? *near_default : entry.settings.back();
-    HMANN_ASSIGN_OR_RETURN(const InFlight in_flight, MeasureInFlight(index_, learning_, of.dials));
+    HMANN_ASSIGN_OR_RETURN(const InFlight in_flight,
+                           MeasureInFlight(index_, learning_, of.dials, options_.cancelled));
     entry.in_flight = in_flight.queries;
     entry.in_flight_gain = in_flight.gain;
     return entry;
