@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "index/base/checksum.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
+#include "index/base/machine_load.h"
 #include "index/base/random.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
@@ -47,6 +50,27 @@ TEST(Random, IsAFunctionOfSeedAndCounterAlone) {
   const auto order = RandomPermutation(1000, 5);
   EXPECT_EQ(std::set<std::uint32_t>(order.begin(), order.end()).size(), 1000u);
   EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(MachineLoad, CountsAProcessUnlessItIsOurs) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (volatile unsigned spins = 0;; spins = spins + 1) {
+    }
+  }
+  ASSERT_GT(child, 0);
+  const MachineLoad without, with({child});
+  usleep(500'000);
+  const OthersShare others = without.Others(), less = with.Others();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_GT(others.busy, less.busy);
+  EXPECT_LE(others.busy, 1);
+  EXPECT_FALSE((OthersShare{.busy = 0.5}.quiet()));
+  EXPECT_FALSE((OthersShare{.steal = 0.05}.quiet()));
+  EXPECT_TRUE(OthersShare{}.quiet());
+  EXPECT_EQ((OthersShare{.steal = 0.04, .busy = 0.31}.Describe()),
+            "others took 31 % of the CPU, other virtual machines 4 %");
 }
 
 TEST(ThreadPool, CoversEveryIndexOnce) {

@@ -1,18 +1,15 @@
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
+#include "index/base/machine_load.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tune/probes.h"
@@ -22,46 +19,15 @@ namespace {
 
 constexpr std::uint64_t kLeastBytes = 8_MiB;
 
-/// Ticks of all cores since the machine started, and those of this process.
-struct CpuTime {
-  double total = 0, steal = 0, busy = 0, own = 0;
-};
-
-CpuTime ReadCpuTime() {
-  CpuTime time;
-  std::string cpu;
-  if (std::ifstream stat("/proc/stat"); !std::getline(stat, cpu)) return time;
-  // cpu  user nice system idle iowait irq softirq steal guest guest_nice; the guests are
-  // part of user and nice.
-  const std::vector<absl::string_view> fields = absl::StrSplit(cpu, ' ', absl::SkipEmpty());
-  for (std::size_t i = 1; i < std::min<std::size_t>(fields.size(), 9); ++i) {
-    double ticks = 0;
-    if (!absl::SimpleAtod(fields[i], &ticks)) continue;
-    time.total += ticks;
-    if (i == 8) time.steal = ticks;
-    if (i <= 3 || i == 6 || i == 7) time.busy += ticks;
-  }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& value) {
-    return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) / 1e6;
-  };
-  time.own = (seconds(usage.ru_utime) + seconds(usage.ru_stime)) *
-             static_cast<double>(sysconf(_SC_CLK_TCK));
-  return time;
-}
-
-void NoteNoise(const CpuTime& before, const CpuTime& after, const Probes& probes, int repeats,
+void NoteNoise(const OthersShare& others, const Probes& probes, int repeats,
                MeasurementNoise& noise) {
   std::vector<double> spreads;
   for (const Figure& figure : probes.figures()) spreads.push_back(figure.spread);
   noise.repeats = repeats;
   noise.median_spread = FigureOf(spreads).median;
   noise.worst_spread = *std::max_element(spreads.begin(), spreads.end());
-  const double total = after.total - before.total;
-  if (total <= 0) return;
-  noise.steal_share = std::max(0.0, (after.steal - before.steal) / total);
-  noise.busy_share = std::max(0.0, (after.busy - before.busy - (after.own - before.own)) / total);
+  noise.steal_share = others.steal;
+  noise.busy_share = others.busy;
 }
 
 /// A file with the bytes of the load chain, where a tier needs a file; removed at the
@@ -177,9 +143,9 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   HMANN_RETURN_IF_ERROR(AddKernelProbes(shapes, measured.profile, measured.probes));
   AddWakeProbe(measured.profile.thread_wake_us, measured.probes);
 
-  const CpuTime before = ReadCpuTime();
+  const MachineLoad load;
   HMANN_RETURN_IF_ERROR(measured.probes.Run(options.repeats, options.budget, progress));
-  NoteNoise(before, ReadCpuTime(), measured.probes, options.repeats, measured.profile.noise);
+  NoteNoise(load.Others(), measured.probes, options.repeats, measured.profile.noise);
   measured.profile.seconds = SecondsSince(start);
   return std::move(measured.profile);
 }

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/machine_load.h"
 #include "index/base/progress.h"
 #include "index/distance/types.h"
 #include "index/format/target.h"
@@ -136,7 +137,9 @@ struct MeasurementNoise {
       0;  ///< of that time: what other processes on this machine used, ours not included
 
   /// Otherwise the figures compare with each other at most.
-  bool quiet() const { return steal_share <= 0.02 && busy_share <= 0.1 && median_spread <= 0.1; }
+  bool quiet() const {
+    return OthersShare{steal_share, busy_share}.quiet() && median_spread <= 0.1;
+  }
 };
 
 /// One load after the other, each address known by the one before: lines of 64 bytes
