@@ -1,6 +1,7 @@
 #include "index/tune/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -27,13 +28,15 @@ struct Wanted {
   std::uint32_t k;
   std::uint64_t queries;
 };
-constexpr Wanted kWanted[] = {{1, 8000}, {10, 2500}, {100, 600}, {1000, 60}, {10000, 8}};
-/// Scalar codes are opened for the few nearest.
-constexpr std::uint32_t kMostKOfScalarCodes = 100;
-/// Recalls that every curve has a point near.
-constexpr double kFollowed[] = {0.95, 0.9, 0.99, 0.8, 0.995};
-/// Queries that find out roughly where these are.
-constexpr std::uint64_t kRough = 100;
+constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 30}, {10000, 4}};
+/// Beyond, scalar codes and codes in far memory go by their curve of so many.
+constexpr std::uint32_t kMostKOfOthers = 100;
+/// Recalls that every curve has a point near, ascending.
+constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
+/// The curve is of some queries; all of them are run once, near the default recall, and
+/// move it by as much as they find more or less there: a run costs what its queries cost,
+/// and how steeply recall rises hangs less on who they are than how high it is.
+constexpr std::uint64_t kSome = 300;
 
 /// Of so few vectors fewer queries say as much.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
@@ -50,7 +53,8 @@ class CalibrationOfIndex {
 
   absl::StatusOr<Calibration> Run(const std::string& path) {
     path_ = path;
-    for (const std::uint32_t bits : {0u, 4u, 8u}) HMANN_RETURN_IF_ERROR(Open(bits));
+    // Eight bits lose next to nothing.
+    for (const std::uint32_t bits : {0u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
     const std::uint64_t n = indexes_.front()->info().n;
     const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
     for (const Wanted& wanted : kWanted) {
@@ -59,7 +63,7 @@ class CalibrationOfIndex {
     }
     // Fewer vectors than the second k: as many as there are.
     if (most_k < kWanted[1].k && most_k > 1)
-      HMANN_RETURN_IF_ERROR(CalibrateFor({static_cast<std::uint32_t>(most_k), kRough}, n));
+      HMANN_RETURN_IF_ERROR(CalibrateFor({static_cast<std::uint32_t>(most_k), kSome}, n));
     std::sort(calibration_.curves.begin(), calibration_.curves.end(),
               [](const Calibration::Curve& a, const Calibration::Curve& b) {
                 return std::tie(a.way, a.k) < std::tie(b.way, b.k);
@@ -98,7 +102,8 @@ class CalibrationOfIndex {
     for (const auto& index : indexes_) {
       CountingRuns runs(index, learning, options_.threads, options_.cancelled);
       for (const SearchContext& context : Contexts(*index)) {
-        if (context.scalar_bits > 0 && wanted.k > kMostKOfScalarCodes) continue;
+        const bool rare = context.scalar_bits > 0 || (context.far && !context.block_tier);
+        if (rare && wanted.k > kMostKOfOthers) continue;
         HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs));
       }
       if (ImplOf(*index).placed().coded != nullptr) continue;
@@ -131,33 +136,38 @@ class CalibrationOfIndex {
     HMANN_ASSIGN_OR_RETURN(const Dials at_one, SearchOptions({.k = k, .walk = walk}).Resolve(context));
     // Fewer are promoted than are asked for.
     if (walk.has_value() && at_one.walk != walk) return absl::OkStatus();
-    const auto curve_of = [&](std::uint64_t count) {
-      const auto run = [this, &runs, &at_one, &context, count](double effort) {
-        progress_.Advance(1);
-        return runs.Run(WithEffort(at_one, effort, context.n, context.n1), count);
-      };
-      return EffortCurve(run, static_cast<double>(count * k));
+    const auto count = [&](double effort, std::uint64_t of) {
+      progress_.Advance(1);
+      return runs.Run(WithEffort(at_one, effort, context.n, context.n1), of);
     };
-    EffortCurve rough = curve_of(std::min(queries, kRough)), curve = curve_of(queries);
+    const std::uint64_t some = std::min(queries, k < 100 ? kSome : kSome / 2);
+    EffortCurve curve([&](double effort) { return count(effort, some); },
+                      static_cast<double>(some * k));
+    std::optional<EffortCurve::Point> middle;
     for (const double recall : kFollowed) {
-      HMANN_ASSIGN_OR_RETURN(const auto near, rough.Reach(recall, 0.3 * (1 - recall)));
-      if (!near.has_value()) {
-        // As far as it comes, which a search by the upper layers alone does not pay for.
-        if (walk.has_value() && curve.points().empty()) return absl::OkStatus();
-        HMANN_RETURN_IF_ERROR(curve.At(rough.points().back().effort));
-        continue;
-      }
-      HMANN_RETURN_IF_ERROR(curve.Reach(recall, kClose * (1 - recall), near->effort).status());
+      HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, kClose * (1 - recall)));
+      // Of the upper layers alone, which are no default then, nothing.
+      if (walk.has_value() && curve.points().back().counted.recall < kFollowed[0])
+        return absl::OkStatus();
+      if (!point.has_value()) break;
+      if (recall <= kDefaultRecall) middle = point;
     }
+    if (!middle.has_value()) middle = curve.points().back();
+    HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->effort, queries));
+    const auto answers = static_cast<double>(queries * k);
+    const double shift = RecallLogit(all.recall, answers) -
+                         RecallLogit(middle->counted.recall, answers);
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;
     made.queries = queries;
     for (const EffortCurve::Point& point : curve.points()) {
       const Counted& counted = point.counted;
-      const double before = made.points.empty() ? 0 : made.points.back().recall;
+      const double before = made.points.empty() ? 0 : made.points.back().recall,
+                   shifted = RecallLogit(counted.recall, answers) + shift;
       // A few queries may find less with more effort.
-      made.points.push_back({static_cast<float>(point.effort), std::max(before, counted.recall),
+      made.points.push_back({static_cast<float>(point.effort),
+                             std::max(before, 1 / (1 + std::exp(-shifted))),
                              counted.Mean(&Counters::distances_fast) +
                                  counted.Mean(&Counters::distances_slow)});
     }
@@ -166,7 +176,7 @@ class CalibrationOfIndex {
 
   /// Of the misses that a recall leaves: nearer a point need not lie to it, since it is
   /// interpolated.
-  static constexpr double kClose = 0.15;
+  static constexpr double kClose = 0.5;
 
   const CalibrateOptions& options_;
   Progress& progress_;

@@ -7,7 +7,7 @@
 
 namespace hmann {
 
-/// Makes the calibration of an index (k = 1, 10, ... 10,000, recalls 0.8 to 0.995) by
+/// Makes the calibration of an index (k = 1, 10, ... 10,000, recalls 0.85 to 0.99) by
 /// searching it, mapped, with all threads, and
 /// stores it beside the index (index/format/tuned_table.h). What was tuned stays; a stale
 /// or damaged table is replaced. Recalls do not hang on the tier, so one calibration

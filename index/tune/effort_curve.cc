@@ -55,13 +55,24 @@ double EffortCurve::Guess(double recall, double guess) const {
   const Point& nearest = above != nullptr ? *above : *below;
   const double step = std::pow(kEffortALogit, wanted - RecallLogit(nearest.counted.recall, answers_));
   return above != nullptr ? nearest.effort * std::clamp(0.95 * step, 1 / kMostStep, 0.9)
-                          : nearest.effort * std::clamp(1.05 * step, 1.1, kMostStep);
+                          : nearest.effort * std::clamp(1.05 * step, 1.2, kMostStep);
+}
+
+/// Whether the last half as much effort again found a tenth of what is missing at most: a
+/// search on and on would cost more than all before, and not reach it.
+bool EffortCurve::Saturated(double recall) const {
+  const Point& last = points_.back();
+  for (auto point = points_.rbegin(); point != points_.rend(); ++point) {
+    if (point->effort > last.effort / 1.5) continue;
+    return last.counted.recall - point->counted.recall < 0.1 * (recall - last.counted.recall);
+  }
+  return false;
 }
 
 absl::StatusOr<std::optional<EffortCurve::Point>> EffortCurve::Reach(double recall,
                                                                      double tolerance,
                                                                      double guess) {
-  constexpr int kMostRuns = 24;
+  constexpr int kMostRuns = 12;
   constexpr double kAsClose = 1.01;  // of two efforts: no setting lies between them that matters
   for (int runs = 0; runs < kMostRuns; ++runs) {
     const Point *above = Lowest(recall), *below = Highest(recall);
@@ -69,7 +80,8 @@ absl::StatusOr<std::optional<EffortCurve::Point>> EffortCurve::Reach(double reca
     if (above != nullptr && (below != nullptr ? above->effort < kAsClose * below->effort
                                               : above->effort <= kLeast))
       break;
-    if (above == nullptr && below != nullptr && below->effort >= kMost) break;
+    if (above == nullptr && below != nullptr && (below->effort >= kMost || Saturated(recall)))
+      break;
     const double effort = std::clamp(Guess(recall, guess), kLeast, kMost);
     HMANN_RETURN_IF_ERROR(At(effort));
   }

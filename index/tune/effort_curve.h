@@ -23,7 +23,7 @@ class EffortCurve {
   using Run = std::function<absl::StatusOr<Counted>(double effort)>;
 
   /// Efforts beyond which nothing is looked for.
-  static constexpr double kLeast = 1.0 / 64, kMost = 256;
+  static constexpr double kLeast = 1.0 / 64, kMost = 32;
 
   /// `answers`: neighbours that a run looks for, of all its queries.
   EffortCurve(Run run, double answers) : run_(std::move(run)), answers_(answers) {}
@@ -43,6 +43,7 @@ class EffortCurve {
   const Point* Lowest(double recall) const;   ///< the least effort that reaches it
   const Point* Highest(double recall) const;  ///< the most below that which does not
   double Guess(double recall, double guess) const;
+  bool Saturated(double recall) const;
 
   Run run_;
   double answers_;
