@@ -178,7 +178,7 @@ absl::Status PlanContest::Validate() const {
 absl::StatusOr<PlanLineup> LineUpPlans(const PlanContest& contest, const ContestantJob& job) {
   HMANN_RETURN_IF_ERROR(contest.Validate());
   HMANN_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(contest, job));
-  const PlanStructure plain{static_cast<NodeId>(request.shape.n / job.m), 0, 1, CodePlace::kNode};
+  const PlanStructure plain{static_cast<NodeId>(request.shape.n / job.m), 0, 1};
   HMANN_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, PlannedFileBytes(request.shape, plain));
   Lineup lineup(contest, std::move(request));
   for (const double share : contest.shares) HMANN_RETURN_IF_ERROR(lineup.Add(share, file_bytes));

@@ -135,19 +135,18 @@ TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
        {std::pair(std::vector<std::string>(), PlanOptions{.fast_memory_bytes = fast}),
         std::pair(std::vector<std::string>{"--bits", "1"},
                   PlanOptions{.fast_memory_bytes = fast, .bits = 1}),
-        std::pair(std::vector<std::string>{"--codes", "link"},
-                  PlanOptions{.fast_memory_bytes = fast, .codes = CodePlace::kLink})}) {
+        std::pair(std::vector<std::string>{"--bits", "0"},
+                  PlanOptions{.fast_memory_bytes = fast, .bits = 0})}) {
     ASSERT_EQ(Hmann(With(built, flags)).exit_code, 0);
     EXPECT_EQ(ReadInfo(theirs)->content_hash, hash(wish, options)) << testing::PrintToString(flags);
   }
-  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--codes", "node"})
+  ASSERT_EQ(Hmann({"promote", theirs, "--out", promoted, "--fast-memory", words, "--bits", "2"})
                 .exit_code,
             0);
   BuildOptions again;
   again.from_index = theirs;
   again.out = wish.out;
-  EXPECT_EQ(ReadInfo(promoted)->content_hash,
-            hash(again, {.fast_memory_bytes = fast, .codes = CodePlace::kNode}));
+  EXPECT_EQ(ReadInfo(promoted)->content_hash, hash(again, {.fast_memory_bytes = fast, .bits = 2}));
 }
 
 TEST(Plan, AnIndexTellsItsWork) {

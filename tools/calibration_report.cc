@@ -13,11 +13,10 @@ namespace hmann {
 namespace {
 
 /// Where this way of searching is the default.
-std::string Where(const Calibration& calibration, const Calibration::Curve& curve) {
+std::string Where(const Calibration::Curve& curve) {
   if (curve.walk == WalkKind::kUpper) return "no L0";
   if (curve.walk == WalkKind::kBestFirst) return "memory";
-  if (curve.cells) return "device";
-  return calibration.curves.front().walk == WalkKind::kBestFirst ? "far memory" : "everywhere";
+  return curve.cells ? "device" : "far memory";
 }
 
 Calibration::Found Expected(const Calibration& calibration, const Calibration::Curve& curve) {
@@ -47,7 +46,7 @@ void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
     std::cerr << absl::StrFormat("    %-11s %-10s k %-4d %.3f  effort %.2f\n",
-                                 Where(*calibration, curve), std::string(Name(curve.walk)), curve.k,
+                                 Where(curve), std::string(Name(curve.walk)), curve.k,
                                  found.recall, double{found.effort});
   }
 }
@@ -57,7 +56,7 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
   nlohmann::ordered_json expected = nlohmann::ordered_json::array();
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
-    expected.push_back({{"where", Where(*calibration, curve)},
+    expected.push_back({{"where", Where(curve)},
                         {"walk", std::string(Name(curve.walk))},
                         {"k", curve.k},
                         {"recall", found.recall},

@@ -199,7 +199,6 @@ CommandAction SetupPlan(CLI::App& app) {
       ->check(CLI::IsMember({0, 1, 2, 4}));
   app.add_option("--replicas", request->replicas, "pinned: cells that a node is listed in")
       ->check(CLI::Range(1, 2));
-  app.add_flag("--link-codes", request->link_codes, "codes inside the records are a choice, too");
   app.add_flag("--explain", flags->explain,
                "what one more GiB is worth, and the plan beside two rules of thumb at 5, 10, 20, "
                "40 % fast memory");

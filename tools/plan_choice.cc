@@ -25,9 +25,7 @@ absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
 
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
-  if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
-  if (structure.codes == CodePlace::kLink)
-    return absl::StrCat(promote, " --codes link --bits ", structure.bits);
+  if (structure.bits == 0) return absl::StrCat(promote, " --bits 0");
   return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
 }
 
@@ -35,17 +33,11 @@ void Promotion::Complete(const IndexInfo& before, bool planned, BuildOptions* bu
                          PlanOptions* plan) const {
   if (build->out.empty()) build->out = build->from_index;
   if (!build->promote.has_value() && !planned) build->promote = before.promote;
-  build->bits =
-      bits.value_or(before.codes.bits > 0 || codes.empty() ? before.codes.bits : build->bits);
-  build->codes = before.codes.place;
-  if (codes == "none") build->bits = 0;
-  if (!codes.empty()) build->codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
-  build->replicas =
-      replicas.value_or(build->codes == CodePlace::kLink ? 1 : std::max(before.codes.replicas, 1u));
+  build->bits = bits.value_or(before.codes.bits);
+  build->replicas = replicas.value_or(std::max(before.codes.replicas, 1u));
   if (!planned) return;
+  plan->bits = bits;
   plan->replicas = replicas;
-  if (bits.has_value() || !codes.empty() || build->codes == CodePlace::kLink)
-    plan->codes = build->codes;
 }
 
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
@@ -60,7 +52,7 @@ CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
       [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
       "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted "
       "nodes, and bits and centroids of codes; with "
-      "--bits or --codes, as many promoted as fit");
+      "--bits, as many promoted as fit");
 }
 
 absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOptions& plan) {

@@ -27,7 +27,6 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
 /// What a promotion changes; what is not given stays as the index has it.
 struct Promotion {
   std::optional<std::uint32_t> bits, replicas;
-  std::string codes;  ///< "node", "link", "none"
 
   /// Into `build`, whose `from_index` is described by `before`; where the planner chooses
   /// (`planned`), what it must leave as it is goes into `plan`.

@@ -47,7 +47,6 @@ Json ToJson(const PlanReport& report) {
           {"middle_memory_bytes", request.middle_bytes},
           {"promoted", structure.n1},
           {"promote", static_cast<double>(structure.n1) / static_cast<double>(request.shape.n)},
-          {"codes", structure.bits == 0 ? "none" : std::string(Name(structure.codes))},
           {"bits", structure.bits},
           {"replicas", structure.replicas},
           {"fast", plan.fast_tier},

@@ -21,8 +21,6 @@ constexpr AccessCounts kCells[] = {
     {258, 0, 549, 19.9}, {1654, 3942, 49.6, 4.3}, {1364, 3493, 21, 2.3}, {1285, 3358, 12.5, 1.6}};
 /// With a second centroid each, as multiples: less is read, and more is met in the cells.
 constexpr double kReplicaReads = 0.92, kReplicaWork = 1.43;
-/// Codes inside the record: a little more is read than with centroids.
-constexpr double kEdgeReads = 1.04;
 
 // How the counts go with the share that is promoted, as multiples of those at 10 %: 100
 // thousand SIFT vectors, 1,000 queries, pool and quantised walk without cells, one
@@ -70,8 +68,7 @@ double Growth(double n, bool quantised) {
 }  // namespace
 
 AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure& structure) {
-  const bool edge = structure.bits > 0 && structure.codes == CodePlace::kLink,
-             cells = block_tier && structure.bits > 0 && !edge;
+  const bool cells = block_tier && structure.bits > 0;
   AccessCounts counts = (cells ? kCells : kQuantised)[Column(structure.bits)];
   const double share = static_cast<double>(structure.n1) / static_cast<double>(n),
                growth = Growth(static_cast<double>(n), structure.bits > 0);
@@ -83,7 +80,6 @@ AccessCounts DefaultCounts(bool block_tier, std::uint64_t n, const PlanStructure
     counts.distances_fast *= kReplicaWork;
     counts.estimates *= kReplicaWork;
   }
-  if (edge) reads *= kEdgeReads;
   counts.slow_reads = std::min(counts.slow_reads * reads * At(trend.slow_reads, share), cap);
   counts.rounds = std::min(counts.rounds * reads * At(trend.rounds, share), counts.slow_reads);
   counts.distances_fast = std::min(counts.distances_fast * growth * At(trend.distances_fast, share),

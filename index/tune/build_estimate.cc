@@ -60,8 +60,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
                    shape.dim,
                    RowStride(header.row_bytes, shape.dtype, shape.metric),
                    structure.bits,
-                   structure.replicas,
-                   structure.codes};
+                   structure.replicas};
   build.user_labels = shape.user_labels;
   build.method = shape.method;
   build.inner_product = shape.metric == Metric::kInnerProduct;

@@ -69,13 +69,11 @@ class CalibrationOfIndex {
     SearchContext memory = ImplOf(*index_).placed().Context();
     memory.far = memory.block_tier = false;
     std::vector<SearchContext> contexts;
-    // Codes of links are the default in memory, too.
-    if (!memory.has_codes || memory.has_cells) contexts.push_back(memory);
+    contexts.push_back(memory);
     SearchContext far = memory, device = memory;
     far.far = true;
     device.far = device.block_tier = true;
-    if (memory.has_codes) contexts.push_back(far);
-    if (memory.has_cells) contexts.push_back(device);
+    if (memory.has_codes) contexts.insert(contexts.end(), {far, device});
     return contexts;
   }
 

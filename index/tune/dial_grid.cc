@@ -191,7 +191,7 @@ std::vector<Dials> DialGrid(const DialGridOptions& options) {
   if (options.context.n1 > 0) grid.Beams();
   if (options.context.has_codes) grid.Quantised();
   if (options.context.has_codes && options.context.has_ratios) grid.QuantisedByEpsilon();
-  if (options.context.has_cells) grid.Cells();
+  if (options.context.has_codes) grid.Cells();
   if (options.context.far || options.context.block_tier) grid.Prefetching();
   return grid.Take();
 }

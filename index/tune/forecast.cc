@@ -79,7 +79,7 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(options));
   HMANN_ASSIGN_OR_RETURN(forecast.shape, ShapeOf(options));
   const NodeId n1 = inputs.n1();
-  forecast.structure = {n1, options.bits, options.replicas, options.codes};
+  forecast.structure = {n1, options.bits, options.replicas};
   forecast.threads = options.threads > 0 ? options.threads : UsableCores();
   const DeviceProfile machine = DefaultProfile();
   const auto estimate = [&](std::uint64_t n, std::uint64_t n1, std::uint64_t memory) {

@@ -44,10 +44,8 @@ std::vector<PlanStructure> Structures(const PlanRequest& request) {
         if (request.replicas.has_value() && bits > 0 ? replicas != *request.replicas
                                                      : bits == 0 && replicas == 2)
           continue;
-        if (n1 >= replicas) structures.push_back({n1, bits, replicas, CodePlace::kNode});
+        if (n1 >= replicas) structures.push_back({n1, bits, replicas});
       }
-      if (bits > 0 && request.link_codes && !request.replicas.has_value())
-        structures.push_back({n1, bits, 1, CodePlace::kLink});
     }
   }
   return structures;

@@ -63,7 +63,6 @@ struct PlanRequest {
   std::optional<std::uint32_t> bits, replicas;
   /// The structure is that of a finished index; only where it lies is chosen.
   std::optional<PlanStructure> finished;
-  bool link_codes = false;  ///< codes inside the record are a choice too
 };
 
 /// Bytes of something and where it shall lie.

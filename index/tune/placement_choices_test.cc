@@ -47,8 +47,8 @@ TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
   const double labels = 0.1 * 4;
   const auto per_vector = [&](std::uint32_t bits, std::uint32_t replicas, double promote) {
-    return static_cast<double>(FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits,
-                                                   replicas, CodePlace::kNode})) /
+    return static_cast<double>(
+               FastBytesOf(shape, {static_cast<NodeId>(promote * kBillion), bits, replicas})) /
            kBillion;
   };
   EXPECT_NEAR(per_vector(0, 1, 0.1) - labels, 26.0, 0.03 * 26.0);
@@ -61,10 +61,6 @@ TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
           << bits << " bits, replicas " << replicas;
     }
   }
-  EXPECT_NEAR(
-      static_cast<double>(FastBytesOf(shape, {100000000, 2, 1, CodePlace::kLink})) / kBillion -
-          labels,
-      26.0, 0.03 * 26.0);
 }
 
 TEST(PlanPlacement, LinesAreTheFormulas) {
@@ -138,7 +134,7 @@ TEST(PlanPlacement, KeepsWhatIsPinned) {
   EXPECT_EQ(plan.structure.n1, 70000u);
   EXPECT_EQ(plan.structure.bits, 4u);
   EXPECT_EQ(plan.structure.replicas, 2u);
-  request.finished = PlanStructure{50000, 1, 1, CodePlace::kNode};
+  request.finished = PlanStructure{50000, 1, 1};
   plan = MustPlan(request);
   EXPECT_EQ(plan.structure.n1, 50000u);
   EXPECT_EQ(plan.structure.bits, 1u);
@@ -163,7 +159,6 @@ TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
 
 TEST(PlanPlacement, WorkOfARealInstanceIsSmall) {
   PlanRequest request = Request(1000000000, 96_GiB);
-  request.link_codes = true;
   request.middle = "emulated:lat=200ns";
   request.middle_bytes = 256_GiB;
   EXPECT_LT(MustPlan(request).work.states, 2000000u);
@@ -230,7 +225,7 @@ TEST(CacheCurve, GrowsFromNothingToAll) {
 TEST(DefaultCounts, GoTheRightWay) {
   const auto reads = [](NodeId n1, std::uint32_t bits, std::uint32_t replicas = 1,
                         bool block = true) {
-    return DefaultCounts(block, 1000000, {n1, bits, replicas, CodePlace::kNode}).slow_reads;
+    return DefaultCounts(block, 1000000, {n1, bits, replicas}).slow_reads;
   };
   EXPECT_GT(reads(100000, 0), reads(160000, 0));
   for (const std::uint32_t bits : {0u, 1u, 2u, 4u}) {
@@ -248,7 +243,7 @@ TEST(DefaultCounts, GoTheRightWay) {
   EXPECT_GT(reads(100000, 2, 1), reads(100000, 2, 2));
   EXPECT_EQ(reads(100000, 2, 1, false), reads(100000, 2, 2, false))
       << "without cells nobody asks for a second centroid";
-  const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1, CodePlace::kNode});
+  const AccessCounts tiny = DefaultCounts(true, 10, {1, 2, 1});
   EXPECT_LE(tiny.slow_reads, 10);
   EXPECT_LE(tiny.distances_fast, 1);
 }

@@ -135,12 +135,9 @@ class Planner {
     const PlanShape& shape = request_.shape;
     double ns = made.counts.distances_fast * (distance_ns_ + Lines(made.header.row_bytes) * line);
     if (made.structure.bits == 0) return ns;
-    const bool by_node =
-        made.structure.codes ==
-        CodePlace::kNode;  // else they lie in the record and have been read with it
     const double estimate = NsPerEstimate(request_.profile, shape.dim, made.structure.bits);
     ns += made.counts.estimates *
-          (estimate + (by_node ? Lines(CodeBytes(shape.dim, made.structure.bits)) * line : 0));
+          (estimate + Lines(CodeBytes(shape.dim, made.structure.bits)) * line);
     return ns;
   }
 
@@ -153,7 +150,7 @@ class Planner {
     // Best-first asks for neighbours' vectors, and for the links of few; the others read
     // whole records.
     const double lines = Lines(made.structure.bits == 0 ? made.header.row_bytes
-                                                        : records.CodesEnd(made.structure.n1));
+                                                        : records.LinksEnd(made.structure.n1));
     const double width = counts.slow_reads / counts.rounds;
     const double waits =
         1 - std::pow(hits, width);  // of a round, whose records are not all in the cache

@@ -17,7 +17,6 @@ absl::StatusOr<NodeId> MostPromoted(const PlanShape& shape, const PlanStructure&
 void Take(const PlanShape& shape, const PlanStructure& structure, BuildOptions& build) {
   build.promote = ShareOf(shape, structure.n1);
   build.bits = structure.bits;
-  build.codes = structure.codes;
   build.replicas = structure.replicas;
 }
 
@@ -27,11 +26,9 @@ absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& 
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(build));
   PlannedBuild planned{build, std::nullopt, {}};
   const int threads = options.threads > 0 ? options.threads : UsableCores();
-  if (options.bits.has_value() || options.codes.has_value() || !build.from_hnswlib.empty() ||
-      !build.from_faiss.empty()) {
+  if (options.bits.has_value() || !build.from_hnswlib.empty() || !build.from_faiss.empty()) {
     PlanStructure structure{0, options.bits.value_or(build.bits),
-                            options.replicas.value_or(build.replicas),
-                            options.codes.value_or(build.codes)};
+                            options.replicas.value_or(build.replicas)};
     HMANN_ASSIGN_OR_RETURN(structure.n1,
                            MostPromoted(shape, structure, options.fast_memory_bytes, threads));
     Take(shape, structure, planned.build);

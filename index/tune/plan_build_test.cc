@@ -50,8 +50,7 @@ TEST(Plan, BuildMakesWhatItSays) {
   EXPECT_EQ(info.layers[1].nodes, n1);
   EXPECT_EQ(info.codes.bits, planned.build.bits);
   EXPECT_EQ(planned.placement->structure,
-            DescribeStructure(*ShapeOf(wish),
-                              {n1, info.codes.bits, planned.build.replicas, info.codes.place}));
+            DescribeStructure(*ShapeOf(wish), {n1, info.codes.bits, planned.build.replicas}));
   EXPECT_GT(info.codes.bits, 0u);
   EXPECT_EQ(planned.build.base, wish.base);
   EXPECT_EQ(planned.build.m, wish.m);
@@ -75,14 +74,13 @@ TEST(Plan, PromotesAsManyAsFitWhereBitsArePinned) {
     EXPECT_EQ(written + 4 * n1 + ReservedFastBytes(budget, 1), PlainFastBytes(n1, wish.m, budget))
         << "as the file says";
   }
-  const PlannedBuild edge = MustPlan(
-      wish, {.fast_memory_bytes = 700_KiB, .threads = 1, .bits = 4, .codes = CodePlace::kLink});
-  EXPECT_EQ(edge.build.bits, 4u);
-  EXPECT_EQ(edge.build.codes, CodePlace::kLink);
+  const PlannedBuild without =
+      MustPlan(wish, {.fast_memory_bytes = 700_KiB, .threads = 1, .bits = 0});
+  EXPECT_EQ(without.build.bits, 0u);
   const PlannedBuild centroid =
       MustPlan(wish, {.fast_memory_bytes = 700_KiB, .threads = 1, .bits = 4, .replicas = 2});
   EXPECT_EQ(centroid.build.replicas, 2u);
-  EXPECT_LT(*centroid.build.promote, *edge.build.promote) << "codes of nodes take fast memory";
+  EXPECT_LT(*centroid.build.promote, *without.build.promote) << "codes take fast memory";
 }
 
 TEST(Plan, AnImportKeepsItsM) {

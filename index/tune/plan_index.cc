@@ -99,7 +99,7 @@ absl::StatusOr<IndexToPlan> DescribeIndex(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(promotion));
   return IndexToPlan{shape,
                      {static_cast<NodeId>(info.layers[1].nodes), info.codes.bits,
-                      std::max(info.codes.replicas, 1u), info.codes.place},
+                      std::max(info.codes.replicas, 1u)},
                      info.file_bytes};
 }
 

@@ -29,10 +29,9 @@ struct PlanOptions {
   std::string profile{};      ///< device file (MeasureProfile); empty: figures of a usual machine
   int threads =
       0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
-  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's
+  /// Pinned; absent: the planner's choice. With bits, and for another library's
   /// graph, only N_1 is left: as many as fit.
   std::optional<std::uint32_t> bits{}, replicas{};
-  std::optional<CodePlace> codes{};
 };
 
 /// Where the structures of a planned index go, for OpenOptions.
@@ -44,7 +43,7 @@ struct PlannedPlacement {
 };
 
 struct PlannedBuild {
-  BuildOptions build;  ///< with promote, bits, codes and replicas of the plan
+  BuildOptions build;                         ///< with promote, bits and replicas of the plan
   std::optional<PlannedPlacement> placement;  ///< absent where only N_1 was left to choose
   std::vector<std::string> warnings;          ///< a device file of another machine
 };

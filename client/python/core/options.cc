@@ -6,15 +6,6 @@
 namespace hmann::python {
 namespace {
 
-std::string CodesWord(const std::string& name, py::handle value) {
-  std::string word = ToText(name, value);
-  if (word != "node" && word != "link" && word != "none") {
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected node, link or none, found ", word)));
-  }
-  return word;
-}
-
 /// Of what `build` and `plan` have in common.
 template <typename Options, typename Build>
 void AddShapeRows(OptionTable<Options>* table, Build build) {
@@ -55,14 +46,6 @@ OptionTable<BuildCall> MakeBuildTable() {
   };
   row("promote", "share of the vectors in fast memory, N_1 / N; None: 0.16",
       HMANN_FIELD(build.promote));
-  table.push_back({"codes", "'node', 'link' or 'none': where codes lie",
-                   [](T& options, const std::string& name, py::handle value) {
-                     const std::string word = CodesWord(name, value);
-                     options.names_codes = true;
-                     if (word == "none") options.build.bits = 0;
-                     if (word == "link") options.build.codes = CodePlace::kLink;
-                   },
-                   [](const T& options) { return Said(options.build.codes); }});
   const auto pinned = [&table](const char* name, const char* help, auto field, bool T::*named) {
     Option<T> option = Row<T>(name, help, field);
     option.set = [set = option.set, named](T& options, const std::string& name, py::handle value) {
@@ -105,11 +88,6 @@ OptionTable<PromoteCall> MakePromoteTable() {
     table.push_back(Row<T>(name, help, field));
   };
   row("promote", "share of the vectors in fast memory; None: as it is", HMANN_FIELD(build.promote));
-  table.push_back({"codes", "'node', 'link' or 'none'; None: as they are",
-                   [](T& options, const std::string& name, py::handle value) {
-                     options.promotion.codes = CodesWord(name, value);
-                   },
-                   [](const T& options) { return Said(options.promotion.codes); }});
   row("bits", "bits a dimension of a code; 0: none; None: as it is", HMANN_FIELD(promotion.bits));
   row("replicas", "cells that a node is listed in; None: as it is",
       HMANN_FIELD(promotion.replicas));
@@ -147,8 +125,6 @@ OptionTable<PlanCall> MakePlanTable() {
   row("promote", "pinned: share of the vectors in fast memory", HMANN_FIELD(input.request.promote));
   row("bits", "pinned: bits a dimension of a code", HMANN_FIELD(input.request.bits));
   row("replicas", "pinned: cells that a node is listed in", HMANN_FIELD(input.request.replicas));
-  row("link_codes", "codes inside the records are a choice, too",
-      HMANN_FIELD(input.request.link_codes));
   row("explain", "also what more memory would be worth", HMANN_FIELD(explain));
   return table;
 }
@@ -173,8 +149,7 @@ void AddOpenRows(OptionTable<Options>* table, Open open) {
        HMANN_FIELD(migration_bytes));
   row("sq", "scalar quantisation: 8 or 4 bits a component, made at opening; 0: none",
       HMANN_FIELD(sq_bits));
-  row("helpers", "threads that copy ahead for prefetch='helper'; -1: as many as pays",
-      HMANN_FIELD(helper_threads));
+  row("helpers", "threads that copy ahead for prefetch='helper'", HMANN_FIELD(helper_threads));
 }
 
 OptionTable<OpenOptions> MakeOpenTable() {

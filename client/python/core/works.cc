@@ -45,7 +45,6 @@ py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::di
   if (planned && build.promote.has_value())
     Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
   if (call.names_bits) call.plan.bits = build.bits;
-  if (call.names_codes) call.plan.codes = build.codes;
   if (call.names_replicas) call.plan.replicas = build.replicas;
   std::vector<std::string> warnings;
   const CalibratedBuild built =

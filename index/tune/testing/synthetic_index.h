@@ -19,9 +19,7 @@ struct SyntheticIndex {
   std::uint64_t queries = 2000;
   mutable std::uint64_t runs = 0;
 
-  static SearchContext Context() {
-    return {.n = 1000000, .n1 = 100000, .has_codes = true, .has_cells = true};
-  }
+  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true}; }
 
   /// Of L0: what `epsilon` lets a query of middling hardness keep, where it is set.
   static double WidthInL0(const Dials& dials) {
