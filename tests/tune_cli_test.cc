@@ -96,17 +96,6 @@ TEST_F(TuneCommand, WritesAPageOfAllSettingsAndOfFastMemory) {
   EXPECT_EQ(chosen, 1u);
   EXPECT_EQ(front, tuned["front"].size());
   EXPECT_LE(tuned["check"]["same_again"]["median"], tuned["check"]["same_again"]["worst"]);
-  ASSERT_EQ(shown["knees"].size(), 1u);
-  const json& lines = shown["knees"][0]["lines"];
-  double last = 1e300;
-  std::size_t fit = 0;
-  for (const json& line : lines) {
-    if (line["plan_us"].is_null()) continue;
-    ++fit;
-    EXPECT_LE(line["plan_us"], last) << "more memory is never worse";
-    last = line["plan_us"];
-  }
-  EXPECT_GE(fit, 2u);
 }
 
 TEST_F(TuneCommand, ASearchTakesTheTunedDials) {

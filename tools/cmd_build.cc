@@ -62,7 +62,7 @@ absl::Status PrintWorkStatus(const std::string& work, bool json) {
   return absl::OkStatus();
 }
 
-/// With --fast-memory the planner chooses what no flag says.
+/// With --fast-memory the rule chooses what no flag says.
 absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   BuildOptions& build = flags.build;
   if (app.count("--fast-memory") == 0) return absl::OkStatus();

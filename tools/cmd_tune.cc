@@ -130,7 +130,7 @@ absl::Status Tune(const Flags& flags) {
     std::cerr << "stored in " << TunedPath(options.index)
               << ": hmann search --recall or --latency uses it\n";
   if (!flags.report.empty()) {
-    HMANN_RETURN_IF_ERROR(WriteTuningReport(options, flags.slow, json, flags.report));
+    HMANN_RETURN_IF_ERROR(WriteTuningReport(options, json, flags.report));
     std::cerr << flags.report << ": the same to look at\n";
   }
   if (!flags.json) return absl::OkStatus();
@@ -210,7 +210,7 @@ CommandAction SetupTune(CLI::App& app) {
   AddCheckFlags(app, flags.get());
   app.add_option("--report", flags->report,
                  "write a page: all settings, those that the model keeps, those chosen; predicted "
-                 "against measured; time against fast memory");
+                 "against measured");
   app.add_flag(
       "--settings", flags->settings,
       "list every setting of the grid in the JSON: predicted, measured, what became of it");

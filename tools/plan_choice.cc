@@ -7,21 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/tune/placement_choices.h"
 #include "tools/flags.h"
 
 namespace hmann {
-
-void Warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << '\n';
-}
-
-absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
-  std::vector<std::string> warnings;
-  HMANN_ASSIGN_OR_RETURN(DeviceProfile profile, ProfileToPlanWith(path, warnings));
-  Warn(warnings);
-  return profile;
-}
 
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
@@ -44,22 +32,16 @@ CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
   app.add_option("--slow", plan->slow,
                  "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")
       ->capture_default_str();
-  app.add_option(
-      "--profile", plan->profile,
-      "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
   return AddParsed<std::uint64_t>(
       app, "--fast-memory", ParseSize,
       [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
-      "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted "
-      "nodes, and bits and centroids of codes; with "
-      "--bits, as many promoted as fit");
+      "instead of --promote: what `plan` makes of so much fast memory, as 96GiB: bits of codes "
+      "that no flag says, and as many promoted nodes as fit");
 }
 
 absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOptions& plan) {
   HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(build, plan));
-  Warn(planned.warnings);
-  if (!planned.placement.has_value()) return std::move(planned.build);
-  const PlannedPlacement& placement = *planned.placement;
+  const PlannedPlacement& placement = planned.placement;
   std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << placement.structure;
   if (placement.slow == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
   if (placement.cache_bytes > 0)

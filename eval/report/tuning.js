@@ -1,4 +1,4 @@
-// What `hmann tune` tried, kept and chose: the figures 3.7 and 3.8 of the paper for the reader's own index, and what fast memory would buy.
+// What `hmann tune` tried, kept and chose: the figures 3.7 and 3.8 of the paper for the reader's own index.
 
 const results = JSON.parse(document.getElementById("results").textContent);
 const state = { at: 0, hidden: new Set(), predicted: "predicted_us" };
@@ -100,32 +100,6 @@ function fillErrors() {
       row("a setting against itself, measured again", check.same_again)]);
 }
 
-const KNEE = [["plan_us", "the plan", "--c-hmann"], ["as_is_us", "this index, with a cache", "--c-faiss"], ["upper_layers_first_us", "upper layers first", "--c-hnswlib"],
-  ["first_touch_us", "first touch", "--c-4"]];
-
-function byteTicks(low, high) {
-  const ticks = [];
-  for (let bytes = 2 ** Math.ceil(Math.log2(low)); bytes <= high; bytes *= 2) ticks.push(bytes);
-  return ticks;
-}
-
-function drawKnee() {
-  const knee = results.knees.find((one) => one.for === table().slow) ?? results.knees[0];
-  byId("knee-section").hidden = !knee;
-  if (!knee) return;
-  byId("knee-note").textContent = `Predicted by the planner: a query at recall@10 of about 0.95, L0 on ${knee.slow}, with the work that a sample of queries took on this index and times of ${knee.profile}. `
-    + "The plan may promote, code and cache as it likes; the rules of thumb may not. A guide to compare sizes by.";
-  const curves = KNEE.map(([key, name, colour]) => ({ name, colour: css(colour), others: [], front: knee.lines.filter((line) => line[key] !== null).map((line) => ({ ...line, us: line[key] })) }))
-    .filter((curve) => curve.front.length > 0);
-  const lines = (point, curve) => [{ text: curve.name }, { text: `${formatBytes(point.fast_memory_bytes)} of fast memory: ${formatUs(point.us)}` },
-    ...(curve.name === "the plan" ? [{ text: point.plan, quiet: true }] : [])];
-  drawCurves(byId("knee"), { curves, across: logAcross({ value: (p) => p.fast_memory_bytes, label: "fast memory", ticks: byteTicks, format: formatBytes }), value: (p) => p.us,
-    unit: "predicted µs per query", hover: lines, spoken: byId("spoken") });
-  byId("knee-table").replaceChildren();
-  plainTable(byId("knee-table"), ["fast memory", ...KNEE.map(([, name]) => `${name}, µs`), "the plan"],
-    knee.lines.map((line) => [formatBytes(line.fast_memory_bytes), ...KNEE.map(([key]) => (line[key] === null ? "too small" : formatFigure(line[key]))), line.plan ?? ""]));
-}
-
 function fillAll() {
   const { settings } = table();
   byId("all").replaceChildren();
@@ -139,7 +113,6 @@ function fillAll() {
 function draw() {
   drawSettings();
   drawModel();
-  drawKnee();
 }
 
 function update() {

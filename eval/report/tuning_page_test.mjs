@@ -26,10 +26,8 @@ function makeTable(slow, withCheck) {
   return { k: 10, fast: "dram", slow, cache: "none", seconds: 12.5, learning_queries: 1500, origin: "query <b>.u8bin", grid: 40, run: 30, choices, front: [], settings, ...(withCheck ? { check } : {}) };
 }
 
-const knee = { for: "nvme", slow: "nvme", profile: "device.json", lines: [1, 2, 4, 8].map((size, i) => ({ fast_memory_bytes: size * 2 ** 26, plan_us: i === 0 ? null : 900 / size,
-  plan: i === 0 ? null : `${10 * size} % promoted, 2 bits, replicas 2`, as_is_us: i < 2 ? null : 500, upper_layers_first_us: i === 0 ? null : 1000 / size ** 0.5, first_touch_us: 2000 })) };
 const results = { title: "Tuned: a.hmann", table: "a.hmann.tuned", dials: ["walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon", "prefetch", "query_threads"],
-  tuned: [makeTable("nvme", true), makeTable("dram", false)], knees: [knee],
+  tuned: [makeTable("nvme", true), makeTable("dram", false)],
   index: { path: "/data/a.hmann", n: 1234567, dim: 128, dtype: "u8", metric: "l2", file_bytes: 2 ** 29 },
   environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64", system: "Debian", memory_bytes: 2 ** 34,
     compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" } };
@@ -65,7 +63,6 @@ test("all settings, those kept and those chosen are drawn, each kind in its colo
     assert.ok(await pixelsOf("#settings", colour) > 40, `${colour} among all settings`);
     assert.ok(await pixelsOf("#model", colour) > 10, `${colour} in predicted against measured`);
   }
-  for (const colour of ["--c-hmann", "--c-faiss", "--c-hnswlib", "--c-4"]) assert.ok(await pixelsOf("#knee", colour) > 100, `${colour} over fast memory`);
 });
 
 test("the mouse over a chosen setting says for what, and how it was predicted", async () => {
@@ -96,21 +93,19 @@ test("Equation 3.1 can be drawn instead of the model", async () => {
   assert.equal(await picture(), before);
 });
 
-test("tables: choices with their regret, errors of the models beside the noise, the knee", async () => {
+test("tables: choices with their regret, errors of the models beside the noise", async () => {
   const cells = (host, line) => page.locator(`${host} tbody tr`).nth(line).locator("th, td").allTextContents();
   assert.deepEqual(await cells("#choices", 0), ["recall 0.95", "quantised, ef_l1 16, ef_l0 33, nprobe 0, beam_width 8, epsilon 0.2, prefetch ahead", "0.9645", "271", "298", "0.9610", "271", "quantised, ef_l1 16, ef_l0 32, nprobe 0, beam_width 8, epsilon 0.2, prefetch ahead", "4.2 %"]);
   assert.deepEqual((await cells("#choices", 1)).slice(-2), ["none meets it", ""]);
   assert.deepEqual(await cells("#errors", 2), ["Equation 3.1", "31.0 %", "62.0 %", "124.0 %"]);
   assert.match((await cells("#errors", 3)).join(), /against itself.*4\.0 %,8\.0 %,16\.0 %/);
-  assert.deepEqual(await cells("#knee-table", 0), ["64.0 MiB", "too small", "too small", "too small", "2,000", ""]);
-  assert.deepEqual(await cells("#knee-table", 3), ["512.0 MiB", "113", "500", "354", "2,000", "80 % promoted, 2 bits, replicas 2"]);
   assert.equal(await page.locator("#all tbody tr").count(), 40);
 });
 
 test("arrow keys walk along a curve and speak", async () => {
-  await page.focus("#knee");
+  await page.focus("#settings");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.textContent("#spoken"), /the plan, 128\.0 MiB of fast memory: 450 µs, 20 % promoted/);
+  assert.match(await page.textContent("#spoken"), /recall 0\.\d+, \d.* µs/);
   await page.keyboard.press("Escape");
 });
 

@@ -17,7 +17,6 @@
 #include "index/construct/refine.h"
 #include "index/construct/vectors.h"
 #include "index/graph/select.h"
-#include "index/tune/placement_choices.h"
 
 namespace hmann {
 namespace {
@@ -33,7 +32,7 @@ PlanShape Sample(std::uint64_t n = 5000) {
 
 BuildEstimate MustEstimate(const PlanShape& shape, const PlanStructure& structure = {},
                            int threads = 2) {
-  const auto estimate = EstimateBuild(shape, structure, DefaultProfile(), threads);
+  const auto estimate = EstimateBuild(shape, structure, threads);
   EXPECT_TRUE(estimate.ok()) << estimate.status();
   return estimate.ok() ? *estimate : BuildEstimate{};
 }
@@ -185,7 +184,7 @@ TEST(EstimateBuild, InnerProductsAreNotRefined) {
 TEST(EstimateBuild, AlphaIsChecked) {
   PlanShape shape = Sample();
   shape.alpha = 0.5f;
-  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1}, DefaultProfile(), 1).status().code(),
+  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1}, 1).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -22,17 +22,6 @@ std::optional<double> Known(double value) {
   return value > 0 ? std::optional(value) : std::nullopt;
 }
 
-/// A distance whose row lies in `memory`: computing it, and its lines with as many loads
-/// in flight as a batch of neighbours has.
-std::optional<double> DistanceNs(const DeviceProfile& profile, const MemoryProfile* memory,
-                                 const IndexInfo& info) {
-  constexpr double kLoadsInFlight = 12;
-  const double compute = NsPerDistance(profile, info.dtype, info.dim);
-  if (memory == nullptr || memory->in_flight.empty() || compute <= 0) return std::nullopt;
-  const double lines = std::ceil(static_cast<double>(info.dim * SizeOf(info.dtype)) / 64);
-  return compute + lines * NsPerLine(*memory, kLoadsInFlight);
-}
-
 class TuningOfIndex {
  public:
   TuningOfIndex(const TuneOptions& options, const TuningCheckRequest& check, Progress& progress)
@@ -63,7 +52,7 @@ class TuningOfIndex {
           absl::StrCat(options_.profile, ": of another machine (", difference, "): not used"));
       return absl::OkStatus();
     }
-    priors_ = PriorsFrom(profile, index_->info(), options_.open);
+    priors_ = PriorsFrom(profile, options_.open);
     return absl::OkStatus();
   }
 
@@ -192,17 +181,12 @@ class TuningOfIndex {
 
 }  // namespace
 
-CostPriors PriorsFrom(const DeviceProfile& profile, const IndexInfo& info,
-                      const OpenOptions& open) {
+CostPriors PriorsFrom(const DeviceProfile& profile, const OpenOptions& open) {
   const auto memory = [&](const std::string& tier) {
     return profile.Memory(tier.starts_with("mapped") ? "dram" : TierWithoutPath(tier));
   };
   CostPriors priors;
-  priors.fast_distance_ns = DistanceNs(profile, memory(open.fast), info);
-  if (info.codes.bits > 0)
-    priors.estimate_ns = Known(NsPerEstimate(profile, info.dim, info.codes.bits));
   if (const MemoryProfile* slow = memory(open.slow); slow != nullptr) {
-    priors.slow_distance_ns = DistanceNs(profile, slow, info);
     if (!slow->dependent_load.empty())
       priors.round_ns = Known(slow->dependent_load.back().dependent_load_ns.median);
     if (!slow->in_flight.empty())

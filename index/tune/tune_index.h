@@ -39,6 +39,6 @@ absl::StatusOr<TuningRun> TuneIndex(const TuneOptions& options, const TuningChec
 
 /// What the device profile says about work on vectors of `info` at this placement. Zero
 /// figures (not measured) are left out.
-CostPriors PriorsFrom(const DeviceProfile& profile, const IndexInfo& info, const OpenOptions& open);
+CostPriors PriorsFrom(const DeviceProfile& profile, const OpenOptions& open);
 
 }  // namespace hmann

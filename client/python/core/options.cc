@@ -33,8 +33,6 @@ void AddPlanRows(OptionTable<Options>* table) {
       HMANN_FIELD(plan.fast_memory_bytes)));
   table->push_back(Row<Options>("slow", "with fast_memory: the tier that L0 will lie on",
                                 HMANN_FIELD(plan.slow)));
-  table->push_back(Row<Options>("profile", "with fast_memory: a device file of `hmann profile`",
-                                HMANN_FIELD(plan.profile)));
 }
 
 OptionTable<BuildCall> MakeBuildTable() {
@@ -111,21 +109,15 @@ OptionTable<PlanCall> MakePlanTable() {
   row("index", "instead: a finished index", HMANN_FIELD(input.index));
   row("dim", "without a file: dimension", HMANN_FIELD(input.dim));
   AddShapeRows(&table, HMANN_FIELD(input.build));
-  row("queries", "vector file: a sample of queries for index", HMANN_FIELD(input.queries));
-  row("as_is", "index keeps its structure, and is opened to prove that it fits",
-      HMANN_FIELD(input.as_is));
+  row("as_is", "index keeps its structure", HMANN_FIELD(input.as_is));
   table.push_back(SizeRow<T>("fast_memory", "bytes of DRAM, or '96GiB'",
                              HMANN_FIELD(input.request.fast_bytes)));
-  table.push_back(SizeRow<T>("middle_memory", "bytes of a tier between DRAM and the slow one",
-                             HMANN_FIELD(input.request.middle_bytes)));
-  row("middle", "that tier", HMANN_FIELD(input.request.middle));
   row("slow", "tier of L0", HMANN_FIELD(input.request.slow));
-  row("profile", "device file of `hmann profile`", HMANN_FIELD(input.profile));
   row("threads", "that search at once; 0: all usable cores", HMANN_FIELD(input.request.threads));
   row("promote", "pinned: share of the vectors in fast memory", HMANN_FIELD(input.request.promote));
   row("bits", "pinned: bits a dimension of a code", HMANN_FIELD(input.request.bits));
   row("replicas", "pinned: cells that a node is listed in", HMANN_FIELD(input.request.replicas));
-  row("explain", "also what more memory would be worth", HMANN_FIELD(explain));
+  row("explain", "also the three lines of the rule, with their numbers", HMANN_FIELD(explain));
   return table;
 }
 

@@ -82,9 +82,9 @@ class BuildTest(FolderCase):
 
     def test_plan_is_that_of_the_program(self):
         options = ("--rows", 10**6, "--dim", 128, "--fast-memory", "100MiB", "--threads", 2)
-        expected = program_json("plan", *options)
+        expected = program_json("plan", *options, "--explain")
         planned = hmann.plan(
-            rows=10**6, dim=128, fast_memory="100MiB", threads=2, progress=False
+            rows=10**6, dim=128, fast_memory="100MiB", threads=2, explain=True
         )
         self.assertEqual(planned, expected)
 
@@ -289,7 +289,7 @@ class TuneTest(FolderCase):
         own.promote(promote=0.2, bits=0, progress=False)
         self.assertAlmostEqual(own.info()["promote"], 0.2, 3)
         self.assertEqual(own.search(self.queries, 3).labels.shape, (len(self.queries), 3))
-        self.assertIn("promote", own.plan(fast_memory="2MiB", progress=False))
+        self.assertIn("promote", own.plan(fast_memory="2MiB"))
 
 
 class PackageTest(unittest.TestCase):
