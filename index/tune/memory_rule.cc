@@ -249,7 +249,7 @@ class MemoryRule {
                         "then, on a drive, for "
                         "a static cache of L0: %.3g %% of it",
                         100 * (beside_l0 ? kPromotedBesideL0 : kMostPromoted),
-                        100 * made.structure.n1 / n, 100 * plan.cached_share));
+                        100.0 * made.structure.n1 / n, 100 * plan.cached_share));
   }
 
   absl::Status TooSmall(std::uint64_t least) const {

@@ -199,7 +199,8 @@ TEST(PlanPlacement, SaysItsThreeLinesWithTheNumbers) {
   ASSERT_EQ(plan.rule.size(), 3u);
   EXPECT_THAT(plan.rule[0], HasSubstr("L0 lies on nvme"));
   EXPECT_THAT(plan.rule[1], testing::AllOf(HasSubstr("here 2 bits"), HasSubstr("a guess")));
-  EXPECT_THAT(plan.rule[2], HasSubstr("2.4"));
+  EXPECT_THAT(plan.rule[2], HasSubstr(": 2.4"));
+  EXPECT_THAT(ForBytes(300, "nvme").rule[2], HasSubstr(": 80 %")) << "of many vectors too";
 }
 
 TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
