@@ -18,9 +18,5 @@ absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
   return NotBuilt(path);
 }
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) { return NotBuilt(path); }
-absl::Status WriteHdf5(const std::string& path, const VectorFile&, const VectorFile&,
-                       const Hdf5Neighbours&) {
-  return NotBuilt(path);
-}
 
 }  // namespace hmann

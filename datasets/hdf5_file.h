@@ -45,13 +45,4 @@ absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path);
 /// Errors: UNIMPLEMENTED for hamming, jaccard and others.
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path);
 
-class VectorFile;
-
-/// Writes base, queries and the neighbours of the queries in ann-benchmarks' form (f32
-/// vectors, i32 ids, contiguous), whole or not at all. `truth.distances` must be in the
-/// file's own form already; they are written as f64, since f32 roots would not give back
-/// exact squares.
-absl::Status WriteHdf5(const std::string& path, const VectorFile& base, const VectorFile& queries,
-                       const Hdf5Neighbours& truth);
-
 }  // namespace hmann

@@ -7,7 +7,6 @@
 #include "datasets/hdf5_file.h"
 #include "datasets/temp_folder.h"
 #include "datasets/vector_file.h"
-#include "datasets/vector_writer.h"
 #include "gmock/gmock.h"
 
 namespace hmann {
@@ -164,36 +163,6 @@ TEST(Hdf5, AnswersDamageWithAnError) {
     const auto opened = VectorFile::Open(folder.Write("cut.hdf5", whole.substr(0, cut)));
     EXPECT_FALSE(opened.ok()) << cut;
   }
-}
-
-TEST(Hdf5, RoundTrips) {
-  const TempFolder folder;
-  const auto base = VectorFile::Open(
-      folder.Write("b.u8bin", Bytes(u32{3}, u32{2}) + std::string("\x00\x01\x02\x03\xfe\xff", 6)));
-  const auto queries =
-      VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{2}, 0.25f, -1.0f)));
-  ASSERT_TRUE(base.ok() && queries.ok());
-  const Hdf5Neighbours truth{.n = 1,
-                             .k = 2,
-                             .ids = {2, 0},
-                             .distances = {std::sqrt(50.0), std::sqrt(123457.0)},
-                             .distance = "euclidean"};
-  const std::string path = folder / "all.hdf5";
-  ASSERT_TRUE(WriteHdf5(path, *base, *queries, truth).ok());
-  const auto train = VectorFile::Open(path);
-  ASSERT_TRUE(train.ok()) << train.status();
-  EXPECT_EQ(train->n(), 3u);
-  EXPECT_EQ(ComponentOf(*train, 2, 1), 255.0f);
-  const auto test = VectorFile::Open(path + ":test");
-  ASSERT_TRUE(test.ok()) << test.status();
-  EXPECT_EQ(ComponentOf(*test, 0, 1), -1.0f);
-  const auto read = ReadGroundTruth(path);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_THAT(read->ids, ElementsAre(2, 0));
-  EXPECT_THAT(read->distances, ElementsAre(50.0f, 123457.0f));
-  EXPECT_EQ(WriteHdf5(path, *base, *base, truth).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(WriteHdf5(folder / "no/such.hdf5", *base, *queries, truth).code(),
-            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

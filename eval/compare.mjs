@@ -33,9 +33,7 @@ Indexes are built by the old program and kept under build/compare/; where the ne
 
 const replicas = (program) => program.option("build", "--replicas", "--assign");
 const indexes = {
-  node: (program, base, out) =>
-    ["build", "--base", base, "--out", out, "--codes", replicas(program) === "--replicas" ? "node" : "hub", replicas(program), "2", "--bits", "2"],
-  link: (program, base, out) => ["build", "--base", base, "--out", out, "--codes", replicas(program) === "--replicas" ? "link" : "edge", "--bits", "2"],
+  node: (program, base, out) => ["build", "--base", base, "--out", out, replicas(program), "2", "--bits", "2"],
 };
 /** Dials under the names that the program has: of its own time, or of before the words were settled. */
 const formerly = { "--beam-width": "--width", "--nprobe": "--cells", "--error-bound": "--stop" };
@@ -57,8 +55,6 @@ const cases = [
   { name: "best-first, dram", index: "node", args: (program) => [...bestFirst(program), ...dram] },
   { name: "best-first, dram, 4 in flight", index: "node", args: (program) => [...bestFirst(program), ...dram, ...four] },
   { name: "quantised, dram", index: "node", args: (program) => [...quantised(program), ...dram] },
-  { name: "codes of links, dram", index: "link", args: (program) => [...quantised(program), ...dram] },
-  { name: "codes of links, dram, 4 in flight", index: "link", args: (program) => [...quantised(program), ...dram, ...four] },
   { name: "best-first, +300 ns", index: "node", args: (program) => [...bestFirst(program), ...far] },
   { name: "quantised, +300 ns", index: "node", args: (program) => [...quantised(program), ...far] },
   { name: "multi-start, +300 ns", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...far] },

@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& i
   Json build = {{"index", index}};
   build.update(kOnNvme);
   HMANN_ASSIGN_OR_RETURN(const ContestantSpec hmann, FinishedContestant(kOnDisk, build));
-  return ByWalk(hmann, info.codes.bits > 0 && info.codes.place == CodePlace::kNode);
+  return ByWalk(hmann, info.codes.bits > 0);
 }
 
 absl::StatusOr<DiskSweepResult> RunDiskSweep(DiskSweepOptions options, Progress& progress,

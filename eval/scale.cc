@@ -123,9 +123,8 @@ class OneSize {
                   work = 0;
     for (const double bytes : options_.fast_bytes) {
       HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, Plan(bytes));
-      HMANN_ASSIGN_OR_RETURN(
-          const BuildEstimate estimate,
-          EstimateBuild(shape, plan.structure, DefaultProfile(), 1, options_.build_memory));
+      HMANN_ASSIGN_OR_RETURN(const BuildEstimate estimate,
+                             EstimateBuild(shape, plan.structure, 1, options_.build_memory));
       // Two at a time: the next is promoted from the one before.
       indexes = options_.keep ? indexes + plan.file_bytes : std::max(indexes, 2 * plan.file_bytes);
       if (options_.build_memory > 0 && estimate.bounded)
@@ -204,7 +203,6 @@ class OneSize {
 
   absl::StatusOr<DeviceProfile> Measure() {
     ProfileOptions profile = options_.machine;
-    profile.shapes = {{real_.dtype(), real_.dim()}};
     profile.scratch = folder_ + "/probe";
     return MeasureProfile(profile, progress_);
   }

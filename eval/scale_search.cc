@@ -38,7 +38,7 @@ class TierSearch {
   absl::StatusOr<Json> Learn() {
     HMANN_ASSIGN_OR_RETURN(SweepOptions sweep, Sweep("learn", data_.learn, data_.learn_truth));
     if (device_) sweep.job.query_rows = std::min(data_.learn_count, kLearnOnDevice);
-    const bool cells = index_.info.codes.bits > 0 && index_.info.codes.place == CodePlace::kNode;
+    const bool cells = index_.info.codes.bits > 0;
     Json grid = Json::array();
     for (const std::string& walk : options_.walks) {
       for (Json& setting : DialGrid(walk, device_, cells, options_.job.metric))

@@ -24,7 +24,6 @@ absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::st
   request.bits = bits;
   request.shape = shape;
   request.slow = slow;
-  request.profile = DefaultProfile();
   const auto budget = static_cast<std::uint64_t>(bytes_a_vector * static_cast<double>(shape.n));
   // Reserve and whole pages come on top: of a small index they would be most of it.
   std::uint64_t low = budget, high = budget + budget / 40 + 16_MiB;
@@ -53,14 +52,11 @@ absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::st
 absl::StatusOr<std::optional<PlacementPlan>> PlanCodesForBytes(const PlanShape& shape,
                                                                const std::string& slow,
                                                                double bytes_a_vector) {
-  std::optional<PlacementPlan> best;
-  for (const std::uint32_t bits : {1u, 2u, 4u}) {
-    absl::StatusOr<PlacementPlan> plan = PlanForBytes(shape, slow, bytes_a_vector, bits);
-    if (plan.status().code() == absl::StatusCode::kResourceExhausted) continue;
-    HMANN_RETURN_IF_ERROR(plan.status());
-    if (!best.has_value() || plan->predicted_us < best->predicted_us) best = *std::move(plan);
-  }
-  return best;
+  HMANN_ASSIGN_OR_RETURN(const PlacementPlan drive, PlanForBytes(shape, "nvme", bytes_a_vector));
+  if (drive.structure.bits == 0) return std::nullopt;
+  HMANN_ASSIGN_OR_RETURN(PlacementPlan plan,
+                         PlanForBytes(shape, slow, bytes_a_vector, drive.structure.bits));
+  return plan;
 }
 
 Json BuildSettingsOf(const PlanShape& shape, const PlacementPlan& plan) {

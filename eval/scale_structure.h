@@ -7,11 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
-#include "index/tune/placement_choices.h"
+#include "index/tune/memory_rule.h"
 
 namespace hmann {
 
-/// The planner's choice for a slow tier whose structures in fast memory (upper layers,
+/// The rule's choice for a slow tier whose structures in fast memory (upper layers,
 /// promoted vectors, codes, cells, cache; without reserve, pages not rounded up) take
 /// at most `bytes_a_vector` of each vector, and hardly less; L0 is none of them. `bits`,
 /// when given, are those of codes.
@@ -21,8 +21,7 @@ absl::StatusOr<PlacementPlan> PlanForBytes(const PlanShape& shape, const std::st
                                            double bytes_a_vector,
                                            std::optional<std::uint32_t> bits = std::nullopt);
 
-/// The same among structures with codes, where the planner would take none; nothing where
-/// no codes fit.
+/// The same with the codes that the rule takes on a drive; nothing where it takes none.
 absl::StatusOr<std::optional<PlacementPlan>> PlanCodesForBytes(const PlanShape& shape,
                                                                const std::string& slow,
                                                                double bytes_a_vector);

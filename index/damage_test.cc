@@ -16,10 +16,10 @@ using testing::HasSubstr;
 
 bool Unpaced(std::uint64_t) { return true; }
 
-class DamageTest : public testing::TestWithParam<CodePlace> {
+class DamageTest : public testing::Test {
  protected:
   DamageTest() {
-    RingIndex ring({.m = 8, .bits = 4, .replicas = 2, .place = GetParam()});
+    RingIndex ring({.m = 8, .bits = 4, .replicas = 2});
     Progress quiet(Progress::Show::kNever);
     EXPECT_TRUE(WriteIndex(path_, ring.contents, quiet).ok());
     good_ = ReadBytes(path_);
@@ -45,7 +45,7 @@ class DamageTest : public testing::TestWithParam<CodePlace> {
   std::vector<Section> sections_;
 };
 
-TEST_P(DamageTest, AnIntactFileIsFoundIntactOnEveryTier) {
+TEST_F(DamageTest, AnIntactFileIsFoundIntactOnEveryTier) {
   const std::uint64_t order = 200 * sizeof(NodeId);
   for (const auto& [slow, in_place] :
        {std::pair("dram", false), {"emulated:lat=1ns", false}, {"mapped", true}, {"nvme", true}}) {
@@ -57,7 +57,7 @@ TEST_P(DamageTest, AnIntactFileIsFoundIntactOnEveryTier) {
   }
 }
 
-TEST_P(DamageTest, AFlippedBitIsFoundOnEveryTier) {
+TEST_F(DamageTest, AFlippedBitIsFoundOnEveryTier) {
   for (const char* slow : {"dram", "mapped", "nvme"}) {
     if (std::string_view(slow) == "nvme" && !NvmeWorks()) continue;
     for (const char* fast : {"dram", "mapped"}) {
@@ -79,7 +79,7 @@ TEST_P(DamageTest, AFlippedBitIsFoundOnEveryTier) {
   }
 }
 
-TEST_P(DamageTest, ACopyIsNotMadeOfDamage) {
+TEST_F(DamageTest, ACopyIsNotMadeOfDamage) {
   Damage(sections_.back(), sections_.back().bytes / 3, 1);
   const std::string copy = absl::StrCat(path_.str(), ".copy");
   for (const char* kind : {"mapped:", "nvme:"}) {
@@ -88,7 +88,7 @@ TEST_P(DamageTest, ACopyIsNotMadeOfDamage) {
   }
 }
 
-TEST_P(DamageTest, AScrubCanBeEnded) {
+TEST_F(DamageTest, AScrubCanBeEnded) {
   const auto index = Open("mapped", "mapped");
   ASSERT_TRUE(index.ok()) << index.status();
   std::uint64_t bytes = 0;
@@ -98,11 +98,6 @@ TEST_P(DamageTest, AScrubCanBeEnded) {
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
 }
-
-INSTANTIATE_TEST_SUITE_P(Codes, DamageTest, testing::Values(CodePlace::kNode, CodePlace::kLink),
-                         [](const auto& test) {
-                           return test.param == CodePlace::kNode ? "OfNodes" : "OfLinks";
-                         });
 
 }  // namespace
 }  // namespace hmann

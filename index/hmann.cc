@@ -97,13 +97,6 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
 
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 
-absl::Status Index::SetCachePolicy(CachePolicy policy) const {
-  if (impl_->cache() == nullptr)
-    return absl::FailedPreconditionError("the index was opened without a cache");
-  impl_->cache()->SetPolicy(policy);
-  return absl::OkStatus();
-}
-
 Searcher::Searcher(std::shared_ptr<const Index> index)
     : index_(std::move(index)), driver_(MakeDriver(ImplOf(*index_).placed())) {}
 Searcher::~Searcher() = default;

@@ -43,8 +43,7 @@ struct OpenOptions {
   std::uint64_t cache_bytes = 0;
   std::uint64_t migration_bytes = std::uint64_t{16}
                                   << 20;  ///< of each searcher, for reads from a block tier
-  /// Threads that copy ahead, for queries with Prefetch::kHelper: a number, or -1: as
-  /// many as this machine's own measurement favours.
+  /// Threads that copy ahead, for queries with Prefetch::kHelper.
   int helper_threads = 0;
   /// Codes of scalar quantisation (SQ8, SQ4), made of the vectors now and kept in fast
   /// memory: 8 or 4 bits a component; 0: none. All walks but the quantised go by them,
@@ -101,9 +100,6 @@ class Index {
   /// What could not be had and was done without, a line each: memory that is not locked,
   /// io_uring that is forbidden.
   std::vector<std::string> Warnings() const;
-  /// Another policy for the cache that Open made; queries may run meanwhile. Errors:
-  /// FAILED_PRECONDITION without a cache.
-  absl::Status SetCachePolicy(CachePolicy policy) const;
   /// The dials that run here for what a user says, to be found once for all queries that
   /// share it; takes microseconds. For a target they are those that `hmann tune` found at
   /// this placement and k, from the table that Open has read; for a recall at a placement

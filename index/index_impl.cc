@@ -15,7 +15,6 @@
 #include "index/base/units.h"
 #include "index/scrub.h"
 #include "index/search/cache_fill.h"
-#include "index/search/choose_helpers.h"
 
 namespace hmann {
 namespace {
@@ -98,7 +97,6 @@ absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   encoder_.emplace(std::move(encoder));
   placed_.encoder = &*encoder_;
   placed_.code_bytes = info.codes.code_bytes;
-  if (info.codes.place == CodePlace::kLink) return absl::OkStatus();
   const NodeId n = file_.layers().n(), n1 = file_.layers().n1();
   const std::span<const NodeId> seconds = file_.second_centroids();
   if (CellFault(n, n1, file_.cells()) >= 0 ||
@@ -140,7 +138,6 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
   placed_.far = slow.traits().addressable && slow.traits().name != "dram" &&
                 !slow.traits().name.starts_with("mapped");
   placed_.migration_bytes = options.migration_bytes;
-  placed_.helpers_asked = options.helper_threads != 0;
   return absl::OkStatus();
 }
 
@@ -163,7 +160,7 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
     return absl::InvalidArgumentError(
         placed_.l0 == nullptr
             ? "sq: scalar codes need L0 in memory; of an index on a device, codes are made when it "
-              "is built: --codes node"
+              "is built: --bits 2"
             : "sq: scalar codes need an upper layer, and this index has none");
   }
   HMANN_ASSIGN_OR_RETURN(scalar_codes_, MakeScalarCodes(placed_, bits, fast, progress));
@@ -224,9 +221,8 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
   HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
   // Copies of a helper are for memory that can be addressed; a device copies by itself.
-  if (placed_.l0 == nullptr || options.helper_threads == 0) return absl::OkStatus();
-  const int helpers = options.helper_threads > 0 ? options.helper_threads : ChooseHelpers(placed_);
-  if (helpers > 0) helpers_ = std::make_unique<MigrationHelpers>(helpers, placed_.emulated);
+  if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();
+  helpers_ = std::make_unique<MigrationHelpers>(options.helper_threads, placed_.emulated);
   placed_.helpers = helpers_.get();
   return absl::OkStatus();
 }

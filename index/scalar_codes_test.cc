@@ -138,7 +138,7 @@ TEST_P(ScalarCodesTest, ADeviceHasNone) {
   const absl::Status status =
       Index::Open(made.path, {.slow = "nvme", .sq_bits = GetParam()}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("--codes node"));
+  EXPECT_THAT(status.message(), HasSubstr("--bits 2"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, ScalarCodesTest, testing::Values(4u, 8u),

@@ -224,7 +224,6 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_user_labels(info.user_labels);
   wire->set_alpha(info.alpha);
   if (info.codes.bits == 0) return;
-  wire->set_codes(info.codes.place == CodePlace::kLink ? v1::CODE_PLACE_LINK : v1::CODE_PLACE_NODE);
   wire->set_bits(info.codes.bits);
   wire->set_replicas(info.codes.replicas);
 }

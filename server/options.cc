@@ -66,19 +66,19 @@ absl::StatusOr<bool> IsLoopback(const std::string& listen) {
 absl::Status ConnectionLimits::Validate() const {
   for (const auto& [name, count] : {std::pair("--max-connections", connections),
                                     {"--max-connections-per-peer", connections_per_peer},
-                                    {"--max-streams", streams},
-                                    {"--max-cancels", cancels_per_second}}) {
+                                    {"max-streams", streams},
+                                    {"max-cancels", cancels_per_second}}) {
     if (count == 0)
       return absl::InvalidArgumentError(absl::StrCat(name, ": expected at least 1, found 0"));
   }
   constexpr std::chrono::milliseconds kLeast(1), kMost(std::numeric_limits<int>::max());
-  for (const auto& [name, time] : {std::pair("--handshake-timeout", handshake_timeout),
-                                   {"--request-timeout", request_timeout},
-                                   {"--reply-timeout", reply_timeout},
-                                   {"--idle-timeout", idle_timeout},
+  for (const auto& [name, time] : {std::pair("handshake-timeout", handshake_timeout),
+                                   {"request-timeout", request_timeout},
+                                   {"reply-timeout", reply_timeout},
+                                   {"idle-timeout", idle_timeout},
                                    {"--connection-age", age},
-                                   {"--keepalive", keepalive},
-                                   {"--min-ping", min_ping}}) {
+                                   {"keepalive", keepalive},
+                                   {"min-ping", min_ping}}) {
     if (time < kLeast || time > kMost) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, ": expected 1ms to ", kMost.count() / 1000, "s, found ",
@@ -87,8 +87,8 @@ absl::Status ConnectionLimits::Validate() const {
   }
   constexpr std::uint64_t kLeastTransport = 16 << 20;
   if (transport_bytes < kLeastTransport) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--max-transport: expected at least 16MiB, found ", transport_bytes, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("max-transport: expected at least 16MiB, found ", transport_bytes, " bytes"));
   }
   return absl::OkStatus();
 }

@@ -260,7 +260,6 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->version, info.version);
   EXPECT_EQ(described->file_bytes, info.file_bytes);
   EXPECT_EQ(described->alpha, info.alpha);
-  EXPECT_EQ(described->codes, client::CodePlace::kNode);
   EXPECT_EQ(described->bits, info.codes.bits);
   EXPECT_EQ(described->replicas, info.codes.replicas);
   ASSERT_EQ(described->layers.size(), info.layers.size());

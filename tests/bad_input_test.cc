@@ -167,7 +167,8 @@ class BadInputTest : public AttackTest {
   static void Try(const std::vector<BadInput>& inputs) {
     ServerProgram server(Index(),
                          Flags({"--handshake-timeout", "3600s", "--request-timeout", "3600s",
-                                "--idle-timeout", "3600s", "--keepalive", "3600s"}));
+                                "--idle-timeout", "3600s", "--keepalive", "3600s"}),
+                         FaultyHmannProgram());
     const Others others(server.address(), CaFile());
     const Memory memory(server.program().pid());
     for (const BadInput& input : inputs) {
@@ -220,7 +221,8 @@ TEST_P(BadInputTest, FloodsOfFrames) {
 }
 
 TEST_P(BadInputTest, AMessageOf1GbIsNotWaitedFor) {
-  ServerProgram server(Index(), Flags({"--request-timeout", "3600s", "--drain", "100ms"}));
+  ServerProgram server(Index(), Flags({"--request-timeout", "3600s", "--drain", "100ms"}),
+                       FaultyHmannProgram());
   {
     const Others others(server.address(), CaFile());
     const Memory memory(server.program().pid());
@@ -236,7 +238,7 @@ TEST_P(BadInputTest, AMessageOf1GbIsNotWaitedFor) {
 }
 
 TEST_P(BadInputTest, AReplyThatNobodyTakesIsGivenUp) {
-  ServerProgram server(Index(), Flags({"--reply-timeout", "300ms"}));
+  ServerProgram server(Index(), Flags({"--reply-timeout", "300ms"}), FaultyHmannProgram());
   const Others others(server.address(), CaFile());
   const std::string query = ReadFile(kQueries).substr(8, 128),
                     request = Field(1, "sample") + Field(2, Field(1, query)) + Field(3, "\x08\x0a");

@@ -31,7 +31,6 @@ TEST(Eval, HelpIsOfItsCommands) {
   for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
                                         {"tiers", "--in-flight"},
                                         {"disk", "--in-flight"},
-                                        {"plan", "--shares"},
                                         {"scale", "--fast-bytes"},
                                         {"load", "--rate"}}) {
     const Outcome help = Hmann({"eval", command, "--help"});

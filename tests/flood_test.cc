@@ -77,7 +77,7 @@ TEST_P(FloodTest, CallsThatAreBegunAndCancelled) {
 }
 
 TEST_P(FloodTest, CallsThatAreCancelledByTheHundredAndOneAfterTheOther) {
-  ServerProgram server(Index(), Flags({"--max-cancels", "100"}));
+  ServerProgram server(Index(), Flags({"--max-cancels", "100"}), FaultyHmannProgram());
   {
     const Others others(server.address(), CaFile());
     const RawHttp2 attacker(server.address(), GetParam());
@@ -94,8 +94,10 @@ TEST_P(FloodTest, CallsThatAreCancelledByTheHundredAndOneAfterTheOther) {
 }
 
 TEST_P(FloodTest, ConnectionsThatSayNothingOrHalfARequestEnd) {
-  ServerProgram server(Index(), Flags({"--handshake-timeout", "300ms", "--request-timeout", "300ms",
-                                       "--idle-timeout", "300ms"}));
+  ServerProgram server(Index(),
+                       Flags({"--handshake-timeout", "300ms", "--request-timeout", "300ms",
+                              "--idle-timeout", "300ms"}),
+                       FaultyHmannProgram());
   const Others others(server.address(), CaFile());
   const RawHttp2 silent(server.address(), GetParam());
   EXPECT_TRUE(silent.IsClosedByServer());

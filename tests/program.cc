@@ -134,9 +134,16 @@ void WriteFile(const std::string& path, const std::string& content) {
   ASSERT_TRUE(out.good()) << path;
 }
 
-std::string HmannProgram() {
+namespace {
+
+std::string Built(const char* program) {
   const char* build = std::getenv("HMANN_BINARY_DIR");
-  return absl::StrCat(build == nullptr ? "build/release" : build, "/bin/hmann");
+  return absl::StrCat(build == nullptr ? "build/release" : build, program);
 }
+
+}  // namespace
+
+std::string HmannProgram() { return Built("/bin/hmann"); }
+std::string FaultyHmannProgram() { return Built("/tests/hmann-faulty"); }
 
 }  // namespace hmann

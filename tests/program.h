@@ -72,7 +72,11 @@ void WriteFile(const std::string& path, const std::string& content);
 /// Path of the `hmann` program that this build made.
 std::string HmannProgram();
 
-/// Runs it with `arguments`.
+/// The same program with tiers of which tests can have that they fail, stall, delay or
+/// check (index/tiers/testing/decorators.h).
+std::string FaultyHmannProgram();
+
+/// Runs the former with `arguments`.
 inline Outcome Hmann(std::vector<std::string> arguments, const RunOptions& options = {}) {
   arguments.insert(arguments.begin(), HmannProgram());
   return RunProgram(arguments, options);

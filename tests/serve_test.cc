@@ -61,7 +61,7 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
     const json searched = run({"search", Index()}, "search.jsonl");
     const json one = run({"query", "--server", server.address(), "--index", "sample"}, "one.jsonl");
     const json batched = run({"query", "--server", server.address(), "--index", "sample",
-                              "--concurrency", "3", "--batch", "7"},
+                              "--threads", "3", "--batch", "7"},
                              "batched.jsonl");
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
@@ -177,7 +177,8 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     return ran.exit_code == 0 ? json::parse(ran.out) : json::object();
   };
-  ServerProgram memory(Index(), {"--slow", "dram"}), device(Index(), {"--slow", "check+nvme"});
+  ServerProgram memory(Index(), {"--slow", "dram"}),
+      device(Index(), {"--slow", "check+nvme"}, FaultyHmannProgram());
   Connected(memory.address());
   Connected(device.address());
   query(memory.address(), "memory.jsonl", "1");
@@ -216,7 +217,8 @@ TEST_F(ServeTest, HelpersRunOnlyWhereAQueryCanUseThem) {
 }
 
 TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
-  ServerProgram server(Index(), {"--slow", "stall:after=400+nvme", "--drain", "1s"});
+  ServerProgram server(Index(), {"--slow", "stall:after=400+nvme", "--drain", "1s"},
+                       FaultyHmannProgram());
   client::Client client = Connected(server.address());
   const std::vector<std::byte> query = FirstQuery();
   int answered = 0, late = 0;
@@ -236,7 +238,7 @@ TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
 }
 
 TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
-  ServerProgram server(Index(), {"--slow", "fail:every=50+nvme"});
+  ServerProgram server(Index(), {"--slow", "fail:every=50+nvme"}, FaultyHmannProgram());
   client::Client client = Connected(server.address());
   const std::vector<std::byte> query = FirstQuery();
   std::vector<std::uint64_t> expected;
@@ -254,6 +256,13 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   }
   EXPECT_GT(failed, 0);
   EXPECT_LT(failed, 100);
+}
+
+TEST_F(ServeTest, TestEquipmentIsNoPartOfTheProgram) {
+  const Outcome refused =
+      Hmann({"search", Index(), "--queries", kQueries, "--slow", "fail:every=50+nvme"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("this build has dram, numa:N, mapped"));
 }
 
 TEST_F(ServeTest, IdleConnectionsBeyondTheLimitSilenceNobody) {

@@ -24,11 +24,12 @@ inline constexpr char kQueries[] = "datasets/sample/query.u8bin";
 /// A running `hmann serve` on a port that it picked.
 class ServerProgram {
  public:
-  ServerProgram(const std::string& index, const std::vector<std::string>& more)
+  ServerProgram(const std::string& index, const std::vector<std::string>& more,
+                const std::string& program = HmannProgram())
       : folder_("serve_program") {
     std::vector<std::string> command = {
-        HmannProgram(), "serve",       "--index", absl::StrCat("sample=", index),
-        "--listen",     "127.0.0.1:0", "--json"};
+        program,    "serve",       "--index", absl::StrCat("sample=", index),
+        "--listen", "127.0.0.1:0", "--json"};
     command.insert(command.end(), more.begin(), more.end());
     RunOptions options;
     options.stdout_to = folder_ / "stdout";

@@ -13,12 +13,11 @@ namespace hmann {
 namespace {
 
 /// Where this way of searching is the default.
-std::string Where(const Calibration& calibration, const Calibration::Curve& curve) {
+std::string Where(const Calibration::Curve& curve) {
   if (curve.way.walk == WalkKind::kUpper) return "no L0";
   if (curve.way.scalar_bits > 0) return absl::StrCat("memory, sq", curve.way.scalar_bits);
   if (curve.way.walk == WalkKind::kBestFirst) return "memory";
-  if (curve.way.cells) return "device";
-  return calibration.curves.front().way.walk == WalkKind::kBestFirst ? "far memory" : "everywhere";
+  return curve.way.cells ? "device" : "far memory";
 }
 
 Calibration::Found Expected(const Calibration& calibration, const Calibration::Curve& curve) {
@@ -48,8 +47,8 @@ void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
     std::cerr << absl::StrFormat("    %-11s %-10s k %-5d %.3f  effort %.2f  (%d queries)\n",
-                                 Where(*calibration, curve), std::string(Name(curve.way.walk)),
-                                 curve.k, found.recall, double{found.effort}, curve.queries);
+                                 Where(curve), std::string(Name(curve.way.walk)), curve.k,
+                                 found.recall, double{found.effort}, curve.queries);
   }
 }
 
@@ -58,7 +57,7 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
   nlohmann::ordered_json expected = nlohmann::ordered_json::array();
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
-    expected.push_back({{"where", Where(*calibration, curve)},
+    expected.push_back({{"where", Where(curve)},
                         {"walk", std::string(Name(curve.way.walk))},
                         {"k", curve.k},
                         {"queries", curve.queries},

@@ -62,12 +62,11 @@ absl::Status PrintWorkStatus(const std::string& work, bool json) {
   return absl::OkStatus();
 }
 
-/// With --fast-memory the planner chooses what no flag says.
+/// With --fast-memory the rule chooses what no flag says.
 absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
   BuildOptions& build = flags.build;
   if (app.count("--fast-memory") == 0) return absl::OkStatus();
   if (app.count("--bits") > 0) flags.plan.bits = build.bits;
-  if (app.count("--codes") > 0) flags.plan.codes = build.codes;
   if (app.count("--replicas") > 0) flags.plan.replicas = build.replicas;
   HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
   return absl::OkStatus();
@@ -95,18 +94,9 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
 }
 
 void AddCodeOptions(CLI::App& app, BuildOptions* build) {
-  app.add_option_function<std::string>(
-         "--codes",
-         [build](const std::string& place) {
-           if (place == "none") build->bits = 0;
-           if (place == "link") build->codes = CodePlace::kLink;
-         },
-         "codes, for the quantised walk: node (default: in fast memory, centred on each node's "
-         "nearest promoted one), link (of each link, "
-         "in the records of L0: no fast memory, several times the slow), none")
-      ->check(CLI::IsMember({"node", "link", "none"}));
-  app.add_option("--bits", build->bits, "bits per dimension of a code")
-      ->check(CLI::IsMember({1, 2, 4}))
+  app.add_option("--bits", build->bits,
+                 "bits per dimension of a code, for the quantised walk; 0: no codes")
+      ->check(CLI::IsMember({0, 1, 2, 4}))
       ->capture_default_str();
   app.add_option("--replicas", build->replicas, "cells that a node is listed in")
       ->check(CLI::Range(1, 2))

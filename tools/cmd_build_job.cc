@@ -52,7 +52,8 @@ CommandAction SetupBuildJob(CLI::App& app) {
   AddParsed<std::uint64_t>(
       app, "--build-memory", ParseSize, [job](std::uint64_t bytes) { job->memory = bytes; },
       "memory this process may take, as 2GiB (default: what there is)");
-  app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it");
+  app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it")
+      ->group("");  // between `build --workers` and its workers
   return [flags]() -> absl::Status {
     if (flags->ends_with > 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);

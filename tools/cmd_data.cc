@@ -125,45 +125,19 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   return Print(flags, report);
 }
 
-/// ann-benchmarks' form of a truth: euclidean distances are not squared there.
-absl::StatusOr<Hdf5Neighbours> ToHdf5(const GroundTruth& truth, Metric metric) {
-  Hdf5Neighbours out{.n = truth.n,
-                     .k = truth.k,
-                     .ids = {truth.ids.begin(), truth.ids.end()},
-                     .distances = {},
-                     .distance = ""};
-  out.distance = metric == Metric::kL2       ? "euclidean"
-                 : metric == Metric::kCosine ? "angular"
-                                             : "dot";
-  for (std::int64_t& id : out.ids) id = id == static_cast<std::int64_t>(kNoNeighbour) ? -1 : id;
-  for (const float d : truth.distances)
-    out.distances.push_back(metric == Metric::kL2 ? std::sqrt(static_cast<double>(d)) : d);
-  return out;
-}
-
-absl::Status ConvertToHdf5(const DataFlags& flags) {
-  if (flags.queries.empty() || flags.groundtruth.empty()) {
-    return absl::InvalidArgumentError("an .hdf5 file also needs --queries and --groundtruth");
-  }
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.in, flags.rows));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
-  HMANN_ASSIGN_OR_RETURN(const Hdf5Neighbours neighbours, ToHdf5(truth, flags.metric));
-  return WriteHdf5(flags.out, base, queries, neighbours);
-}
-
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
   if (IsHdf5(flags.out)) {
-    HMANN_RETURN_IF_ERROR(ConvertToHdf5(flags));
-  } else if (IsGroundTruth(flags.out)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.out, ": .hdf5 files are read, not written: expected another suffix"));
+  }
+  if (IsGroundTruth(flags.out)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
     HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, truth));
     return Print(flags, Describe(flags.out, truth));
-  } else {
-    HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.in, flags.rows));
-    HMANN_RETURN_IF_ERROR(ConvertVectors(from, flags.out, progress));
   }
+  HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.in, flags.rows));
+  HMANN_RETURN_IF_ERROR(ConvertVectors(from, flags.out, progress));
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
   return Print(flags, Describe(file));
 }
@@ -178,7 +152,7 @@ absl::Status RunInfo(const DataFlags& flags) {
     }
     return Print(flags, report);
   }
-  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.in, flags.rows));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.in));
   HMANN_RETURN_IF_ERROR(file.CheckFinite());
   Json report = Describe(file);
   if (const auto [name, set] = SplitHdf5Path(flags.in); IsHdf5(name)) {
@@ -191,12 +165,6 @@ absl::Status RunInfo(const DataFlags& flags) {
   return Print(flags, report);
 }
 
-void AddMetric(CLI::App& app, const Flags& flags, const std::string& description) {
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; },
-      description);
-}
-
 void DeclareFetch(CLI::App& app, const Flags& flags) {
   app.add_option("name", flags->in,
                  "data set, with a slice where there are some: bigann:10M (see `hmann data list`)")
@@ -204,23 +172,16 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
   app.add_option("--out", flags->out, "folder (default: data/<name>-<slice>)");
   app.add_option("--base-url", flags->fetch.base_url,
                  "scheme and host to ask instead of the publisher's: a mirror with the same paths");
-  app.add_option("--attempts", flags->fetch.attempts, "attempts in a row that may bring no byte")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--pause-ms", flags->fetch.pause_ms,
-                 "pause before the second attempt; doubles with each")
-      ->check(CLI::Range(0, 60'000));
 }
 
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--base", flags->base, "vector file")->required();
   app.add_option("--queries", flags->queries, "vector file")->required();
-  AddMetric(app, flags, "l2 (default), ip or cosine");
+  AddParsed<Metric>(
+      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; },
+      "l2 (default), ip or cosine");
   app.add_option("--k", flags->exact.k, "neighbours a query");
   app.add_option("--rows", flags->rows, "first rows of the base only");
-  app.add_option("--slack", flags->exact.slack, "candidates beyond k that are measured again");
-  AddParsed<std::uint64_t>(
-      app, "--block", ParseSize, [flags](std::uint64_t bytes) { flags->exact.block_bytes = bytes; },
-      "memory for a block of the base (default 64MiB)");
   app.add_option("--threads", flags->exact.threads,
                  "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
   app.add_option("--out", flags->out, ".gt with distances; .ibin or .ivecs without")->required();
@@ -236,15 +197,11 @@ void DeclareConvert(CLI::App& app, const Flags& flags) {
          "to .f16bin they are rounded, and those beyond 65504 are one")
       ->required();
   app.add_option("--rows", flags->rows, "first rows only");
-  app.add_option("--queries", flags->queries, "for an .hdf5 file");
-  app.add_option("--groundtruth", flags->groundtruth, "for an .hdf5 file");
-  AddMetric(app, flags, "for an .hdf5 file: l2 (default), ip or cosine");
 }
 
 void DeclareInfo(CLI::App& app, const Flags& flags) {
   app.add_option("file", flags->in, "vector or ground-truth file: all of it is read and checked")
       ->required();
-  app.add_option("--rows", flags->rows, "first rows only");
 }
 
 }  // namespace

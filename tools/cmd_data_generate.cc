@@ -71,19 +71,13 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   app.add_option("--intrinsic", flags->generate.intrinsic_dim,
                  "clustered, duplicates: directions that a cluster spans");
   app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
-  app.add_option("--side", flags->generate.side, "lattice: points along an axis (default 128)");
   app.add_option("--from", flags->from, "resample: vector file; one row in 100 is held out");
-  app.add_option("--parts", flags->resample.parts, "resample: runs of components mixed whole")
-      ->capture_default_str();
-  app.add_option("--near", flags->resample.near, "resample: near rows that parts are taken from")
-      ->capture_default_str();
   app.add_option("--share", flags->resample.share, "resample: of the parts, taken from near rows")
       ->capture_default_str();
   app.add_flag("--queries", flags->resample.queries, "resample: of the rows held out");
   app.add_option("--norm-sigma", flags->generate.norm_sigma,
                  "f32: each vector times e^(sigma x normal), for inner product");
   app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
-  app.add_option("--threads", flags->generate.threads, "0: all; the vectors do not depend on it");
   app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
   app.parse_complete_callback([flags] {
     if (flags->resampled && flags->from.empty()) throw CLI::RequiredError("--from");

@@ -17,7 +17,6 @@ namespace {
 
 struct Flags {
   std::string index;
-  OpenOptions open;
   std::vector<std::uint64_t> labels;
   std::string out;
   bool json = false;
@@ -53,8 +52,7 @@ absl::Status Write(const std::string& path, const IndexInfo& info,
 }
 
 absl::Status Get(const Flags& flags) {
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index,
-                         Index::Open(flags.index, flags.open));
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index));
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   const IndexInfo& info = index->info();
   const std::size_t bytes = info.dim * SizeOf(info.dtype);
@@ -85,7 +83,6 @@ CommandAction SetupGet(CLI::App& app) {
       "--out", flags->out,
       "write the vectors to a file of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs "
       ".bvecs");
-  AddOpenFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   return [flags] { return Get(*flags); };
 }

@@ -12,7 +12,6 @@
 #include "index/base/units.h"
 #include "index/construct/fast_memory.h"
 #include "index/distance/simd_level.h"
-#include "index/format/spread.h"
 #include "index/hmann.h"
 #include "tools/calibration_report.h"
 #include "tools/commands.h"
@@ -28,7 +27,6 @@ struct Flags {
   std::string index;
   bool cpu = false;
   bool live = false;
-  bool spread = false;
   std::string server;
   client::ConnectOptions connect;
   OpenOptions open;
@@ -168,36 +166,6 @@ absl::Status DescribeLive(const Flags& flags) {
   return absl::OkStatus();
 }
 
-nlohmann::ordered_json ToJson(const Spread& spread) {
-  nlohmann::ordered_json quantiles = nlohmann::ordered_json::object();
-  for (std::size_t i = 0; i < Spread::kShares.size(); ++i)
-    quantiles[absl::StrFormat("%g", Spread::kShares[i])] = spread.quantiles[i];
-  return {{"count", spread.count}, {"mean", spread.mean}, {"quantiles", quantiles}};
-}
-
-/// Hubs and cells, counted.
-absl::Status DescribeSpread(const std::string& path, bool json) {
-  Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const GraphSpread spread, MeasureSpread(path, progress));
-  const std::pair<const char*, const Spread&> lines[] = {
-      {"links_in", spread.links_in}, {"links_out", spread.links_out}, {"cells", spread.cells}};
-  nlohmann::ordered_json object;
-  if (!json) {
-    std::cerr << absl::StrFormat("  %-10s %10s %10s", "", "of", "mean");
-    for (const double share : Spread::kShares)
-      std::cerr << absl::StrFormat(" %7s", share == 1 ? "most" : absl::StrCat(100 * share, " %"));
-    std::cerr << '\n';
-  }
-  for (const auto& [name, line] : lines) {
-    object[name] = ToJson(line);
-    if (json) continue;
-    std::cerr << absl::StrFormat("  %-10s %10d %10.2f", name, line.count, line.mean);
-    for (const std::uint64_t value : line.quantiles) std::cerr << absl::StrFormat(" %7d", value);
-    std::cerr << '\n';
-  }
-  return json ? PrintJson(object) : absl::OkStatus();
-}
-
 }  // namespace
 
 CommandAction SetupInfo(CLI::App& app) {
@@ -208,16 +176,11 @@ CommandAction SetupInfo(CLI::App& app) {
       ->excludes(index);
   CLI::Option* live = app.add_flag("--live", flags->live,
                                    "open INDEX and ask the kernel where each structure lies");
-  app.add_flag(
-         "--spread", flags->spread,
-         "count instead: links that lead to a node of L0, links out of it, members of a cell; "
-         "quantiles of each")
-      ->excludes(live);
   AddConnectFlags(app, &flags->connect);
   app.add_option("--server", flags->server,
                  "with --live: HOST:PORT of a server that serves an index named INDEX")
       ->needs(live);
-  AddOpenFlags(app, &flags->open);
+  AddTierFlags(app, &flags->open);
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   app.callback([flags] {
     if (flags->index.empty() && !flags->cpu) throw CLI::RequiredError("INDEX");
@@ -225,7 +188,6 @@ CommandAction SetupInfo(CLI::App& app) {
   return [flags]() -> absl::Status {
     if (flags->cpu) return DescribeCpu(flags->json);
     if (flags->live) return DescribeLive(*flags);
-    if (flags->spread) return DescribeSpread(flags->index, flags->json);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     const absl::StatusOr<Calibration> calibration = ReadCalibration(flags->index, info);
     if (flags->json) {

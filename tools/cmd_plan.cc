@@ -1,7 +1,6 @@
 #include <iostream>
 #include <memory>
-#include <optional>
-#include <vector>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,7 +37,7 @@ void PrintBounded(const BoundedPlan& plan, std::uint64_t memory, int threads) {
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
-  const auto& [request, plan, build, warnings] = report;
+  const auto& [request, plan, build] = report;
   const PlanShape& shape = request.shape;
   std::cerr << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim,
                                std::string(Name(shape.dtype)), shape.m,
@@ -48,21 +47,8 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
                                  line.tier, FormatSize(line.bytes),
                                  static_cast<double>(line.bytes) / static_cast<double>(shape.n));
   }
-  std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages", FormatSize(plan.used.fast),
-                               FormatSize(request.fast_bytes));
-  if (request.middle_bytes > 0) {
-    std::cerr << absl::StrFormat("; middle: %s of %s", FormatSize(plan.used.middle),
-                                 FormatSize(request.middle_bytes));
-  }
-  if (plan.replans > 0)
-    std::cerr << absl::StrFormat(
-        "; planned anew %d times, since the kernel gave more than was asked", plan.replans);
-  std::cerr << absl::StrFormat(
-      "\na query at recall@10 0.95, about: %s: %.0f records of L0 in %.1f rounds, %.0f %% of them "
-      "from the cache; %.0f distances and %.0f "
-      "estimates in fast memory\n",
-      FormatDuration(plan.predicted_us / 1e6), plan.counts.slow_reads, plan.counts.rounds,
-      100 * plan.cache_hits, plan.counts.distances_fast, plan.counts.estimates);
+  std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages\n",
+                               FormatSize(plan.fast_bytes), FormatSize(request.fast_bytes));
   if (!input.as_is) {
     std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n",
                                  FormatDuration(build.seconds), request.threads,
@@ -91,46 +77,24 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
   std::cerr << " --queries Q\n";
 }
 
-std::string Microseconds(const std::optional<PlacementPlan>& plan) {
-  return plan.has_value() ? FormatDuration(plan->predicted_us / 1e6) : "too small";
-}
-
-void PrintExplanation(const PlanShape& shape, const std::vector<PlanCase>& lines) {
-  std::cerr << absl::StrFormat("\n%-30s %10s | %-10s %-34s | %-14s | %s\n",
-                               "predicted time of a query", "fast", "the plan", "", "layers first",
-                               "first touch");
-  for (const PlanCase& line : lines) {
-    std::cerr << absl::StrFormat(
-        "%-30s %10s | %-10s %-34s | %-14s | %s\n", line.name, FormatSize(line.fast_bytes),
-        Microseconds(line.plan),
-        line.plan.has_value() ? DescribeStructure(shape, line.plan->structure) : "",
-        Microseconds(line.layers), Microseconds(line.touch));
-  }
-  if (const std::optional<double> worth = WorthOfAGiB(lines); worth.has_value()) {
-    std::cerr << absl::StrFormat("one more GiB of fast memory is worth %.1f %% of a query's time\n",
-                                 100 * *worth);
-  }
-}
-
 absl::Status Plan(const Flags& flags) {
-  Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan(flags.input, progress));
-  Warn(report.warnings);
-  const std::vector<PlanCase> lines = flags.explain ? ExplainPlan(report) : std::vector<PlanCase>();
+  HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan(flags.input));
   if (flags.json) {
     nlohmann::ordered_json json = ToJson(report);
-    if (flags.explain) json["explain"] = ToJson(lines);
+    if (flags.explain) json["explain"] = report.plan.rule;
     return PrintJson(json);
   }
   PrintPlan(flags.input, report);
-  if (flags.explain) PrintExplanation(report.request.shape, lines);
+  if (!flags.explain) return absl::OkStatus();
+  std::cerr << "why:\n";
+  for (std::size_t i = 0; i < report.plan.rule.size(); ++i)
+    std::cerr << "  " << i + 1 << ". " << report.plan.rule[i] << '\n';
   return absl::OkStatus();
 }
 
 void AddShapeOptions(CLI::App& app, PlanInput* input) {
   BuildOptions* build = &input->build;
-  CLI::Option* index =
-      app.add_option("INDEX", input->index, "finished index, whose work a sample of queries tells");
+  CLI::Option* index = app.add_option("INDEX", input->index, "finished index, to be promoted anew");
   app.add_option("--base", build->base, "instead: vector file that will be indexed")
       ->excludes(index);
   app.add_option("--rows", build->rows,
@@ -157,11 +121,8 @@ void AddShapeOptions(CLI::App& app, PlanInput* input) {
   app.add_option("--alpha", build->alpha, "of the build, for the time it takes")
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();
-  app.add_option("--queries", input->queries,
-                 "sample of queries for INDEX (default: its vectors, each left out in turn)")
-      ->needs(index);
   app.add_flag("--as-is", input->as_is,
-               "INDEX stays as it is: say only where it lies, and prove that it fits by opening it")
+               "INDEX stays as it is: say only where it lies, and which cache there is room for")
       ->needs(index);
 }
 
@@ -178,17 +139,9 @@ CommandAction SetupPlan(CLI::App& app) {
       [request](std::uint64_t bytes) { request->fast_bytes = bytes; },
       "bytes of DRAM for it, as 96GiB")
       ->required();
-  AddParsed<std::uint64_t>(
-      app, "--middle-memory", ParseSize,
-      [request](std::uint64_t bytes) { request->middle_bytes = bytes; },
-      "bytes of a tier between DRAM and the slow one, as 512GiB");
-  app.add_option("--middle", request->middle, "that tier: numa:N, emulated:lat=200ns")
-      ->capture_default_str();
   app.add_option("--slow", request->slow,
                  "tier of L0, of any size: nvme, emulated:lat=300ns, numa:N, ...")
       ->capture_default_str();
-  app.add_option("--profile", input->profile,
-                 "device file of `hmann profile` (default: figures of a usual machine)");
   app.add_option("--threads", request->threads,
                  "that search at once: their scratch is in fast memory")
       ->check(CLI::Range(1, 1024))
@@ -199,10 +152,7 @@ CommandAction SetupPlan(CLI::App& app) {
       ->check(CLI::IsMember({0, 1, 2, 4}));
   app.add_option("--replicas", request->replicas, "pinned: cells that a node is listed in")
       ->check(CLI::Range(1, 2));
-  app.add_flag("--link-codes", request->link_codes, "codes inside the records are a choice, too");
-  app.add_flag("--explain", flags->explain,
-               "what one more GiB is worth, and the plan beside two rules of thumb at 5, 10, 20, "
-               "40 % fast memory");
+  app.add_flag("--explain", flags->explain, "the three lines of the rule, with their numbers");
   app.add_flag("--json", flags->json, "the plan as one JSON object on stdout");
   return [flags] { return Plan(*flags); };
 }

@@ -3,10 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/distance/distance.h"
 #include "index/tune/probes.h"
 #include "index/tune/tune.h"
 #include "tools/commands.h"
@@ -17,7 +15,6 @@ namespace {
 
 struct Flags {
   ProfileOptions options;
-  std::vector<std::string> shapes;
   std::string out;
 };
 
@@ -54,18 +51,6 @@ void PrintForTheEye(const DeviceProfile& profile) {
                                machine.cores, FormatSize(machine.memory_bytes), machine.simd);
   for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
   for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
-  std::cerr << "distances, rows in the CPU's first cache\n";
-  for (const DistanceProfile& one : profile.distances) {
-    std::cerr << absl::StrFormat("  %4d-d %-4s %s ns\n", one.dim, std::string(Name(one.dtype)),
-                                 Show(one.ns_per_distance));
-  }
-  std::cerr << "estimates from codes in cache: of a cell, gathered; and once a query\n";
-  for (const CodeProfile& one : profile.codes) {
-    std::cerr << absl::StrFormat("  %4d-d %d bit  %s ns, %s ns; %s ns\n", one.dim, one.bits,
-                                 Show(one.ns_per_estimate_cell), Show(one.ns_per_estimate_gathered),
-                                 Show(one.ns_per_query));
-  }
-  std::cerr << "waking a thread   " << Show(profile.thread_wake_us) << " us\n";
   const MeasurementNoise& noise = profile.noise;
   std::cerr << absl::StrFormat(
       "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f "
@@ -79,23 +64,8 @@ void PrintForTheEye(const DeviceProfile& profile) {
         << "This machine was not quiet: measure again, and compare figures of one file only.\n";
 }
 
-absl::StatusOr<ProfileOptions::Shape> ParseShape(std::string_view text) {
-  const std::vector<std::string> parts =
-      absl::StrSplit(absl::string_view(text.data(), text.size()), 'x');
-  ProfileOptions::Shape shape;
-  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &shape.dim)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected a shape as 128xu8, found '", parts[0], "'"));
-  }
-  HMANN_ASSIGN_OR_RETURN(shape.dtype, ParseDType(parts[1]));
-  return shape;
-}
-
 absl::Status Measure(Flags& flags) {
   flags.options.scratch = flags.out;
-  for (const std::string& text : flags.shapes) {
-    HMANN_ASSIGN_OR_RETURN(flags.options.shapes.emplace_back(), ParseShape(text));
-  }
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureProfile(flags.options, progress));
   HMANN_RETURN_IF_ERROR(WriteProfile(profile, flags.out));
@@ -115,9 +85,6 @@ CommandAction SetupProfile(CLI::App& app) {
   app.add_option(
       "--index", flags->options.index,
       "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
-  app.add_option("--shapes", flags->shapes,
-                 "dimension and type of vectors to time kernels for, as 128xu8")
-      ->delimiter(',');
   AddParsed<std::chrono::nanoseconds>(
       app, "--budget", ParseDuration,
       [flags](std::chrono::nanoseconds time) {

@@ -65,8 +65,6 @@ CommandAction SetupPromote(CLI::App& app) {
       app.add_option("--promote", build->promote, "share of the vectors in fast memory, N_1 / N")
           ->check(CLI::Range(0.0, 1.0));
   CLI::Option* fast_memory = AddPlanOptions(app, &flags->plan)->excludes(promote);
-  app.add_option("--codes", flags->promotion.codes, "codes: node, link, none, as of `build`")
-      ->check(CLI::IsMember({"node", "link", "none"}));
   app.add_option("--bits", flags->promotion.bits, "bits per dimension of a code; 0: none")
       ->check(CLI::IsMember({0, 1, 2, 4}));
   app.add_option("--replicas", flags->promotion.replicas, "cells that a node is listed in")

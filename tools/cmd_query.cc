@@ -146,10 +146,6 @@ CommandAction SetupQuery(CLI::App& app) {
   app.add_option("--index", flags->index, "name of the index on the server")->required();
   AddConnectFlags(app, &flags->connect);
   AddQueryFlags(app, &flags->query);
-  app.add_option("--concurrency", flags->query.threads,
-                 "clients, each with one request under way (as --threads)")
-      ->check(CLI::Range(1, 1024))
-      ->excludes("--threads");
   app.add_option("--batch", flags->batch, "queries per request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()

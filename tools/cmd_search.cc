@@ -20,7 +20,7 @@ struct Flags {
   OpenOptions open;
   QueryFlags query;
   std::uint32_t in_flight = 1;
-  bool cold = false, warm = false;
+  bool cold = false;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -110,7 +110,7 @@ absl::Status Search(const Flags& flags) {
     if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok())
       run.first_answer_seconds = SecondsSince(start);
   }
-  if (!flags.cold) index->Warm(flags.warm);
+  if (!flags.cold) index->Warm(false);
   SearchLimits limits;
   limits.budget = flags.query.search.budget.value_or(limits.budget);
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
@@ -146,10 +146,7 @@ CommandAction SetupSearch(CLI::App& app) {
                  "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1u, kMostInFlight))
       ->capture_default_str();
-  CLI::Option* cold =
-      app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");
-  app.add_flag("--warm", flags->warm, "read it even where it is larger than the memory left")
-      ->excludes(cold);
+  app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");
   return [flags] { return Search(*flags); };
 }
 

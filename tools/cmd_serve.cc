@@ -194,10 +194,6 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--max-k", flags->server.limits.max_k, "neighbours that a query may ask for")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--max-ef", flags->server.limits.max_ef,
-                 "ef_l1, ef_l0 and nprobe that a query may ask for")
-      ->check(CLI::Range(1u, kMaxEf))
-      ->capture_default_str();
   AddParsed<std::chrono::nanoseconds>(
       app, "--max-work", ParseDuration,
       [flags](std::chrono::nanoseconds work) { flags->server.most_work = work; },

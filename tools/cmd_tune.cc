@@ -53,18 +53,21 @@ void Print(const TunedForK& tuned) {
         DescribeDials(setting.dials), setting.recall, setting.recall_low, setting.mean_us,
         setting.p95_us);
   }
-  std::cerr << absl::StrFormat("  in flight          %d queries of a thread: %.2f times the QPS of 1\n",
-                               entry.in_flight, entry.in_flight_gain);
+  std::cerr << absl::StrFormat(
+      "  in flight          %d queries of a thread: %.2f times the QPS of 1\n", entry.in_flight,
+      entry.in_flight_gain);
   for (const Contest& contest : tuned.contests) {
     std::cerr << absl::StrFormat(
-        "  contest of %-7g %d settings reach it, %d do not; Equation 3.1 dropped %d%s; it is off by "
+        "  contest of %-7g %d settings reach it, %d do not; Equation 3.1 dropped %d%s; it is off "
+        "by "
         "%.0f %% (median); %d more beside the best\n",
         contest.recall, contest.settings, contest.unable, contest.dropped,
         contest.upper_dropped ? " (efSearchL0 = 0 is out)" : "", 100 * contest.equation_error,
         contest.neighbours);
   }
   std::cerr << absl::StrFormat(
-      "  Equation 3.1       T_fast %.1f ns, T_slow %.1f ns, codes %.1f and %.1f ns; a setting beside "
+      "  Equation 3.1       T_fast %.1f ns, T_slow %.1f ns, codes %.1f and %.1f ns; a setting "
+      "beside "
       "itself %.3f; %s\n",
       tuned.equation.fast_ns, tuned.equation.slow_ns, tuned.equation.gathered_ns,
       tuned.equation.by_cell_ns, tuned.same_again, tuned.others.Describe());
@@ -115,8 +118,7 @@ CommandAction SetupTune(CLI::App& app) {
   CLI::Option* queries = app.add_option(
       "--queries", tune->queries,
       "vector file to learn from: your queries (default: vectors of the index, each left out)");
-  app.add_option("--groundtruth", tune->groundtruth,
-                 "their exact neighbours (default: found)")
+  app.add_option("--groundtruth", tune->groundtruth, "their exact neighbours (default: found)")
       ->needs(queries);
   app.add_option("--k", tune->k, "neighbours per query, as 1,10,100")
       ->delimiter(',')

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 struct DataFlags {
   bool json = false;
   std::string in, out;  // fetch: name and folder; convert, info: files
-  std::string base, queries, groundtruth;
+  std::string base, queries;
   Metric metric = Metric::kL2;
   std::uint64_t rows = 0;
   FetchOptions fetch;

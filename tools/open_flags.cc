@@ -5,7 +5,7 @@
 
 namespace hmann {
 
-void AddOpenFlags(CLI::App& app, OpenOptions* open) {
+void AddTierFlags(CLI::App& app, OpenOptions* open) {
   app.add_option("--fast", open->fast,
                  "tier of the upper layers and promoted vectors: dram, numa:N")
       ->capture_default_str();
@@ -14,6 +14,10 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
                  "nvme (the file in place, O_DIRECT), nvme:PATH, "
                  "emulated:lat=300ns")
       ->capture_default_str();
+}
+
+void AddOpenFlags(CLI::App& app, OpenOptions* open) {
+  AddTierFlags(app, open);
   AddParsed<CachePolicy>(
       app, "--cache", ParseCachePolicy, [open](CachePolicy policy) { open->cache = policy; },
       "cache of slow records in fast memory: none (default), static (by degree), dynamic (by use)");
@@ -23,9 +27,8 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
   AddParsed<std::uint64_t>(
       app, "--migration", ParseSize, [open](std::uint64_t bytes) { open->migration_bytes = bytes; },
       "bytes of each searching thread for reads from nvme (default 16MiB)");
-  app.add_option("--helpers", open->helper_threads,
-                 "threads that copy ahead for --prefetch helper (-1: as many as pays here)")
-      ->check(CLI::Range(-1, 64))
+  app.add_option("--helpers", open->helper_threads, "threads that copy ahead for --prefetch helper")
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_option_function<std::uint32_t>(
          "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },

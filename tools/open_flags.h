@@ -5,8 +5,10 @@
 
 namespace hmann {
 
-/// Declares --fast --slow --cache --cache-size --migration --helpers on `app`: where an
-/// index is opened. `open` must outlive it.
+/// Declares --fast and --slow on `app`. `open` must outlive it.
+void AddTierFlags(CLI::App& app, OpenOptions* open);
+/// And what else there is to say of how an index is opened: --cache --cache-size
+/// --migration --helpers --sq.
 void AddOpenFlags(CLI::App& app, OpenOptions* open);
 
 }  // namespace hmann

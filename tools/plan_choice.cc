@@ -7,27 +7,13 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/tune/placement_choices.h"
 #include "tools/flags.h"
 
 namespace hmann {
 
-void Warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << '\n';
-}
-
-absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path) {
-  std::vector<std::string> warnings;
-  HMANN_ASSIGN_OR_RETURN(DeviceProfile profile, ProfileToPlanWith(path, warnings));
-  Warn(warnings);
-  return profile;
-}
-
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
-  if (structure.bits == 0) return absl::StrCat(promote, " --codes none");
-  if (structure.codes == CodePlace::kLink)
-    return absl::StrCat(promote, " --codes link --bits ", structure.bits);
+  if (structure.bits == 0) return absl::StrCat(promote, " --bits 0");
   return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
 }
 
@@ -35,39 +21,27 @@ void Promotion::Complete(const IndexInfo& before, bool planned, BuildOptions* bu
                          PlanOptions* plan) const {
   if (build->out.empty()) build->out = build->from_index;
   if (!build->promote.has_value() && !planned) build->promote = before.promote;
-  build->bits =
-      bits.value_or(before.codes.bits > 0 || codes.empty() ? before.codes.bits : build->bits);
-  build->codes = before.codes.place;
-  if (codes == "none") build->bits = 0;
-  if (!codes.empty()) build->codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
-  build->replicas =
-      replicas.value_or(build->codes == CodePlace::kLink ? 1 : std::max(before.codes.replicas, 1u));
+  build->bits = bits.value_or(before.codes.bits);
+  build->replicas = replicas.value_or(std::max(before.codes.replicas, 1u));
   if (!planned) return;
+  plan->bits = bits;
   plan->replicas = replicas;
-  if (bits.has_value() || !codes.empty() || build->codes == CodePlace::kLink)
-    plan->codes = build->codes;
 }
 
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan) {
   app.add_option("--slow", plan->slow,
                  "with --fast-memory: the tier that L0 will lie on, as `plan` takes it")
       ->capture_default_str();
-  app.add_option(
-      "--profile", plan->profile,
-      "with --fast-memory: device file of `hmann profile` (default: figures of a usual machine)");
   return AddParsed<std::uint64_t>(
       app, "--fast-memory", ParseSize,
       [plan](std::uint64_t bytes) { plan->fast_memory_bytes = bytes; },
-      "instead of --promote: what the planner makes of so much fast memory, as 96GiB: promoted "
-      "nodes, and bits and centroids of codes; with "
-      "--bits or --codes, as many promoted as fit");
+      "instead of --promote: what `plan` makes of so much fast memory, as 96GiB: bits of codes "
+      "that no flag says, and as many promoted nodes as fit");
 }
 
 absl::StatusOr<BuildOptions> PlanAloud(const BuildOptions& build, const PlanOptions& plan) {
   HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(build, plan));
-  Warn(planned.warnings);
-  if (!planned.placement.has_value()) return std::move(planned.build);
-  const PlannedPlacement& placement = *planned.placement;
+  const PlannedPlacement& placement = planned.placement;
   std::cerr << "planned for " << FormatSize(plan.fast_memory_bytes) << ": " << placement.structure;
   if (placement.slow == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
   if (placement.cache_bytes > 0)

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
@@ -13,13 +12,6 @@
 
 namespace hmann {
 
-/// A line on stderr for each.
-void Warn(const std::vector<std::string>& warnings);
-
-/// The device file; a warning on stderr if it is another machine's. Empty path:
-/// DefaultProfile.
-absl::StatusOr<DeviceProfile> ProfileToPlanWith(const std::string& path);
-
 /// " --promote 0.16 --bits 2 --replicas 1": the flags of `build` and `promote` that give
 /// it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
@@ -27,16 +19,14 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
 /// What a promotion changes; what is not given stays as the index has it.
 struct Promotion {
   std::optional<std::uint32_t> bits, replicas;
-  std::string codes;  ///< "node", "link", "none"
 
-  /// Into `build`, whose `from_index` is described by `before`; where the planner chooses
+  /// Into `build`, whose `from_index` is described by `before`; where the rule chooses
   /// (`planned`), what it must leave as it is goes into `plan`.
   void Complete(const IndexInfo& before, bool planned, BuildOptions* build,
                 PlanOptions* plan) const;
 };
 
-/// Declares --fast-memory, which it returns, --slow and --profile on `app`; `plan` must
-/// outlive it.
+/// Declares --fast-memory, which it returns, and --slow on `app`; `plan` must outlive it.
 CLI::Option* AddPlanOptions(CLI::App& app, PlanOptions* plan);
 
 /// `build` as Plan returns it; what it chose, on stderr.

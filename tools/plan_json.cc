@@ -1,6 +1,5 @@
 #include "tools/plan_json.h"
 
-#include <optional>
 #include <string>
 
 namespace hmann {
@@ -34,7 +33,7 @@ Json ToJson(const BuildForecast& forecast) {
 }
 
 Json ToJson(const PlanReport& report) {
-  const auto& [request, plan, build, warnings] = report;
+  const auto& [request, plan, build] = report;
   Json structures = Json::array();
   for (const PlacedBytes& line : plan.bytes)
     structures.push_back(
@@ -44,10 +43,8 @@ Json ToJson(const PlanReport& report) {
           {"dim", request.shape.dim},
           {"dtype", std::string(Name(request.shape.dtype))},
           {"fast_memory_bytes", request.fast_bytes},
-          {"middle_memory_bytes", request.middle_bytes},
           {"promoted", structure.n1},
           {"promote", static_cast<double>(structure.n1) / static_cast<double>(request.shape.n)},
-          {"codes", structure.bits == 0 ? "none" : std::string(Name(structure.codes))},
           {"bits", structure.bits},
           {"replicas", structure.replicas},
           {"fast", plan.fast_tier},
@@ -56,32 +53,9 @@ Json ToJson(const PlanReport& report) {
           {"cached_share", plan.cached_share},
           {"migration_bytes", plan.migration_bytes},
           {"structures", structures},
-          {"fast_bytes", plan.used.fast},
-          {"middle_bytes", plan.used.middle},
+          {"fast_bytes", plan.fast_bytes},
           {"file_bytes", plan.file_bytes},
-          {"predicted_us", plan.predicted_us},
-          {"slow_reads", plan.counts.slow_reads},
-          {"rounds", plan.counts.rounds},
-          {"cache_hit_share", plan.cache_hits},
-          {"states", plan.work.states},
-          {"replans", plan.replans},
           {"build", ToJson(build)}};
-}
-
-Json ToJson(const std::vector<PlanCase>& lines) {
-  Json list = Json::array();
-  const auto us = [](const std::optional<PlacementPlan>& plan) {
-    return plan.has_value() ? Json(plan->predicted_us) : Json(nullptr);
-  };
-  for (const PlanCase& line : lines) {
-    list.push_back({{"case", line.name},
-                    {"fast_memory_bytes", line.fast_bytes},
-                    {"middle_memory_bytes", line.middle_bytes},
-                    {"predicted_us", us(line.plan)},
-                    {"upper_layers_first_us", us(line.layers)},
-                    {"first_touch_us", us(line.touch)}});
-  }
-  return list;
 }
 
 }  // namespace hmann

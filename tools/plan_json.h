@@ -1,17 +1,14 @@
 #pragma once
 
-#include <vector>
-
 #include "index/tune/forecast.h"
 #include "index/tune/plan_report.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
 
-/// What `hmann plan --json` says, and its `explain`.
+/// What `hmann plan --json` says.
 nlohmann::ordered_json ToJson(const PlanReport& report);
 /// What `hmann build --plan --json` says.
 nlohmann::ordered_json ToJson(const BuildForecast& forecast);
-nlohmann::ordered_json ToJson(const std::vector<PlanCase>& lines);
 
 }  // namespace hmann

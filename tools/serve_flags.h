@@ -5,7 +5,7 @@
 
 namespace hmann {
 
-/// `hmann serve`: what connections may do.
+/// `hmann serve`: what connections may do (connection_flags.cc).
 void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits);
 /// Who may call.
 void AddSecurityFlags(CLI::App& app, ServerOptions* server);

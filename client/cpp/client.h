@@ -34,7 +34,6 @@ using hmann::WalkKind;
 
 enum class DType { kUnknown, kF32, kU8, kI8, kF16 };
 enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
-enum class CodePlace { kNone, kNode, kLink };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
 /// One or more query vectors, row-major; views the caller's memory.
@@ -120,7 +119,6 @@ struct IndexDescription {
   std::uint64_t file_bytes = 0;
   bool user_labels = false;
   float alpha = 1;  ///< that links were chosen with
-  CodePlace codes = CodePlace::kNone;
   std::uint32_t bits = 0,
                 replicas = 0;  ///< of a code, per dimension; cells that a node is listed in
   std::vector<Placement> placements;

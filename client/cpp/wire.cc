@@ -106,9 +106,6 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.file_bytes = info.file_bytes();
   out.user_labels = info.user_labels();
   out.alpha = info.alpha();
-  out.codes = info.codes() == v1::CODE_PLACE_NODE   ? CodePlace::kNode
-              : info.codes() == v1::CODE_PLACE_LINK ? CodePlace::kLink
-                                                    : CodePlace::kNone;
   out.bits = info.bits();
   out.replicas = info.replicas();
   for (const v1::Placement& placement : wire.placements()) {

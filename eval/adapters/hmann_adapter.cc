@@ -1,5 +1,5 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
-// "method": "insertion", "alpha": 1.2, "codes": "link", "seed": 1, "from_hnswlib": FILE},
+// "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE},
 // or {"index": FILE} of one that is finished; and how it is opened: {"fast": "dram",
 // "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
 // "helper_threads": 0, "sq": 0}, all optional. Settings: dials, as `hmann search --json`
@@ -90,7 +90,7 @@ class HmannAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
     keys.insert(keys.end(), {"m", "ef_construction", "method", "dtype", "alpha", "promote", "seed",
-                             "bits", "codes", "replicas", "from_hnswlib"});
+                             "bits", "replicas", "from_hnswlib"});
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
     build_.base = job.base;
     build_.rows = job.rows;
@@ -233,11 +233,6 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status CheckWords(const nlohmann::json& build) {
-    HMANN_ASSIGN_OR_RETURN(const std::string codes, TextIn(build, "codes", "node"));
-    if (codes != "node" && codes != "link" && codes != "none") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("setting codes: expected node, link or none, found ", codes));
-    }
     if (build.contains("method")) {
       HMANN_ASSIGN_OR_RETURN(const std::string method, TextIn(build, "method", ""));
       HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
@@ -247,8 +242,6 @@ class HmannAdapter : public Adapter {
       HMANN_ASSIGN_OR_RETURN(const std::string dtype, TextIn(build, "dtype", ""));
       HMANN_ASSIGN_OR_RETURN(build_.dtype, ParseDType(dtype));
     }
-    build_.codes = codes == "link" ? CodePlace::kLink : CodePlace::kNode;
-    if (codes == "none") build_.bits = 0;
     return absl::OkStatus();
   }
 

@@ -53,7 +53,6 @@ EvalCommand SetupEvalSweep(CLI::App& eval);
 EvalCommand SetupEvalTiers(CLI::App& eval);
 EvalCommand SetupEvalMemoryMode(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);
-EvalCommand SetupEvalPlan(CLI::App& eval);
 EvalCommand SetupEvalLoad(CLI::App& eval);
 EvalCommand SetupEvalScale(CLI::App& eval);
 

@@ -62,7 +62,7 @@ absl::Status AddFiles(const FinishedFlags& flags, SweepOptions* sweep, std::opti
       HMANN_ASSIGN_OR_RETURN(
           ContestantSpec spec,
           FinishedContestant(absl::StrCat(stem, " on ", tier), Opening(flags, path, tier)));
-      const bool cells = info.codes.bits > 0 && info.codes.place == CodePlace::kNode;
+      const bool cells = info.codes.bits > 0;
       if (tier.starts_with("nvme")) spec.settings = DeviceLadder(cells);
       sweep->contestants.push_back(std::move(spec));
     }
@@ -97,7 +97,7 @@ absl::Status AddServers(const FinishedFlags& flags, SweepOptions* sweep, std::op
           std::any_of(index.placements.begin(), index.placements.end(), [](const auto& placement) {
             return placement.structure == "l0" && placement.tier.starts_with("nvme");
           });
-      if (device) spec.settings = DeviceLadder(index.codes == client::CodePlace::kNode);
+      if (device) spec.settings = DeviceLadder(index.bits > 0);
       sweep->contestants.push_back(std::move(spec));
     }
   }

@@ -34,9 +34,8 @@ EvalCommand SetupEvalCompletion(CLI::App& eval) {
 CommandAction SetupEvalCommands(CLI::App& app) {
   app.require_subcommand(1);
   std::vector<EvalCommand> commands = {
-      SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalMemoryMode(app),
-      SetupEvalDisk(app),  SetupEvalPlan(app),  SetupEvalScale(app),
-      SetupEvalLoad(app),  SetupEvalMan(app),   SetupEvalCompletion(app)};
+      SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalMemoryMode(app), SetupEvalDisk(app),
+      SetupEvalScale(app), SetupEvalLoad(app),  SetupEvalMan(app),        SetupEvalCompletion(app)};
   return [commands = std::move(commands)]() -> absl::Status {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();

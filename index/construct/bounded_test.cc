@@ -71,28 +71,25 @@ INSTANTIATE_TEST_SUITE_P(, Bounded,
                                          std::tuple(DType::kF16, Metric::kCosine),
                                          std::tuple(DType::kF32, Metric::kL2)));
 
-TEST(BoundedBuild, WithOtherCodesAndCopiesHasTheBytesOfABuildInMemory) {
-  for (const bool of_links : {false, true}) {
-    SampleFolder folder;
-    BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
-    // Every vector of the first half twice more, far from the first.
-    std::vector<std::uint8_t> rows;
-    const std::string base = FileContent(options.base);
-    for (const std::size_t part : {3000, 1500, 1500}) {
-      const auto* begin = reinterpret_cast<const std::uint8_t*>(base.data()) + 8;
-      rows.insert(rows.end(), begin, begin + part * 12);
-    }
-    options.base = folder / "copies.u8bin";
-    WriteRows(options.base, 12, rows);
-    options.codes = of_links ? CodePlace::kLink : CodePlace::kNode;
-    options.replicas = of_links ? 1 : 2;
-    EXPECT_EQ(MustBuild(options).duplicates, 3000u);
-    const std::string content = FileContent(options.out);
-    options.memory = 110_MiB;
-    options.work = folder / "work";
-    EXPECT_EQ(MustBuild(options).duplicates, 3000u);
-    EXPECT_TRUE(FileContent(options.out) == content) << of_links;
+TEST(BoundedBuild, WithReplicasAndCopiesHasTheBytesOfABuildInMemory) {
+  SampleFolder folder;
+  BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
+  // Every vector of the first half twice more, far from the first.
+  std::vector<std::uint8_t> rows;
+  const std::string base = FileContent(options.base);
+  for (const std::size_t part : {3000, 1500, 1500}) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(base.data()) + 8;
+    rows.insert(rows.end(), begin, begin + part * 12);
   }
+  options.base = folder / "copies.u8bin";
+  WriteRows(options.base, 12, rows);
+  options.replicas = 2;
+  EXPECT_EQ(MustBuild(options).duplicates, 3000u);
+  const std::string content = FileContent(options.out);
+  options.memory = 110_MiB;
+  options.work = folder / "work";
+  EXPECT_EQ(MustBuild(options).duplicates, 3000u);
+  EXPECT_TRUE(FileContent(options.out) == content);
 }
 
 TEST(BoundedBuild, PromotesAFinishedIndexToTheBytesOfAPromotionInMemory) {

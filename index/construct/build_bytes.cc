@@ -22,8 +22,6 @@ constexpr std::uint64_t kGroup = 28;
 
 std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t n = shape.n, n1 = shape.n1, others = n - n1;
-  const bool by_node = shape.bits > 0 && shape.codes == CodePlace::kNode,
-             by_edge = shape.bits > 0 && !by_node && n1 > 0;
   const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0,
                       second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
@@ -60,10 +58,8 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t cells =
       upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + second_links;
   // Ids by node, and by label.
-  const std::uint64_t writing =
-      upper + n * 2 * kId + others * second + n1 * 2 * kId +
-      (by_node ? std::min<std::uint64_t>(others, 1 << 16) * code : 0) +
-      (by_edge ? std::min<std::uint64_t>(n, LinkCodes::kWindow) * 2 * shape.m * code : 0);
+  const std::uint64_t writing = upper + n * 2 * kId + others * second + n1 * 2 * kId +
+                                std::min<std::uint64_t>(others, 1 << 16) * code;
   return labels +
          std::max(
              {ordering, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +

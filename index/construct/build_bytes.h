@@ -15,7 +15,6 @@ struct BuildShape {
   std::uint32_t m = 0, dim = 0;
   std::uint64_t stride = 0;  ///< of a stored vector in memory
   std::uint32_t bits = 0, replicas = 1;
-  CodePlace codes = CodePlace::kNode;
   bool user_labels = false;
   bool finished_graph = false;  ///< L0 comes with the inputs: an index to promote, or an import
   BuildMethod method = BuildMethod::kInsertion;

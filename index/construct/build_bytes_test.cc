@@ -85,7 +85,6 @@ BuildShape Made(const BuildOptions& options) {
           .stride = kDim * sizeof(float),
           .bits = options.bits,
           .replicas = options.replicas,
-          .codes = options.codes,
           .method = options.method.value_or(DefaultMethod(DType::kF32, options.metric))};
 }
 
@@ -105,8 +104,6 @@ TEST(BuildBytes, AreWhatAnInsertionTakes) {
   const SampleFolder folder;
   BuildOptions options = Options(folder);
   options.method = BuildMethod::kInsertion;
-  ExpectPeak(options, Made(options));
-  options.codes = CodePlace::kLink;
   ExpectPeak(options, Made(options));
 }
 

@@ -127,38 +127,6 @@ TEST(Centroids, CodesAreThoseOfTheEncoder) {
   }
 }
 
-TEST(Centroids, CodesOfLinksAreThoseOfTheEncoderAboutTheirRecord) {
-  const SampleFolder folder;
-  for (const auto& [dtype, metric] :
-       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kInnerProduct)}) {
-    BuildOptions options = SmallBuild(folder, dtype, metric, 900);
-    options.bits = 4;
-    options.codes = CodePlace::kLink;
-    const Built index(options);
-    EXPECT_EQ(index.file.info().codes.place, CodePlace::kLink);
-    EXPECT_TRUE(index.file.cells().empty());
-    const RecordLayout& records = index.file.records();
-    const auto mean = index.file.code_mean();
-    const Kernels kernels = *ChooseKernels(dtype, metric, index.file.info().dim);
-    const Encoder encoder =
-        *Encoder::Make(kernels, 4, index.file.info().seed, {mean.begin(), mean.end()});
-    std::vector<std::byte> code(encoder.code_bytes());
-    ASSERT_EQ(records.link_code_bytes, code.size());
-    Encoder::Scratch scratch;
-    for (NodeId id = 0; id < index.n(); ++id) {
-      const std::byte* record = index.file.l0().data() + records.Offset(id);
-      const auto* links = reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
-      for (std::uint32_t l = 0; l < records.max_links && links[l] != kNoNode; ++l) {
-        encoder.Encode(index.Row(links[l]), index.Row(id), code.data(), scratch);
-        ASSERT_EQ(
-            std::memcmp(code.data(), record + records.LinksEnd(id) + l * code.size(), code.size()),
-            0)
-            << id << " " << l;
-      }
-    }
-  }
-}
-
 TEST(Centroids, AnIndexWithoutCodesHasNoCells) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 500);

@@ -80,49 +80,4 @@ void NodeCodes::EncodeCell(std::size_t cell, Encoder::Scratch& scratch) {
   }
 }
 
-absl::StatusOr<LinkCodes> LinkCodes::Make(const Kernels& kernels, const CodeInfo& info,
-                                          std::uint64_t seed, std::vector<float> mean,
-                                          Source source, ThreadPool& pool) {
-  HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, std::move(mean)));
-  if (encoder.code_bytes() != info.code_bytes)
-    return absl::InternalError("a code has another size than the file format says");
-  const std::size_t nodes = std::min(source.n, kWindow);
-  HMANN_ASSIGN_OR_RETURN(Buffer window,
-                         Buffer::Allocate(nodes * source.max_links * info.code_bytes));
-  return LinkCodes(std::move(encoder), std::move(source), pool, std::move(window));
-}
-
-LinkCodes::LinkCodes(Encoder encoder, Source source, ThreadPool& pool, Buffer window)
-    : encoder_(std::move(encoder)),
-      source_(std::move(source)),
-      pool_(&pool),
-      window_(std::move(window)),
-      scratch_(static_cast<std::size_t>(pool.threads())) {}
-
-const std::byte* LinkCodes::Of(NodeId id) {
-  if (id < first_ || id >= last_) {
-    first_ = id / kWindow * kWindow;
-    last_ = std::min(first_ + kWindow, source_.n);
-    if (source_.load) source_.load(first_, last_);
-    pool_->ParallelFor(last_ - first_, 16, [this](std::size_t begin, std::size_t end, int thread) {
-      for (std::size_t i = begin; i < end; ++i)
-        Encode(first_ + static_cast<NodeId>(i), scratch_[static_cast<std::size_t>(thread)]);
-    });
-  }
-  return window_.data() +
-         static_cast<std::size_t>(id - first_) * source_.max_links * encoder_.code_bytes();
-}
-
-void LinkCodes::Encode(NodeId id, Scratch& scratch) {
-  scratch.links.clear();
-  source_.append(id, scratch.links);
-  encoder_.SetCentroid(source_.row(id), scratch.encoder);
-  std::byte* place = window_.data() + static_cast<std::size_t>(id - first_) * source_.max_links *
-                                          encoder_.code_bytes();
-  for (const NodeId link : scratch.links) {
-    encoder_.Encode(source_.row(link), place, scratch.encoder);
-    place += encoder_.code_bytes();
-  }
-}
-
 }  // namespace hmann

@@ -62,48 +62,4 @@ class NodeCodes {
   std::vector<Encoder::Scratch> scratch_;  ///< one per thread
 };
 
-/// The codes of links, each centred on the vector that it leaves from, a window of nodes
-/// at a time in parallel: those of a whole index are as large as its L0. The bytes depend
-/// on neither threads nor order.
-class LinkCodes {
- public:
-  static constexpr NodeId kWindow = 4096;
-  /// Both are called from several threads at once. `append(id, links)`: appends the links
-  /// of `id` in L0.
-  struct Source {
-    NodeId n = 0;
-    std::uint32_t max_links = 0;
-    std::function<const std::byte*(NodeId id)> row;
-    std::function<void(NodeId id, std::vector<NodeId>& links)> append;
-    /// Before ids [first, last) are encoded, where their vectors and those of their links
-    /// must be loaded.
-    std::function<void(NodeId first, NodeId last)> load;
-  };
-
-  /// Errors: INVALID_ARGUMENT (bits), RESOURCE_EXHAUSTED. `pool` must outlive it.
-  static absl::StatusOr<LinkCodes> Make(const Kernels& kernels, const CodeInfo& info,
-                                        std::uint64_t seed, std::vector<float> mean, Source source,
-                                        ThreadPool& pool);
-
-  /// codes.code_bytes for each link of `id`; valid until the next call. Fast where ids
-  /// ascend.
-  const std::byte* Of(NodeId id);
-
- private:
-  struct Scratch {
-    Encoder::Scratch encoder;
-    std::vector<NodeId> links;
-  };
-
-  LinkCodes(Encoder encoder, Source source, ThreadPool& pool, Buffer window);
-  void Encode(NodeId id, Scratch& scratch);
-
-  Encoder encoder_;
-  Source source_;
-  ThreadPool* pool_;
-  Buffer window_;  ///< max_links codes for each of kWindow nodes
-  NodeId first_ = 0, last_ = 0;
-  std::vector<Scratch> scratch_;  ///< one per thread
-};
-
 }  // namespace hmann

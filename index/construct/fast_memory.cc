@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -27,36 +26,6 @@ std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads) {
   return std::min<std::uint64_t>(2_GiB, fast_memory_bytes / 50) +
          static_cast<std::uint64_t>(threads) * kScratchPerThread;
-}
-
-absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes,
-                                 int threads) {
-  const NodeId n = shape.n;
-  const auto fits = [&](NodeId n1) {
-    return FastBytes(shape, n1) + ReservedFastBytes(fast_memory_bytes, threads) <=
-           fast_memory_bytes;
-  };
-  if (n < 2)
-    return absl::InvalidArgumentError(
-        "--fast-memory: an index of one vector has no upper layer to place");
-  if (!fits(1)) {
-    // Reserve and payload for one node; the reserve grows with the budget, by at most a
-    // fiftieth.
-    const std::uint64_t payload = FastBytes(shape, 1);
-    std::uint64_t smallest = payload + ReservedFastBytes(0, threads);
-    while (payload + ReservedFastBytes(smallest, threads) > smallest)
-      smallest = payload + ReservedFastBytes(smallest, threads);
-    return absl::ResourceExhaustedError(
-        absl::StrCat("--fast-memory ", fast_memory_bytes,
-                     " is too small: a first promoted node and the scratch of ", threads,
-                     " search threads need ", smallest, " bytes (", FormatSize(smallest), ")"));
-  }
-  NodeId low = 1, high = n;  // fits(low), not fits(high) or high = n
-  while (high - low > 1) {
-    const NodeId middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
 }
 
 }  // namespace hmann

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "index/graph/layers.h"
 
 namespace hmann {
@@ -21,10 +20,5 @@ struct FastShape {
 /// sum_{i>=1} N_i * M_i * 4 + N_1 * row_bytes (section 7 of doc/paper.md), labels of
 /// promoted nodes, codes of the others, and cells; without the reserve. 0 < n1 < n.
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1);
-
-/// The paper's rule: the largest N_1 < n whose fast payload, labels, codes of the others
-/// and reserve fit. Errors: RESOURCE_EXHAUSTED naming the smallest budget that would do.
-absl::StatusOr<NodeId> LargestN1(const FastShape& shape, std::uint64_t fast_memory_bytes,
-                                 int threads);
 
 }  // namespace hmann

@@ -1,10 +1,7 @@
 #include "index/construct/fast_memory.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "index/base/units.h"
 #include "index/format/header.h"
 
@@ -60,47 +57,6 @@ TEST(ReservedFastBytes, IsMigrationSpaceAndScratch) {
   EXPECT_EQ(ReservedFastBytes(1000_GiB, 0), 2_GiB) << "at most 2 GiB";
   EXPECT_EQ(ReservedFastBytes(50_MiB, 0), 1_MiB) << "2 %";
   EXPECT_GT(ReservedFastBytes(50_MiB, 4), ReservedFastBytes(50_MiB, 3));
-}
-
-std::uint64_t Needed(NodeId n, NodeId n1, std::uint64_t budget) {
-  return Layers::Make(n, n1, 16).UpperLinkBytes() + std::uint64_t{n1} * (128 + 8) +
-         ReservedFastBytes(budget, 2);
-}
-
-TEST(LargestN1, IsTheLargestThatFits) {
-  constexpr NodeId kNodes = 1000000;
-  for (const std::uint64_t budget : {2_MiB, 3_MiB, 17_MiB, 96_MiB, 200_MiB}) {
-    SCOPED_TRACE(absl::StrCat("budget ", budget));
-    const absl::StatusOr<NodeId> n1 = LargestN1({kNodes, 16, 128, 8}, budget, 2);
-    ASSERT_TRUE(n1.ok()) << n1.status();
-    EXPECT_LE(Needed(kNodes, *n1, budget), budget);
-    EXPECT_GT(Needed(kNodes, *n1 + 1, budget), budget);
-  }
-  EXPECT_EQ(*LargestN1({kNodes, 16, 128, 8}, 100_GiB, 2), kNodes - 1)
-      << "one node at least stays in L0 alone";
-}
-
-TEST(LargestN1, RefusalNamesABudgetThatWorks) {
-  for (const std::uint32_t row_bytes : {1u, 128u, 100000u}) {
-    for (const int threads : {1, 64}) {
-      const absl::StatusOr<NodeId> refused = LargestN1({1000, 16, row_bytes, 4}, 1000, threads);
-      ASSERT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-      const std::string message(refused.status().message());
-      EXPECT_THAT(message, testing::HasSubstr("--fast-memory 1000 "));
-      const std::size_t place = message.find(" need ") + 6;
-      std::uint64_t budget = 0;
-      ASSERT_TRUE(
-          absl::SimpleAtoi(message.substr(place, message.find(' ', place) - place), &budget))
-          << message;
-      const absl::StatusOr<NodeId> n1 = LargestN1({1000, 16, row_bytes, 4}, budget, threads);
-      ASSERT_TRUE(n1.ok()) << n1.status();
-      EXPECT_GE(*n1, 1u);
-      EXPECT_FALSE(LargestN1({1000, 16, row_bytes, 4}, budget - 1, threads).ok())
-          << "the smallest that does";
-    }
-  }
-  EXPECT_EQ(LargestN1({1, 16, 128, 4}, 1_GiB, 1).status().code(),
-            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

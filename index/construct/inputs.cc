@@ -91,7 +91,6 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .stride = RowStride(kernels_),
           .bits = options_->bits,
           .replicas = options_->replicas,
-          .codes = options_->codes,
           .user_labels = has_user_labels(),
           .finished_graph = has_graph(),
           .method = method(),

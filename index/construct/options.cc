@@ -63,10 +63,6 @@ absl::Status BuildOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", bits));
   if (replicas < 1 || replicas > 2)
     return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", replicas));
-  if (codes == CodePlace::kLink && replicas != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "replicas: expected 1, since codes of links have no centroids; found ", replicas));
-  }
   if (memory > 0 && work.empty())
     return absl::InvalidArgumentError("build-memory: needs a folder to work in (--work)");
   if (workers < 0 || workers > 1024 || (workers > 0 && (memory == 0 || worker_program.empty())))

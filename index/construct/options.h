@@ -51,9 +51,8 @@ struct BuildOptions {
                                 ///< product: HNSW's links, not refined
   std::optional<double> promote;  ///< N_1 / N in (0, 1); default 0.16
   std::uint32_t bits = 2;         ///< per dimension of a code, 1, 2 or 4; 0: no codes
-  CodePlace codes = CodePlace::kNode;
-  std::uint32_t replicas = 1;  ///< of codes of nodes: cells that a node is listed in, 1 or 2
-  int threads = 0;             ///< 0: UsableCores()
+  std::uint32_t replicas = 1;     ///< cells that a node is listed in, 1 or 2
+  int threads = 0;                ///< 0: UsableCores()
   std::uint64_t seed = 1;
   /// Memory that the build may take, bytes; 0: as much as there is. Needs `work`, and
   /// partition; from vectors or a finished index. The index is the same.

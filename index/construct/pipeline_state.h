@@ -18,7 +18,6 @@
 #include "index/construct/insertion_graph.h"
 #include "index/construct/lift.h"
 #include "index/construct/options.h"
-#include "index/construct/part_loader.h"
 #include "index/construct/phases.h"
 #include "index/construct/upper_layers.h"
 #include "index/construct/vectors.h"
@@ -82,8 +81,6 @@ class Pipeline {
   absl::Status AddCodes(IndexContents& contents);
   /// Vectors of ids that are written: in memory, or in what is loaded.
   const std::byte* RowOf(NodeId id) const;
-  /// Codes of links as AddCodes adds them.
-  absl::Status AddLinkCodes(const CodeInfo& info, IndexContents& contents);
   std::vector<float> MeanOfSample();
   /// How the files of L0 are read from now on.
   void AdviseRandom(bool random) const;
@@ -122,10 +119,7 @@ class Pipeline {
   // While the index is written:
   std::vector<NodeId> id_of_node_;
   std::optional<IdWindow> window_;  ///< where memory is bounded
-  Job not_cancelled_{job_.pool, job_.progress, nullptr};
-  std::optional<PartLoader> loader_;  ///< the same, of vectors that codes of links are of
   std::optional<NodeCodes> node_codes_;
-  std::optional<LinkCodes> link_codes_;
 };
 
 }  // namespace hmann

@@ -39,20 +39,6 @@ TEST_P(Bytes, AreTheSameForAnyNumberOfThreads) {
   EXPECT_FALSE(FileContent(options.out) == first) << "another seed is another graph";
 }
 
-TEST_P(Bytes, WithCodesOfLinksAreTheSameForAnyNumberOfThreads) {
-  const SampleFolder folder;
-  BuildOptions options = SmallBuild(folder, std::get<0>(GetParam()), std::get<1>(GetParam()), 1500);
-  options.codes = CodePlace::kLink;
-  std::string first;
-  for (const int threads : {1, 2, 3}) {
-    options.threads = threads;
-    MustBuild(options);
-    const std::string content = FileContent(options.out);
-    if (first.empty()) first = content;
-    EXPECT_TRUE(content == first) << threads << " threads";
-  }
-}
-
 TEST_P(Bytes, OfAPartitionAreTheSameForAnyNumberOfThreads) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, std::get<0>(GetParam()), std::get<1>(GetParam()), 1500);

@@ -33,8 +33,8 @@ struct Calibration {
   struct Curve {
     Way way{};
     std::uint32_t k = 1;
-    std::uint64_t queries = 0;      ///< that its recalls are means over
-    std::vector<Point> points{};    ///< effort and recall rise; at least one
+    std::uint64_t queries = 0;    ///< that its recalls are means over
+    std::vector<Point> points{};  ///< effort and recall rise; at least one
   };
 
   std::string origin{};         ///< where the queries came from

@@ -104,7 +104,7 @@ TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
 
   context.has_ratios = false;
   EXPECT_EQ(SearchOptions{.k = 10}.Resolve(context)->ef_l0, 128u) << "twice 64";
-  context.has_codes = context.has_cells = context.block_tier = true;
+  context.has_codes = context.block_tier = true;
   const Dials on_device = *SearchOptions{.k = 10}.Resolve(context);
   EXPECT_EQ(on_device.ef_l0, 60u);
   EXPECT_EQ(on_device.nprobe, 181u) << "128 times the root of 2";

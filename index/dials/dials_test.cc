@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr SearchContext kByNode{.n = 1000000, .n1 = 160000, .has_codes = true, .has_cells = true};
+constexpr SearchContext kByNode{.n = 1000000, .n1 = 160000, .has_codes = true};
 
 /// Of an index of 1,000 nodes, 100 of them promoted, without codes.
 Dials Small(const SearchOptions& options) {
@@ -48,15 +48,12 @@ TEST(SearchOptions, CodesAreTheDefaultWhereTheyPay) {
     return SearchOptions{.ef_l0 = ef_l0}.Resolve(context)->walk;
   };
   const SearchContext plain{.n = 1000, .n1 = 100};
-  SearchContext by_node = plain, by_link = plain;
-  by_node.has_codes = by_node.has_cells = by_link.has_codes = true;
+  SearchContext by_node = plain;
+  by_node.has_codes = true;
   EXPECT_EQ(walk(plain), WalkKind::kBestFirst);
   EXPECT_EQ(walk(by_node), WalkKind::kBestFirst);
-  EXPECT_EQ(walk(by_link), WalkKind::kQuantised);
-  for (SearchContext* context : {&by_node, &by_link}) {
-    context->far = true;
-    EXPECT_EQ(walk(*context), WalkKind::kQuantised);
-  }
+  by_node.far = true;
+  EXPECT_EQ(walk(by_node), WalkKind::kQuantised);
   by_node.far = false;
   by_node.block_tier = true;
   EXPECT_EQ(walk(by_node), WalkKind::kQuantised);
@@ -154,20 +151,14 @@ TEST(SearchOptions, ATargetStandsForAllDialsButThoseThatMayStandBesideIt) {
 }
 
 TEST(SearchOptions, WhatTheIndexCannotDoIsAPrecondition) {
-  SearchContext plain{.n = 1000, .n1 = 100}, by_link = plain, unhelped = plain;
-  by_link.has_codes = true;
+  SearchContext plain{.n = 1000, .n1 = 100}, unhelped = plain;
   unhelped.has_helpers = false;
   const auto code = [](const SearchOptions& options, const SearchContext& context) {
     return options.Resolve(context).status().code();
   };
   EXPECT_EQ(code({.walk = WalkKind::kQuantised}, plain), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.walk = WalkKind::kQuantised}, by_link), absl::StatusCode::kOk);
-  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .nprobe = 1}, by_link),
-            absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.walk = WalkKind::kQuantised, .error_bound = 1}, by_link),
-            absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code({.ef_l0 = 0, .walk = WalkKind::kQuantised}, by_link),
-            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.ef_l0 = 0, .walk = WalkKind::kQuantised, .nprobe = 1}, kByNode),
+            absl::StatusCode::kOk);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, plain), absl::StatusCode::kOk);
   EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kFailedPrecondition);
   unhelped.block_tier = true;

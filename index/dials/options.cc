@@ -99,12 +99,9 @@ class Resolution {
   WalkKind walk() const { return dials_.walk; }
 
  private:
-  /// Codes of the nodes pay where a record is far; those of the links everywhere: a third
-  /// more QPS than the pool on 96-d f32 in DRAM. Who has had scalar codes made wants
-  /// these.
+  /// Codes pay where a record is far. Who has had scalar codes made wants these.
   WalkKind DefaultWalk() const {
-    const bool codes_pay =
-        context_.scalar_bits == 0 && (context_.block_tier || context_.far || !context_.has_cells);
+    const bool codes_pay = context_.scalar_bits == 0 && (context_.block_tier || context_.far);
     return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
   }
 
@@ -113,9 +110,8 @@ class Resolution {
         dials_.k > context_.n1)
       return false;
     const bool from_cells = dials_.walk == WalkKind::kQuantised && context_.block_tier;
-    return context_.calibration->UpperIsEnough(
-        {dials_.walk, from_cells && context_.has_cells, context_.scalar_bits}, dials_.k,
-        options_.recall.value_or(kDefaultRecall));
+    return context_.calibration->UpperIsEnough({dials_.walk, from_cells, context_.scalar_bits},
+                                               dials_.k, options_.recall.value_or(kDefaultRecall));
   }
 
   /// Where the user leaves open how long a walk goes on, and nothing else ends it. The
@@ -138,10 +134,8 @@ class Resolution {
     const std::uint32_t k = dials_.k;
     // A device answers a round as late as an instruction a thousand cells: there cells
     // take the place of the way through the graph.
-    const bool from_cells =
-        options_.nprobe.value_or(context_.block_tier ? 1 : 0) > 0 && context_.has_cells;
-    const std::uint32_t cells =
-        options_.nprobe.value_or(from_cells ? std::max(128u, 4 * k) : 0);
+    const bool from_cells = options_.nprobe.value_or(context_.block_tier ? 1 : 0) > 0;
+    const std::uint32_t cells = options_.nprobe.value_or(from_cells ? std::max(128u, 4 * k) : 0);
     dials_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
     dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.nprobe / 2}));
     ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
@@ -207,17 +201,11 @@ absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
         "prefetch: helper needs helper threads, and the index was opened without: give it "
         "--helpers 1");
   }
-  if (dials.walk != WalkKind::kQuantised) return absl::OkStatus();
-  if (!context.has_codes) {
+  if (dials.walk == WalkKind::kQuantised && !context.has_codes) {
     return absl::FailedPreconditionError(
-        "walk: quantised needs an index with codes, and this one has none: build it with --codes "
-        "node or --codes link");
+        "walk: quantised needs an index with codes, and this one has none: build it with --bits 2");
   }
-  if (context.has_cells || (dials.nprobe == 0 && !dials.error_bound.has_value() && dials.ef_l0 > 0))
-    return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "walk: nprobe, error_bound and ef_l0 = 0 need codes of nodes, and this index has those of "
-      "links: build it with --codes node");
+  return absl::OkStatus();
 }
 
 }  // namespace

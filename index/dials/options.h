@@ -15,7 +15,6 @@ namespace hmann {
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0;
   bool has_codes = false;
-  bool has_cells = false;         ///< codes are of nodes, not of links
   bool block_tier = false;        ///< L0 is read from a device
   bool far = false;               ///< L0 is farther than DRAM
   bool has_ratios = true;         ///< no distance is negative: one may be a multiple of another
@@ -60,8 +59,7 @@ struct SearchOptions {
   /// Index::Resolve. Errors: those
   /// of Validate; INVALID_ARGUMENT for a dial that the default walk does not take;
   /// FAILED_PRECONDITION for what the index cannot do: the quantised walk without codes,
-  /// cells without codes of nodes, `epsilon` over inner products, helpers that it was
-  /// opened without.
+  /// `epsilon` over inner products, helpers that it was opened without.
   absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
 };
 

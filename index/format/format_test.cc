@@ -76,13 +76,6 @@ void ExpectHolds(const IndexFile& file, RingIndex& index) {
     ASSERT_EQ(number, index.Label(id)) << id;
     ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)),
               Padded(index.Links(0, id), records.max_links));
-    if (records.link_code_bytes == 0) continue;
-    const std::size_t used = index.Links(0, id).size() * records.link_code_bytes;
-    const auto codes =
-        record.subspan(records.LinksEnd(id), records.CodesEnd(id) - records.LinksEnd(id));
-    ASSERT_EQ(0, std::memcmp(codes.data(), index.contents.link_codes(id), used)) << id;
-    ASSERT_TRUE(std::all_of(codes.begin() + static_cast<std::ptrdiff_t>(used), codes.end(),
-                            [](std::byte b) { return b == std::byte{0}; }));
   }
 }
 
@@ -96,14 +89,8 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF16, .bits = 2},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
-      {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1, .place = CodePlace::kLink},
-      {.n = 90,
-       .n1 = 20,
-       .m = 5,
-       .dim = 1200,
-       .dtype = DType::kF32,
-       .bits = 4,
-       .place = CodePlace::kLink},
+      {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1},
+      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);
@@ -200,23 +187,6 @@ TEST(Format, GoldenFile) {
   EXPECT_TRUE(ReadBytes(path) == ReadBytes(kGolden)) << "the writer's bytes changed";
 }
 
-TEST(Format, CodesOfLinksLieInTheRecords) {
-  RingIndex index({.n = 100, .n1 = 20, .bits = 1, .place = CodePlace::kLink});
-  TemporaryPath path(::testing::TempDir(), "edges");
-  ASSERT_TRUE(Write(path, index).ok());
-  const auto file = IndexFile::Open(path);
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->info().codes, index.contents.codes);
-  EXPECT_TRUE(file->cells().empty() && file->codes().empty() && file->second_centroids().empty());
-  EXPECT_TRUE(std::equal(file->code_mean().begin(), file->code_mean().end(),
-                         index.contents.code_mean.begin()));
-  const auto line = std::find_if(file->info().bytes.begin(), file->info().bytes.end(),
-                                 [](const auto& l) { return l.name == "link_codes"; });
-  ASSERT_NE(line, file->info().bytes.end());
-  EXPECT_EQ(line->tier, "slow");
-  EXPECT_EQ(line->bytes, 100u * 8 * CodeBytes(20, 1));
-}
-
 TEST(Format, AlphaIsTheOnlyDifferenceItMakes) {
   TemporaryPath path(::testing::TempDir(), "alpha");
   RingIndex one({.alpha = 1.0f}), other({.alpha = 1.5f});
@@ -239,9 +209,8 @@ TEST(Format, AlphaIsTheOnlyDifferenceItMakes) {
 
 TEST(Format, CodesThatContradictThemselvesAreRefused) {
   TemporaryPath path(::testing::TempDir(), "wrong_codes");
-  const auto refused = [&](const std::function<void(IndexContents&)>& change,
-                           CodePlace place = CodePlace::kNode) {
-    RingIndex index({.bits = 2, .replicas = 2, .place = place});
+  const auto refused = [&](const std::function<void(IndexContents&)>& change) {
+    RingIndex index({.bits = 2, .replicas = 2});
     change(index.contents);
     EXPECT_EQ(Write(path, index).status().code(), absl::StatusCode::kInvalidArgument);
   };
@@ -257,13 +226,6 @@ TEST(Format, CodesThatContradictThemselvesAreRefused) {
   refused([](IndexContents& c) { c.cells[3].centroid = c.cells[2].centroid; });
   refused([](IndexContents& c) { c.second_centroids.pop_back(); });
   refused([](IndexContents& c) { c.code_mean.pop_back(); });
-  refused([](IndexContents& c) { c.codes.place = CodePlace::kLink; });
-  refused([](IndexContents& c) { c.codes.place = static_cast<CodePlace>(2); });
-  refused([](IndexContents& c) { c.codes.replicas = 1; }, CodePlace::kLink);
-  refused([](IndexContents& c) { c.codes.code_bytes -= 1; }, CodePlace::kLink);
-  refused([](IndexContents& c) { c.cells = {{0, 32}}; }, CodePlace::kLink);
-  refused([](IndexContents& c) { c.link_codes = nullptr; }, CodePlace::kLink);
-  refused([](IndexContents& c) { c.code_mean.pop_back(); }, CodePlace::kLink);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -127,8 +127,15 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   if (const std::uint16_t minor = header.FormatMinor(); raw.format_minor != minor)
     return Corrupt(path, "offset 10: expected minor version ", minor, " with dtype ", raw.dtype,
                    "; found ", raw.format_minor);
-  header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes,
-                  static_cast<CodePlace>(raw.code_place)};
+  if (raw.code_place == 1) {
+    return absl::UnimplementedError(
+        absl::StrCat(path,
+                     ": header: offset 99: expected codes of nodes, found codes of links, "
+                     "which are read no longer: build it again"));
+  }
+  if (raw.code_place != 0)
+    return Corrupt(path, "offset 99: code_place: expected 0; found ", raw.code_place);
+  header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes};
   header.cell_count = raw.cell_count;
   header.file_bytes = raw.file_bytes;
   header.content_hash = raw.content_hash;
@@ -218,9 +225,7 @@ std::string Name(const Section& section) {
 }
 
 RecordLayout Header::Records() const {
-  const std::uint32_t link_code_bytes = codes.place == CodePlace::kLink ? codes.code_bytes : 0;
-  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes,
-                            link_code_bytes);
+  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes);
 }
 
 absl::Status CheckMetadata(const Header& header) {
@@ -238,15 +243,11 @@ absl::Status CheckMetadata(const Header& header) {
   if (header.row_bytes != kernels.row_bytes)
     return wrong("row_bytes", kernels.row_bytes, header.row_bytes);
   if (!(header.alpha >= 1 && header.alpha <= 2)) return wrong("alpha", "1 to 2", header.alpha);
-  const bool by_node = header.codes.bits > 0 && header.codes.place == CodePlace::kNode;
+  const bool has_codes = header.codes.bits > 0;
   if (header.codes != CodeInfo()) {
-    if (header.codes.place > CodePlace::kLink)
-      return wrong("code_place", "at most 1", static_cast<int>(header.codes.place));
     if (!IsCodeBits(header.codes.bits)) return wrong("code_bits", "1, 2 or 4", header.codes.bits);
-    if (by_node ? header.codes.replicas < 1 || header.codes.replicas > 2
-                : header.codes.replicas != 0) {
-      return wrong("code_replicas", by_node ? "1 or 2" : "0", header.codes.replicas);
-    }
+    if (header.codes.replicas < 1 || header.codes.replicas > 2)
+      return wrong("code_replicas", "1 or 2", header.codes.replicas);
     const std::uint32_t bytes = CodeBytes(header.dim, header.codes.bits);
     if (header.codes.code_bytes != bytes)
       return wrong("code_bytes", bytes, header.codes.code_bytes);
@@ -259,11 +260,10 @@ absl::Status CheckMetadata(const Header& header) {
   if (layers.nodes != Layers::Make(layers.n(), layers.n1(), layers.m).nodes)
     return wrong("layers", "N_{i+1} = N_i / m", "other sizes");
   const NodeId n1 = layers.n1();
-  if (by_node && n1 <= header.codes.replicas - 1)
+  if (has_codes && n1 <= header.codes.replicas - 1)
     return wrong("n1", "a centroid for each assignment", n1);
-  if (by_node ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0) {
-    return wrong("cell_count", by_node ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
-  }
+  if (has_codes ? header.cell_count < 1 || header.cell_count > n1 : header.cell_count != 0)
+    return wrong("cell_count", has_codes ? absl::StrCat("1 to ", n1) : "0", header.cell_count);
   if (header.mean_degree.size() != layers.nodes.size())
     return wrong("mean_degree", "one per layer", header.mean_degree.size());
   for (std::uint32_t layer = 0; layer <= layers.top(); ++layer) {
@@ -290,13 +290,12 @@ std::vector<Section> PlanSections(const Header& header) {
   }
   add(SectionKind::kFastRows, 0, std::uint64_t{layers.n1()} * FastRowStride(header.row_bytes));
   add(SectionKind::kFastLabels, 0, std::uint64_t{layers.n1()} * header.label_bytes);
-  const bool has_codes = header.codes.bits > 0,
-             by_node = has_codes && header.codes.place == CodePlace::kNode;
+  const bool has_codes = header.codes.bits > 0;
   const std::uint64_t others = layers.n() - layers.n1();
-  if (by_node) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
+  if (has_codes) add(SectionKind::kCells, 0, header.cell_count * sizeof(CellEntry));
   if (header.codes.replicas == 2) add(SectionKind::kSecondCentroids, 0, others * sizeof(NodeId));
   if (has_codes) add(SectionKind::kCodeMean, 0, header.dim * sizeof(float));
-  if (by_node) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
+  if (has_codes) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
   if (header.label_order) add(SectionKind::kLabelOrder, 0, layers.n() * sizeof(NodeId));
   if (header.label_order && header.label_bytes == 8)
     add(SectionKind::kLabelMarks, 0, LabelMarks(layers.n()) * sizeof(std::uint64_t));
@@ -331,7 +330,6 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.code_replicas = static_cast<std::uint8_t>(header.codes.replicas);
   raw.code_bytes = static_cast<std::uint16_t>(header.codes.code_bytes);
   raw.cell_count = header.cell_count;
-  raw.code_place = static_cast<std::uint8_t>(header.codes.place);
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
     raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer),
                          header.mean_degree[layer]};

@@ -21,13 +21,7 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
       {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
       {"header", "file", kHeaderBytes, 0},
   };
-  if (header.codes.bits > 0 && header.codes.place == CodePlace::kLink) {
-    const std::uint64_t codes = n * layers.MaxDegree(0) * header.codes.code_bytes;
-    const std::uint64_t formula =
-        n * layers.MaxDegree(0) * CodeBytes(header.dim, header.codes.bits);
-    lines.insert(lines.end() - 1, {{"link_codes", "slow", codes, formula},
-                                   {"code_mean", "fast", header.dim * sizeof(float), 0}});
-  } else if (header.codes.bits > 0) {
+  if (header.codes.bits > 0) {
     const std::uint64_t codes = (n - n1) * header.codes.code_bytes;
     const std::uint64_t formula = (n - n1) * CodeBytes(header.dim, header.codes.bits);
     const std::uint64_t centroids = header.cell_count * sizeof(CellEntry) +

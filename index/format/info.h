@@ -14,22 +14,12 @@ constexpr std::uint32_t CodeBytes(std::uint32_t dim, std::uint32_t bits) {
   return (dim + 7) / 8 * bits + 4;
 }
 
-/// Where codes lie, and what they are centred on.
-enum class CodePlace : std::uint8_t {
-  kNode = 0,  ///< one of each unpromoted node, in fast memory, centred on its nearest promoted node
-  kLink = 1,  ///< one of each link of L0, beside the links in the record, centred on the record's
-              ///< own vector
-};
-inline std::string_view Name(CodePlace place) {
-  return place == CodePlace::kNode ? "node" : "link";
-}
-
-/// The codes of an index.
+/// The codes of an index: one of each unpromoted node, in fast memory, centred on its
+/// nearest promoted node.
 struct CodeInfo {
   std::uint32_t bits = 0;      ///< per dimension, 1, 2 or 4; 0: the index has no codes and no cells
-  std::uint32_t replicas = 0;  ///< cells that a node is listed in: 1 or 2; 0 with kLink
-  std::uint32_t code_bytes = 0;  ///< code and factors of one node, or of one link
-  CodePlace place = CodePlace::kNode;
+  std::uint32_t replicas = 0;  ///< cells that a node is listed in: 1 or 2
+  std::uint32_t code_bytes = 0;  ///< code and factors of one node
   friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
 };
 

@@ -33,20 +33,17 @@ std::uint64_t RegionBytes(const RecordLayout::Region& region, std::uint64_t reco
 }  // namespace
 
 RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
-                                std::uint32_t row_bytes, std::uint32_t label_bytes,
-                                std::uint32_t link_code_bytes) {
+                                std::uint32_t row_bytes, std::uint32_t label_bytes) {
   constexpr std::uint32_t kMost = 1u << 24;
   HMANN_CHECK(n1 <= n && n <= kMaxNodes && (label_bytes == 4 || label_bytes == 8));
   HMANN_CHECK(max_links > 0 && max_links < kMost && row_bytes > 0 && row_bytes < kMost);
-  HMANN_CHECK(std::uint64_t{max_links} * link_code_bytes < 1u << 30);
   RecordLayout layout;
   layout.n = n;
   layout.n1 = n1;
   layout.max_links = max_links;
   layout.row_bytes = row_bytes;
   layout.label_bytes = label_bytes;
-  layout.link_code_bytes = link_code_bytes;
-  const std::uint64_t link_bytes = std::uint64_t{max_links} * (sizeof(NodeId) + link_code_bytes);
+  const std::uint64_t link_bytes = std::uint64_t{max_links} * sizeof(NodeId);
   layout.links_offset = static_cast<std::uint32_t>(RoundUp(row_bytes, sizeof(NodeId)));
   layout.label_offset =
       static_cast<std::uint32_t>(RoundUp(layout.links_offset + link_bytes, label_bytes));

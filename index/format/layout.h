@@ -17,18 +17,15 @@ constexpr std::uint64_t kBlockBytes = 4096;
 ///
 ///     [ row: row_bytes | links: max_links x u32 | label: label_bytes ]
 ///
-/// With codes of links both kinds have max_links codes right behind their links. Records
-/// start on a cache line. Link records fill region A, full records region B, which starts
-/// on a block. In both, a record that fits a block does not straddle two, so that one
-/// node costs one block read; a longer one starts on a block and takes whole blocks. A
-/// value; immutable after Make.
+/// Records start on a cache line. Link records fill region A, full records region B,
+/// which starts on a block. In both, a record that fits a block does not straddle two, so
+/// that one node costs one block read; a longer one starts on a block and takes whole
+/// blocks. A value; immutable after Make.
 struct RecordLayout {
   /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
-  /// 2^24 and all codes of a record below 2^30 bytes (so that nothing overflows).
-  /// `link_code_bytes`: of the code of one link, 0 without codes of links.
+  /// 2^24 (so that nothing overflows).
   static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
-                           std::uint32_t row_bytes, std::uint32_t label_bytes,
-                           std::uint32_t link_code_bytes = 0);
+                           std::uint32_t row_bytes, std::uint32_t label_bytes);
 
   /// Byte offset of id's record within section L0.
   std::uint64_t Offset(NodeId id) const {
@@ -43,14 +40,11 @@ struct RecordLayout {
   std::uint32_t RecordBytes(NodeId id) const { return regions[id >= n1].record_bytes; }
   /// Bytes from the start of id's record to its links.
   std::uint32_t LinksOffset(NodeId id) const { return id >= n1 ? links_offset : 0; }
-  /// Bytes from the start of id's record to the end of its links, where the codes of
-  /// these begin.
+  /// Bytes from the start of id's record to the end of its links, and so of what a walk
+  /// reads of it: all but its label.
   std::uint32_t LinksEnd(NodeId id) const {
     return LinksOffset(id) + max_links * static_cast<std::uint32_t>(sizeof(NodeId));
   }
-  /// Bytes from the start of id's record to the end of what a walk reads of it: all but
-  /// its label.
-  std::uint32_t CodesEnd(NodeId id) const { return LinksEnd(id) + max_links * link_code_bytes; }
   /// Bytes of the section, a multiple of kBlockBytes.
   std::uint64_t TotalBytes() const { return total_bytes; }
 
@@ -58,8 +52,7 @@ struct RecordLayout {
   std::uint32_t max_links = 0;  ///< M_0
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
-  std::uint32_t link_code_bytes = 0;  ///< of a link's code
-  std::uint32_t row_offset = 0;       ///< this and the next two: of full records
+  std::uint32_t row_offset = 0;  ///< this and the next two: of full records
   std::uint32_t links_offset = 0;
   std::uint32_t label_offset = 0;
 

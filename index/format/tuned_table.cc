@@ -36,12 +36,10 @@ struct Figure {
   double TunedSetting::*value;
   double most;
 };
-constexpr Figure kFigures[] = {{"recall", &TunedSetting::recall, 1},
-                               {"recall_low", &TunedSetting::recall_low, 1},
-                               {"recall_p05", &TunedSetting::recall_p05, 1},
-                               {"mean_us", &TunedSetting::mean_us, 1e12},
-                               {"p95_us", &TunedSetting::p95_us, 1e12},
-                               {"p99_us", &TunedSetting::p99_us, 1e12}};
+constexpr Figure kFigures[] = {
+    {"recall", &TunedSetting::recall, 1},         {"recall_low", &TunedSetting::recall_low, 1},
+    {"recall_p05", &TunedSetting::recall_p05, 1}, {"mean_us", &TunedSetting::mean_us, 1e12},
+    {"p95_us", &TunedSetting::p95_us, 1e12},      {"p99_us", &TunedSetting::p99_us, 1e12}};
 
 Json ToJson(const TunedSetting& setting) {
   Json json = hmann::ToJson(setting.dials);
@@ -160,9 +158,7 @@ void ReadCalibration(Reader& in, Calibration& calibration) {
   in.Text("origin", &calibration.origin);
   in.List("curves", 1, kMostEntries,
           [&](Reader& curve) { ReadCurve(curve, calibration.curves.emplace_back()); });
-  const auto apart = [](const Calibration::Curve& curve) {
-    return std::tuple(curve.way, curve.k);
-  };
+  const auto apart = [](const Calibration::Curve& curve) { return std::tuple(curve.way, curve.k); };
   for (std::size_t i = 1; i < calibration.curves.size() && in.ok(); ++i) {
     if (!(apart(calibration.curves[i - 1]) < apart(calibration.curves[i])))
       in.Reject("expected its curves by walk, cells, scalar_bits and k");
@@ -212,10 +208,11 @@ TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place
   if (by_recall ? place == 0 : place + 1 == settings.size()) return best;
   const TunedSetting& other = settings[by_recall ? place - 1 : place + 1];
   if (!DifferInEffort(best.dials, other.dials)) return best;
-  const double share = by_recall ? (Logit(best.recall) - Logit(target.recall)) /
-                                       (Logit(best.recall) - Logit(other.recall))
-                                 : std::log(target.latency_us / (1 + kLatencyMargin) / best.mean_us) /
-                                       std::log(other.mean_us / best.mean_us);
+  const double share =
+      by_recall
+          ? (Logit(best.recall) - Logit(target.recall)) / (Logit(best.recall) - Logit(other.recall))
+          : std::log(target.latency_us / (1 + kLatencyMargin) / best.mean_us) /
+                std::log(other.mean_us / best.mean_us);
   if (!(share > 0 && share < 1)) return best;
   TunedSetting closer = Between(best, other, share);
   if (by_recall) closer.recall = std::max(closer.recall, target.recall);

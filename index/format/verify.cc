@@ -202,36 +202,20 @@ class Verifier {
         file_.fast_rows().subspan(id * file_.fast_row_stride(), file_.fast_row_stride());
     CheckRow(id, row.first(records_.row_bytes), fault);
     CheckZero(row.subspan(records_.row_bytes), "after a vector", fault);
-    const Bytes slot = Slot(id);
-    CheckUnusedCodes(id, slot, fault);
-    CheckZero(slot.subspan(records_.CodesEnd(id)), "after a link record", fault);
+    CheckZero(Slot(id).subspan(records_.LinksEnd(id)), "after a link record", fault);
     return file_.fast_labels().subspan(std::size_t{id} * records_.label_bytes,
                                        records_.label_bytes);
   }
 
   Bytes CheckFullRecord(NodeId id, FirstFault& fault) const {
     const Bytes slot = Slot(id);
-    const std::size_t codes_end = records_.CodesEnd(id);
+    const std::size_t links_end = records_.LinksEnd(id);
     CheckRow(id, slot.subspan(records_.row_offset, records_.row_bytes), fault);
     CheckZero(slot.subspan(records_.row_bytes, records_.links_offset - records_.row_bytes),
               "in a record", fault);
-    CheckUnusedCodes(id, slot, fault);
-    CheckZero(slot.subspan(codes_end, records_.label_offset - codes_end), "in a record", fault);
+    CheckZero(slot.subspan(links_end, records_.label_offset - links_end), "in a record", fault);
     CheckZero(slot.subspan(records_.label_offset + records_.label_bytes), "after a record", fault);
     return slot.subspan(records_.label_offset, records_.label_bytes);
-  }
-
-  /// Where a record has room for more links than it has, the codes of these are zeros.
-  void CheckUnusedCodes(NodeId id, Bytes slot, FirstFault& fault) const {
-    if (records_.link_code_bytes == 0) return;
-    const std::span<const NodeId> list = ListOf(0, id);
-    const auto used =
-        static_cast<std::size_t>(std::find(list.begin(), list.end(), kNoNode) - list.begin()) *
-        records_.link_code_bytes;
-    CheckZero(slot.subspan(records_.LinksEnd(id),
-                           std::size_t{records_.max_links} * records_.link_code_bytes)
-                  .subspan(used),
-              "after the codes of a record", fault);
   }
 
   /// A record and everything up to the next one.
@@ -287,8 +271,7 @@ class Verifier {
     const NodeId n = layers_.n(), n1 = layers_.n1();
     const CodeInfo& codes = file_.info().codes;
     if (codes.bits == 0) return absl::OkStatus();
-    if (const std::int64_t wrong = codes.place == CodePlace::kNode ? CellFault(n, n1, cells) : -1;
-        wrong >= 0) {
+    if (const std::int64_t wrong = CellFault(n, n1, cells); wrong >= 0) {
       const auto at = std::min(static_cast<std::size_t>(wrong), cells.size() - 1);
       fault.Report(
           OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),

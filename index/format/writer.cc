@@ -35,16 +35,6 @@ class NodeEncoder {
     return absl::OkStatus();
   }
 
-  /// The codes of the links of `id`, of which PutLinks(0, id, links) was called before;
-  /// the rest is zeros.
-  void PutLinkCodes(NodeId id, const std::byte* links, std::byte* place) {
-    const auto* list = reinterpret_cast<const NodeId*>(links);
-    const std::uint32_t most = contents_.layers.MaxDegree(0), one = contents_.codes.code_bytes;
-    const auto count = static_cast<std::size_t>(std::find(list, list + most, kNoNode) - list);
-    if (count > 0) std::memcpy(place, contents_.link_codes(id), count * one);
-    std::memset(place + count * one, 0, (most - count) * one);
-  }
-
   void PutLabel(NodeId id, std::byte* place) const {
     const std::uint64_t label = contents_.label(id);
     std::memcpy(place, &label, label_bytes_);
@@ -156,9 +146,6 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
     std::vector<std::byte>& record = full ? full_record : link_record;
     HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, record.data() + layout.LinksOffset(id)));
-    if (layout.link_code_bytes > 0)
-      nodes.PutLinkCodes(id, record.data() + layout.LinksOffset(id),
-                         record.data() + layout.LinksEnd(id));
     if (full) {
       std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
       nodes.PutLabel(id, record.data() + layout.label_offset);
@@ -201,10 +188,6 @@ absl::Status CheckCodes(const IndexContents& contents) {
   if (contents.codes.bits == 0) return absl::OkStatus();
   if (contents.code_mean.size() != contents.dim)
     return absl::InvalidArgumentError("codes: expected a mean for each dimension");
-  if (contents.codes.place == CodePlace::kLink) {
-    return contents.link_codes ? absl::OkStatus()
-                               : absl::InvalidArgumentError("codes: expected codes of the links");
-  }
   const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
   const std::size_t seconds = contents.codes.replicas == 2 ? n - n1 : 0;
   if (CellFault(n, n1, contents.cells) >= 0)

@@ -16,10 +16,10 @@
 namespace hmann {
 
 /// What a finished build hands over. The callbacks are called from one thread, in id
-/// order within a section: links(layer, id) once for every layer and node, row(id),
-/// label(id) and link_codes(id) once for every node; what they return stays valid until
-/// the next call of the same callback. label(id) is asked for again, in any order, to put
-/// ids into the order of labels.
+/// order within a section: links(layer, id) once for every layer and node, row(id) and
+/// label(id) once for every node; what they return stays valid until the next call of the
+/// same callback. label(id) is asked for again, in any order, to put ids into the order of
+/// labels.
 struct IndexContents {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
@@ -37,15 +37,12 @@ struct IndexContents {
   /// Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
-  CodeInfo codes;                ///< bits = 0: none of the following is asked for
-  std::vector<CellEntry> cells;  ///< see Cells; this, the next and `code` with codes.place kNode
+  CodeInfo codes;                        ///< bits = 0: none of the following is asked for
+  std::vector<CellEntry> cells;          ///< see Cells
   std::vector<NodeId> second_centroids;  ///< with codes.replicas = 2: of node n1 + i
   std::vector<float> code_mean;          ///< dim
   std::function<const std::byte*(NodeId id)>
       code;  ///< codes.code_bytes bytes of an unpromoted node
-  /// With codes.place kLink: codes.code_bytes bytes for each link that links(0, id)
-  /// gives, in their order.
-  std::function<const std::byte*(NodeId id)> link_codes;
 };
 
 /// Writes a whole index file, or nothing: an older file at `path` survives every error.

@@ -148,14 +148,8 @@ void CompareWithModelOn(const RandomShape& shape) {
 TEST(MigrationSpace, EqualsAPlainModel) {
   CompareWithModelOn({.n = 1000, .n1 = 200, .m = 4, .dim = 70});
 }
-TEST(MigrationSpace, EqualsAPlainModelWhereLinksHaveCodes) {
-  CompareWithModelOn({.n = 700,
-                      .n1 = 100,
-                      .m = 5,
-                      .dim = 33,
-                      .user_labels = true,
-                      .bits = 2,
-                      .place = CodePlace::kLink});
+TEST(MigrationSpace, EqualsAPlainModelWithUserLabels) {
+  CompareWithModelOn({.n = 700, .n1 = 100, .m = 5, .dim = 33, .user_labels = true});
 }
 
 /// One searcher: rounds of posts among which it looks for what it has posted.

@@ -21,8 +21,7 @@ namespace hmann {
 
 class MigrationHelpers;
 
-/// What a walk reads of a record at a step. kRowAndLinks: with the codes of the links,
-/// where records have them. kRecord: all of an unpromoted node's.
+/// What a walk reads of a record at a step. kRecord: all of an unpromoted node's.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks, kRecord };
 
 /// Bytes of a record, from its start.
@@ -44,10 +43,9 @@ struct PlacedIndex {
   std::span<const NodeId> label_order;
   std::span<const std::uint64_t> label_marks;
   const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
-  const std::byte* codes =
-      nullptr;  ///< (n - n1) x code_bytes, in fast memory; nullptr: those of links, in the records
+  const std::byte* codes = nullptr;  ///< (n - n1) x code_bytes, in fast memory
   std::uint32_t code_bytes = 0;
-  const Cells* cells = nullptr;  ///< nullptr where `codes` is
+  const Cells* cells = nullptr;  ///< like `codes`, nullptr where `encoder` is
   /// This index as a walk sees it that goes by codes of scalar quantisation: its kernels
   /// and rows are theirs, and rows of all nodes lie one after the other where others have
   /// those of promoted nodes. nullptr: there are none. Not owned.
@@ -60,7 +58,6 @@ struct PlacedIndex {
   BlockCache* cache =
       nullptr;  ///< of slow records: by record on an addressable tier, by block on a block tier
   MigrationHelpers* helpers = nullptr;  ///< threads that copy ahead, for Prefetch::kHelper
-  bool helpers_asked = false;  ///< they were asked for, though measuring may have favoured none
   bool far = false;  ///< l0 is farther than DRAM: worth fetching from while L1 is searched
   std::uint64_t migration_bytes = 0;  ///< buffers of a searcher for reads from a block tier
 
@@ -75,12 +72,11 @@ struct PlacedIndex {
     return {.n = layers.n(),
             .n1 = n1(),
             .has_codes = encoder != nullptr,
-            .has_cells = cells != nullptr,
             .block_tier = blocks != nullptr,
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
             .scalar_bits = coded != nullptr ? coded->quantiser->bits() : 0,
-            .has_helpers = helpers != nullptr || helpers_asked};
+            .has_helpers = helpers != nullptr};
   }
   const std::byte* Code(NodeId id) const {
     return codes + static_cast<std::size_t>(id - n1()) * code_bytes;
@@ -106,7 +102,7 @@ struct PlacedIndex {
       case RecordPart::kRow:
         return {records.row_offset, records.row_bytes};
       case RecordPart::kRowAndLinks:
-        return {0, records.CodesEnd(id)};
+        return {0, records.LinksEnd(id)};
       case RecordPart::kRecord:
         return {0, records.label_offset + label_bytes};
       default:

@@ -9,7 +9,6 @@
 #include "index/dials/dials.h"
 #include "index/search/candidate_pool.h"
 #include "index/search/cell_scorer.h"
-#include "index/search/link_scorer.h"
 #include "index/search/walk.h"
 
 namespace hmann {
@@ -26,23 +25,18 @@ namespace hmann {
 /// mostly to what was.
 /// ef_l0 = 0: no walk along links; the members of cells alone are candidates, and what
 /// `error_bound` leaves of them is read. Answers are ordered by exact distances only.
-///
-/// An index has codes of its nodes, in fast memory (CellScorer), or of the links of each
-/// record (LinkScorer). The latter know no cells and no `error_bound`.
 class QuantisedWalk {
  public:
   /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all
   /// in scratch.visited), nearest first. The answer is in results() once Done.
   void Open(const WalkStart& start) {
-    const PlacedIndex& index = start.index;
     const Dials& dials = start.dials;
     Beam& found = start.scratch.beam;
     pool_.Open(start);
-    if (index.cells != nullptr) cells_.Open(pool_);
+    cells_.Open(pool_);
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links() ? found.Reopen(dials.ef_l0) : found.Reset(std::max(kCandidates, 4 * dials.k));
-    if (index.cells != nullptr)
-      cells_.ScoreCells(pool_, [&](bool all) { ExpectRound(start.ahead, all); });
+    cells_.ScoreCells(pool_, [&](bool all) { ExpectRound(start.ahead, all); });
     NextRound();
   }
 
@@ -62,11 +56,7 @@ class QuantisedWalk {
 
   void Absorb(std::span<const std::byte* const> records) {
     ScoreRead(records);
-    if (pool_.index->cells == nullptr) {
-      links_.Score(pool_, wanted_, wanted_keys_, records);
-    } else if (follows_links()) {
-      cells_.ScoreNeighbours(pool_, wanted_, records);
-    }
+    if (follows_links()) cells_.ScoreNeighbours(pool_, wanted_, records);
     NextRound();
   }
 
@@ -113,7 +103,7 @@ class QuantisedWalk {
   }
 
   bool IsWorthARead(NodeId id, DistanceKey kth) const {
-    if (id < pool_.index->n1()) return pool_.index->cells == nullptr || !cells_.HasScored(id);
+    if (id < pool_.index->n1()) return !cells_.HasScored(id);
     const std::optional<float> stop = pool_.dials.error_bound;
     return !stop.has_value() || kth == ~DistanceKey{0} ||
            pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;
@@ -135,15 +125,13 @@ class QuantisedWalk {
       const DistanceKey key = *scored++;
       pool_.results.Insert(key, wanted_[i]);
       pool_.scratch->beam.Rekey(wanted_keys_[i], wanted_[i], key);
-      wanted_keys_[i] = key;
     }
   }
 
   CandidatePool pool_;
-  CellScorer cells_;  ///< where codes are those of nodes
-  LinkScorer links_;  ///< where they are those of links
+  CellScorer cells_;
   std::vector<NodeId> wanted_;
-  std::vector<DistanceKey> wanted_keys_;  ///< as the pool has them: exact once they are read
+  std::vector<DistanceKey> wanted_keys_;  ///< as the pool has them
 };
 
 }  // namespace hmann

@@ -105,74 +105,9 @@ TEST(QuantisedWalk, IsTheReferenceAtManyDials) {
   }
 }
 
-TEST(QuantisedWalk, IsTheReferenceWithCodesOfLinks) {
-  std::uint64_t query = 0;
-  for (const auto& [dtype, metric] :
-       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kL2),
-        std::pair(DType::kF32, Metric::kInnerProduct), std::pair(DType::kU8, Metric::kCosine),
-        std::pair(DType::kF16, Metric::kCosine)}) {
-    for (const std::uint32_t bits : {1u, 2u, 4u}) {
-      for (const NodeId n1 : {1u, 50u}) {
-        const RandomIndex index({.n = 400,
-                                 .n1 = n1,
-                                 .m = 4,
-                                 .dim = 9,
-                                 .dtype = dtype,
-                                 .metric = metric,
-                                 .seed = bits,
-                                 .bits = bits,
-                                 .place = CodePlace::kLink});
-        for (const std::uint32_t ef_l0 : {1u, 10u, 60u, 400u}) {
-          for (const std::uint32_t width : {1u, 3u, 8u, 64u}) {
-            SCOPED_TRACE(absl::StrCat(absl::string_view(Name(dtype).data()), " ",
-                                      absl::string_view(Name(metric).data()), " bits ", bits,
-                                      ", n1 ", n1, ", ef_l0 ", ef_l0, ", width ", width));
-            for (const float epsilon : {-1.0f, 0.3f}) {
-              if (epsilon >= 0 && metric == Metric::kInnerProduct) continue;
-              ExpectReference(index, query++,
-                              {.k = 10,
-                               .ef_l1 = 12,
-                               .ef_l0 = ef_l0,
-                               .walk = WalkKind::kQuantised,
-                               .beam_width = width,
-                               .epsilon = epsilon});
-            }
-            if (testing::Test::HasFailure()) return;
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(QuantisedWalk, CodesOfLinksHaveNoCells) {
-  const RandomIndex index({.bits = 2, .place = CodePlace::kLink});
-  AskedDriver runner(index.placed());
-  std::vector<Neighbour> nearest;
-  for (const SearchOptions& options :
-       {SearchOptions{.walk = WalkKind::kQuantised, .nprobe = 1},
-        SearchOptions{.walk = WalkKind::kQuantised, .error_bound = 1},
-        SearchOptions{.ef_l0 = 0, .walk = WalkKind::kQuantised}}) {
-    const absl::Status status =
-        runner.Search(index.Query(1).data(), options, &nearest, nullptr, {});
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("codes of nodes"));
-  }
-  EXPECT_TRUE(
-      runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {})
-          .ok());
-}
-
 TEST(QuantisedWalk, WithEveryDialOpenItIsExact) {
-  for (std::uint32_t shape = 0; shape < 8; ++shape) {
-    const std::uint32_t bits = 1u << shape % 3;
-    const RandomIndex index({.n = 500,
-                             .n1 = 60,
-                             .m = 4,
-                             .dim = 12,
-                             .seed = bits,
-                             .bits = bits,
-                             .place = shape < 4 ? CodePlace::kNode : CodePlace::kLink});
+  for (const std::uint32_t bits : {1u, 2u, 4u}) {
+    const RandomIndex index({.n = 500, .n1 = 60, .m = 4, .dim = 12, .seed = bits, .bits = bits});
     AskedDriver runner(index.placed());
     for (std::uint64_t q = 0; q < 20; ++q) {
       const std::vector<std::byte> query = index.Query(q);
@@ -206,20 +141,13 @@ TEST(QuantisedWalk, AnIndexWithoutCodesSaysSo) {
   const absl::Status status =
       runner.Search(index.Query(1).data(), {.walk = WalkKind::kQuantised}, &nearest, nullptr, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --codes node"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("build it with --bits 2"));
 }
 
 TEST(QuantisedWalk, DamagedRecordsNeverCrashASearch) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const CodePlace place = seed % 2 == 0 ? CodePlace::kLink : CodePlace::kNode;
-    RandomIndex index({.n = 200,
-                       .n1 = 40,
-                       .m = 3,
-                       .dim = 4,
-                       .seed = seed,
-                       .bits = 2,
-                       .replicas = 2,
-                       .place = place});
+    RandomIndex index(
+        {.n = 200, .n1 = 40, .m = 3, .dim = 4, .seed = seed, .bits = 2, .replicas = 2});
     std::uint64_t counter = 0;
     index.Damage([&](std::byte* bytes, std::size_t size) {
       for (std::size_t i = 0; i < size; i += 1 + RandomBelow(seed, counter++, 40))
@@ -228,11 +156,8 @@ TEST(QuantisedWalk, DamagedRecordsNeverCrashASearch) {
     AskedDriver runner(index.placed());
     std::vector<Neighbour> nearest;
     for (const std::int64_t ef_l0 : {0, 30}) {
-      if (place == CodePlace::kLink && ef_l0 == 0) continue;
-      const SearchOptions options{.k = 20,
-                                  .ef_l0 = ef_l0,
-                                  .walk = WalkKind::kQuantised,
-                                  .nprobe = place == CodePlace::kLink ? 0 : 5};
+      const SearchOptions options{
+          .k = 20, .ef_l0 = ef_l0, .walk = WalkKind::kQuantised, .nprobe = 5};
       ASSERT_TRUE(runner.Search(index.Query(1).data(), options, &nearest, nullptr, {}).ok());
       EXPECT_LE(nearest.size(), 20u);
     }

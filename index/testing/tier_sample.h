@@ -28,11 +28,9 @@ struct TierAnswers {
 
 /// An index, and some of its vectors' neighbourhoods as queries.
 struct TierSample {
-  TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500,
-             CodePlace codes = CodePlace::kNode) {
+  TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500) {
     BuildOptions options = SmallBuild(folder, dtype, metric, n, dim);
     options.promote = 0.1;
-    options.codes = codes;
     MustBuild(options);
     path = options.out;
     queries = *VectorFile::Open(options.base);

@@ -82,7 +82,7 @@ struct BlockCache::Impl {
                  ///< miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
-  std::atomic<CachePolicy> policy{CachePolicy::kNone};
+  CachePolicy policy = CachePolicy::kNone;
   std::array<Tally, kOwnTallies + 1> tallies;
 
   std::mutex
@@ -154,8 +154,8 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
                                                              std::uint32_t block_bytes,
                                                              std::uint64_t capacity_bytes,
                                                              CachePolicy policy) {
-  if (blocks == 0 || block_bytes == 0)
-    return absl::InvalidArgumentError("cache: no blocks to hold");
+  if (blocks == 0 || block_bytes == 0 || policy == CachePolicy::kNone)
+    return absl::InvalidArgumentError("cache: no blocks to hold, or no policy");
   if (capacity_bytes < block_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("cache: expected room for a block of ",
                                                    block_bytes, " bytes, found ", capacity_bytes,
@@ -184,14 +184,10 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
   return std::unique_ptr<BlockCache>(new BlockCache(std::move(impl)));
 }
 
-CachePolicy BlockCache::policy() const { return impl_->policy.load(std::memory_order_relaxed); }
-void BlockCache::SetPolicy(CachePolicy policy) {
-  impl_->policy.store(policy, std::memory_order_relaxed);
-}
+CachePolicy BlockCache::policy() const { return impl_->policy; }
 
 bool BlockCache::Read(std::uint64_t block, std::uint32_t offset, std::span<std::byte> out) {
   Impl& impl = *impl_;
-  if (impl.policy.load(std::memory_order_relaxed) == CachePolicy::kNone) return false;
   if ((impl.Mark(block).load(std::memory_order_relaxed) & Impl::Bit(block)) == 0) {
     impl.Count(&Tally::misses);
     return false;

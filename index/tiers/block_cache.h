@@ -18,15 +18,14 @@ namespace hmann {
 ///
 /// static: filled once, by degree or by a profile, never changed. dynamic: by use; space
 /// is taken page-wise (a page is 64 blocks, fewer in a cache of less than 512) in FIFO
-/// order, and a page is flushed as a whole when its turn comes. The policy can be changed
-/// while others read.
+/// order, and a page is flushed as a whole when its turn comes.
 ///
-/// A miss costs a relaxed load of the policy and one of a bit. A hit pins its page while
+/// A miss costs a relaxed load of a bit. A hit pins its page while
 /// it copies; Offer never waits for a pin, it declines the block.
 class BlockCache {
  public:
   struct Stats {
-    std::uint64_t hits = 0, misses = 0;  ///< of Read, except under kNone
+    std::uint64_t hits = 0, misses = 0;  ///< of Read
     std::uint64_t filled = 0;            ///< copies taken, by Fill or Offer
     std::uint64_t flushed = 0;           ///< copies given up
     std::uint64_t declined = 0;  ///< offers not taken because another was under way or the page to
@@ -37,7 +36,7 @@ class BlockCache {
 
   /// `blocks` blocks of `block_bytes` bytes are cacheable; at most `capacity_bytes` of
   /// copies are held, besides the index. Errors: INVALID_ARGUMENT (no block, capacity
-  /// below one block or of 2^32 blocks and more), RESOURCE_EXHAUSTED.
+  /// below one block or of 2^32 blocks and more, no policy), RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<BlockCache>> Make(std::uint64_t blocks,
                                                           std::uint32_t block_bytes,
                                                           std::uint64_t capacity_bytes,
@@ -47,9 +46,6 @@ class BlockCache {
   BlockCache& operator=(const BlockCache&) = delete;
 
   CachePolicy policy() const;
-  /// kNone: keeps what it holds and answers nothing. To kStatic: holds what it holds. To
-  /// kDynamic: begins to replace it, oldest first.
-  void SetPolicy(CachePolicy policy);
 
   /// Copies bytes [offset, offset + out.size()) of the block, if it is here; else leaves
   /// `out` alone and returns false.

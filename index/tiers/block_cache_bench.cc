@@ -33,12 +33,6 @@ void BM_RandomNumberAlone(benchmark::State& state) {
 }
 BENCHMARK(BM_RandomNumberAlone)->Arg(1 << 20);
 
-void BM_Off(benchmark::State& state) {
-  const auto cache = MakeCache(state.range(0), kBlockBytes, 64, CachePolicy::kNone);
-  ReadRandomBlocks(state, *cache, state.range(0));
-}
-BENCHMARK(BM_Off)->Arg(1 << 20);
-
 void BM_Miss(benchmark::State& state) {
   const auto cache = MakeCache(state.range(0), kBlockBytes, 64, CachePolicy::kStatic);
   ReadRandomBlocks(state, *cache, state.range(0));

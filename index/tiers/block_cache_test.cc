@@ -108,20 +108,15 @@ struct Shape {
 };
 
 void CompareWithModel(const Shape& shape, std::uint64_t seed) {
-  CachePolicy policy = CachePolicy::kDynamic;
-  const auto cache = MakeCache(shape.blocks, shape.block_bytes, shape.held, policy);
+  const auto cache = MakeCache(shape.blocks, shape.block_bytes, shape.held, CachePolicy::kDynamic);
   Model model(shape.held, shape.page_blocks);
   for (std::uint64_t step = 0; step < 20'000; ++step) {
     SCOPED_TRACE(absl::StrFormat("seed %d step %d", seed, step));
     const std::uint64_t block = RandomBelow(seed, 4 * step, shape.blocks);
     const std::uint64_t action = RandomBelow(seed, 4 * step + 1, 1000);
-    if (action < 3) {
-      policy = static_cast<CachePolicy>(action);
-      cache->SetPolicy(policy);
-      ASSERT_EQ(cache->policy(), policy);
-    } else if (action < 300) {
+    if (action < 300) {
       cache->Offer(block, Content(block, shape.block_bytes).data());
-      if (policy == CachePolicy::kDynamic) model.Take(block, true);
+      model.Take(block, true);
     } else if (action < 400) {
       ASSERT_EQ(cache->Fill(block, Content(block, shape.block_bytes).data()),
                 model.Take(block, false));
@@ -129,12 +124,10 @@ void CompareWithModel(const Shape& shape, std::uint64_t seed) {
       const auto offset =
           static_cast<std::uint32_t>(RandomBelow(seed, 4 * step + 2, shape.block_bytes + 1));
       const std::uint64_t bytes = RandomBelow(seed, 4 * step + 3, shape.block_bytes - offset + 1);
-      ASSERT_EQ(Look(*cache, block, shape.block_bytes, offset, bytes),
-                policy != CachePolicy::kNone && model.Has(block));
+      ASSERT_EQ(Look(*cache, block, shape.block_bytes, offset, bytes), model.Has(block));
     }
     ASSERT_EQ(cache->stats().used_bytes, model.used() * shape.block_bytes);
   }
-  cache->SetPolicy(CachePolicy::kStatic);
   for (std::uint64_t block = 0; block < shape.blocks; ++block) {
     ASSERT_EQ(Look(*cache, block, shape.block_bytes, 0, shape.block_bytes), model.Has(block))
         << block << " seed " << seed;
@@ -187,22 +180,12 @@ TEST(BlockCache, AStaticCacheIsFilledOnceAndNeverChanges) {
   EXPECT_GE(stats.index_bytes, 100 * 4u);
 }
 
-TEST(BlockCache, NoneAnswersNothingAndForgetsNothing) {
-  const auto cache = MakeCache(100, 32, 10, CachePolicy::kStatic);
-  ASSERT_TRUE(cache->Fill(5, Content(5, 32).data()));
-  cache->SetPolicy(CachePolicy::kNone);
-  EXPECT_EQ(Look(*cache, 5, 32, 0, 32), 0);
-  cache->Offer(6, Content(6, 32).data());
-  EXPECT_EQ(cache->stats().hits + cache->stats().misses, 0u);
-  cache->SetPolicy(CachePolicy::kDynamic);
-  EXPECT_EQ(Look(*cache, 5, 32, 0, 32), 1);
-  EXPECT_EQ(Look(*cache, 6, 32, 0, 32), 0);
-}
-
 TEST(BlockCache, RefusesWhatCannotBe) {
   EXPECT_EQ(BlockCache::Make(0, 64, 4096, CachePolicy::kStatic).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(BlockCache::Make(10, 0, 4096, CachePolicy::kStatic).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlockCache::Make(10, 64, 4096, CachePolicy::kNone).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(BlockCache::Make(10, 64, 63, CachePolicy::kStatic).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -221,7 +204,7 @@ TEST(BlockCache, RefusesWhatCannotBe) {
   EXPECT_EQ(ParseCachePolicy("lru").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushedAndThePolicyChanges) {
+TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushed) {
   constexpr std::uint64_t kBlocks = 512;
   constexpr std::uint32_t kBytes = 600;
   constexpr int kReaders = 3;
@@ -252,7 +235,6 @@ TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushedAndThePolicyCh
   }
   threads.emplace_back([&] {
     for (std::uint64_t i = 0; reading.load() != 0; ++i) {
-      cache->SetPolicy(i % 8 == 0 ? CachePolicy::kStatic : CachePolicy::kDynamic);
       cache->Fill(i % kBlocks, contents[i % kBlocks].data());
       std::this_thread::yield();
     }

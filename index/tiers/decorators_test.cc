@@ -1,4 +1,4 @@
-#include "index/tiers/decorators.h"
+#include "index/tiers/testing/decorators.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

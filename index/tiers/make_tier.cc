@@ -1,7 +1,8 @@
+#include <atomic>
+
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/dax.h"
-#include "index/tiers/decorators.h"
 #include "index/tiers/dram.h"
 #include "index/tiers/emulated.h"
 #include "index/tiers/mapped.h"
@@ -10,10 +11,18 @@
 
 namespace hmann {
 
+namespace {
+
+std::atomic<TierMaker> registered{nullptr};
+
+}  // namespace
+
+void RegisterTiers(TierMaker maker) { registered = maker; }
+
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec) {
-  if (const auto decorated = SplitDecorator(spec); decorated.has_value()) {
-    HMANN_ASSIGN_OR_RETURN(std::unique_ptr<Tier> inner, MakeTier(decorated->second));
-    return Decorate(decorated->first, std::move(inner));
+  if (const TierMaker maker = registered; maker != nullptr) {
+    HMANN_ASSIGN_OR_RETURN(std::unique_ptr<Tier> tier, maker(spec));
+    if (tier != nullptr) return tier;
   }
   const std::size_t colon = spec.find(':');
   const std::string_view kind = spec.substr(0, colon);

@@ -166,13 +166,15 @@ class Tier {
 /// "emulated:lat=300ns,bw=6GB/s,lines=12" (dram, made slower by EmulatedLines) or a
 /// preset, as "emulated:cxl".
 ///
-/// Test equipment, in front of any of them and of each other, as "check+delay:5ms+nvme":
-/// "check", "count", "delay:5ms", "delay:min=1ms,max=9ms,seed=3", "fail", "fail:every=7",
-/// "stall:after=100" (decorators.h). They sit between readers and the device, so on
-/// addressable tiers there is only "fail", which fails to place.
-///
 /// Errors: INVALID_ARGUMENT naming the tiers that this build has, or the nodes that this
 /// machine has; FAILED_PRECONDITION where a tier cannot work on this machine.
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
+
+/// The door for kinds of tiers that a program brings itself, as tests do
+/// (testing/decorators.h). MakeTier asks `maker` first; it answers with nullptr where
+/// `spec` is none of its own, and may ask MakeTier for the rest of one. One for the
+/// process, to be given before any tier is made; nullptr: none.
+using TierMaker = absl::StatusOr<std::unique_ptr<Tier>> (*)(std::string_view spec);
+void RegisterTiers(TierMaker maker);
 
 }  // namespace hmann

@@ -9,7 +9,6 @@
 #include "index/construct/partition.h"
 #include "index/construct/vectors.h"
 #include "index/graph/select.h"
-#include "index/tune/placement_costs.h"
 
 namespace hmann {
 namespace {
@@ -22,8 +21,8 @@ constexpr double kMetByPlace = 2;
 /// for each link of M, whatever ef_construction is. 1M in two threads: 66 s instead of
 /// 40.
 constexpr double kRelaxedInsertion = 1.15, kRefinedByLink = 140;
-/// Loads that are under way at once meanwhile.
-constexpr double kInsertionLoads = 8;
+/// A line of DRAM with as many loads under way as an insertion has, 8.
+constexpr double kNsPerLine = 13;
 /// What a distance in a leaf costs beside one to a batch: half, as one of a block, but
 /// lists are kept besides. SIFT u8 128-d 1.7 (1M), Fashion u8 784-d 1.9, RootSIFT f32
 /// 96-d 2.1 (both on two busy threads). One to a leader is of a block and leaves nothing
@@ -40,6 +39,18 @@ constexpr double kRest = 1600;
 /// vector that is read once: of ten million vectors within 2 GiB, elsewhere a guess.
 constexpr double kJoinedAgain = 0.79, kOfAPass = 150;
 
+/// A distance in the CPU's caches, on a usual machine.
+double NsPerDistance(DType dtype, std::uint32_t dim) {
+  switch (dtype) {
+    case DType::kF32:
+      return 9.0 / 96 * dim;
+    case DType::kF16:
+      return 12.0 / 96 * dim;
+    default:
+      return 6.0 / 128 * dim;
+  }
+}
+
 /// Distances of `nodes` insertions among that many.
 double MetByInsertion(const PlanShape& shape, double nodes, bool refined) {
   return (refined ? kRelaxedInsertion : 1) * nodes * kMetByPlace * shape.ef_construction *
@@ -49,10 +60,8 @@ double MetByInsertion(const PlanShape& shape, double nodes, bool refined) {
 }  // namespace
 
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
-                                            const DeviceProfile& profile, int threads,
-                                            std::uint64_t memory) {
+                                            int threads, std::uint64_t memory) {
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  HMANN_ASSIGN_OR_RETURN(const TierCost dram, CostOf(profile, "dram"));
   BuildEstimate estimate;
   BuildShape build{static_cast<NodeId>(shape.n),
                    structure.n1,
@@ -60,8 +69,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
                    shape.dim,
                    RowStride(header.row_bytes, shape.dtype, shape.metric),
                    structure.bits,
-                   structure.replicas,
-                   structure.codes};
+                   structure.replicas};
   build.user_labels = shape.user_labels;
   build.method = shape.method;
   build.inner_product = shape.metric == Metric::kInnerProduct;
@@ -71,9 +79,8 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
   const bool refined = AlphaFor(shape.dtype, shape.metric, shape.alpha) > 1;
   const auto nodes = static_cast<double>(shape.n), promoted = static_cast<double>(structure.n1);
-  const double cached = NsPerDistance(profile, shape.dtype, shape.dim),
-               anywhere =
-                   cached + Lines(header.row_bytes) * NsPerLine(dram.memory, kInsertionLoads);
+  const double cached = NsPerDistance(shape.dtype, shape.dim),
+               anywhere = cached + std::ceil(header.row_bytes / 64.0) * kNsPerLine;
   double ns = 0;
   if (shape.method == BuildMethod::kPartition) {
     const auto joined = [&](double count) {

@@ -6,7 +6,6 @@
 #include "absl/status/statusor.h"
 #include "index/construct/bounded.h"
 #include "index/tune/plan_structure.h"
-#include "index/tune/profile.h"
 
 namespace hmann {
 
@@ -22,11 +21,9 @@ struct BuildEstimate {
 
 /// `memory`: that a bounded build would be given. Distances of an insertion grow with log
 /// n and ef_construction, those of the refinement (alpha above 1, distances that have
-/// multiples) with M; those of a partition with n's own share of its splits, all at the
-/// machine's time for one. Errors: those of ChooseKernels; INVALID_ARGUMENT for a profile
-/// without dram.
+/// multiples) with M; those of a partition with n's own share of its splits, all at a
+/// usual machine's time for one. Errors: those of ChooseKernels.
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
-                                            const DeviceProfile& profile, int threads,
-                                            std::uint64_t memory = 0);
+                                            int threads, std::uint64_t memory = 0);
 
 }  // namespace hmann

@@ -17,7 +17,6 @@
 #include "index/construct/refine.h"
 #include "index/construct/vectors.h"
 #include "index/graph/select.h"
-#include "index/tune/placement_choices.h"
 
 namespace hmann {
 namespace {
@@ -33,7 +32,7 @@ PlanShape Sample(std::uint64_t n = 5000) {
 
 BuildEstimate MustEstimate(const PlanShape& shape, const PlanStructure& structure = {},
                            int threads = 2) {
-  const auto estimate = EstimateBuild(shape, structure, DefaultProfile(), threads);
+  const auto estimate = EstimateBuild(shape, structure, threads);
   EXPECT_TRUE(estimate.ok()) << estimate.status();
   return estimate.ok() ? *estimate : BuildEstimate{};
 }
@@ -135,7 +134,7 @@ TEST(EstimateBuild, KnowsTheDistancesOfAPartition) {
   }
   PlanShape joined = Sample(1'000'000), inserted = joined;
   inserted.method = BuildMethod::kInsertion;
-  const PlanStructure usual{160'000, 2, 1, CodePlace::kNode};
+  const PlanStructure usual{160'000, 2, 1};
   EXPECT_LT(MustEstimate(joined, usual).seconds, MustEstimate(inserted, usual).seconds / 2);
   EXPECT_GT(MustEstimate(joined, usual).memory_bytes, MustEstimate(inserted, usual).memory_bytes);
 }
@@ -148,13 +147,11 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
   options.ef_construction = 20;
   options.promote = 0.1;
   Progress quiet(Progress::Show::kNever);
-  for (const auto& [bits, codes] :
-       {std::pair(0u, CodePlace::kNode), {2u, CodePlace::kNode}, {2u, CodePlace::kLink}}) {
+  for (const std::uint32_t bits : {0u, 2u}) {
     options.bits = bits;
-    options.codes = codes;
     const absl::StatusOr<BuildReport> report = BuildIndex(options, quiet);
     ASSERT_TRUE(report.ok()) << report.status();
-    const BuildEstimate estimate = MustEstimate(*ShapeOf(options), {300, bits, 1, codes});
+    const BuildEstimate estimate = MustEstimate(*ShapeOf(options), {300, bits, 1});
     EXPECT_NEAR(
         static_cast<double>(estimate.file_bytes) / static_cast<double>(report->info.file_bytes), 1,
         0.01)
@@ -166,7 +163,6 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
                            .stride = 128,
                            .bits = bits,
                            .replicas = 1,
-                           .codes = codes,
                            .method = BuildMethod::kPartition};
     EXPECT_EQ(estimate.memory_bytes, BuildBytes(shape))
         << "what index/construct/build_bytes_test.cc holds against the kernel's counts";
@@ -188,9 +184,8 @@ TEST(EstimateBuild, InnerProductsAreNotRefined) {
 TEST(EstimateBuild, AlphaIsChecked) {
   PlanShape shape = Sample();
   shape.alpha = 0.5f;
-  EXPECT_EQ(
-      EstimateBuild(shape, {100, 0, 1, CodePlace::kNode}, DefaultProfile(), 1).status().code(),
-      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(EstimateBuild(shape, {100, 0, 1}, 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -90,13 +90,12 @@ class CalibrationOfIndex {
   }
 
   absl::Status CalibrateFor(const Wanted& wanted, std::uint64_t n) {
-    HMANN_ASSIGN_OR_RETURN(
-        const LearningSet learning,
-        MakeLearningSet({.index = path_,
-                         .queries = options_.queries,
-                         .most = LearningQueries(options_, wanted.queries, n),
-                         .k = wanted.k},
-                        progress_));
+    HMANN_ASSIGN_OR_RETURN(const LearningSet learning,
+                           MakeLearningSet({.index = path_,
+                                            .queries = options_.queries,
+                                            .most = LearningQueries(options_, wanted.queries, n),
+                                            .k = wanted.k},
+                                           progress_));
     calibration_.origin = learning.origin;
     progress_.Start(absl::StrCat("calibrate k = ", wanted.k), 0, "settings");
     for (const auto& index : indexes_) {
@@ -120,20 +119,18 @@ class CalibrationOfIndex {
     memory.far = memory.block_tier = false;
     memory.effort = 1.0f;
     if (memory.scalar_bits > 0) return {memory};
-    std::vector<SearchContext> contexts;
-    // Codes of links are the default in memory, too.
-    if (!memory.has_codes || memory.has_cells) contexts.push_back(memory);
+    std::vector<SearchContext> contexts = {memory};
     SearchContext far = memory, device = memory;
     far.far = true;
     device.far = device.block_tier = true;
-    if (memory.has_codes) contexts.push_back(far);
-    if (memory.has_cells) contexts.push_back(device);
+    if (memory.has_codes) contexts.insert(contexts.end(), {far, device});
     return contexts;
   }
 
   absl::Status AddCurve(const SearchContext& context, std::optional<WalkKind> walk, std::uint32_t k,
                         std::uint64_t queries, CountingRuns& runs) {
-    HMANN_ASSIGN_OR_RETURN(const Dials at_one, SearchOptions({.k = k, .walk = walk}).Resolve(context));
+    HMANN_ASSIGN_OR_RETURN(const Dials at_one,
+                           SearchOptions({.k = k, .walk = walk}).Resolve(context));
     // Fewer are promoted than are asked for.
     if (walk.has_value() && at_one.walk != walk) return absl::OkStatus();
     const auto count = [&](double effort, std::uint64_t of) {
@@ -155,8 +152,8 @@ class CalibrationOfIndex {
     if (!middle.has_value()) middle = curve.points().back();
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->effort, queries));
     const auto answers = static_cast<double>(queries * k);
-    const double shift = RecallLogit(all.recall, answers) -
-                         RecallLogit(middle->counted.recall, answers);
+    const double shift =
+        RecallLogit(all.recall, answers) - RecallLogit(middle->counted.recall, answers);
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;
@@ -166,10 +163,9 @@ class CalibrationOfIndex {
       const double before = made.points.empty() ? 0 : made.points.back().recall,
                    shifted = RecallLogit(counted.recall, answers) + shift;
       // A few queries may find less with more effort.
-      made.points.push_back({static_cast<float>(point.effort),
-                             std::max(before, 1 / (1 + std::exp(-shifted))),
-                             counted.Mean(&Counters::distances_fast) +
-                                 counted.Mean(&Counters::distances_slow)});
+      made.points.push_back(
+          {static_cast<float>(point.effort), std::max(before, 1 / (1 + std::exp(-shifted))),
+           counted.Mean(&Counters::distances_fast) + counted.Mean(&Counters::distances_slow)});
     }
     return absl::OkStatus();
   }

@@ -48,12 +48,14 @@ double EffortCurve::Guess(double recall, double guess) const {
     const double low = RecallLogit(below->counted.recall, answers_),
                  high = RecallLogit(above->counted.recall, answers_);
     // A little above: below the target it would be of no use.
-    const double share = high > low ? std::clamp((wanted - low) / (high - low) + 0.02, 0.1, 0.9) : 0.5;
+    const double share =
+        high > low ? std::clamp((wanted - low) / (high - low) + 0.02, 0.1, 0.9) : 0.5;
     return below->effort * std::pow(above->effort / below->effort, share);
   }
   constexpr double kEffortALogit = 1.8, kMostStep = 4;
   const Point& nearest = above != nullptr ? *above : *below;
-  const double step = std::pow(kEffortALogit, wanted - RecallLogit(nearest.counted.recall, answers_));
+  const double step =
+      std::pow(kEffortALogit, wanted - RecallLogit(nearest.counted.recall, answers_));
   return above != nullptr ? nearest.effort * std::clamp(0.95 * step, 1 / kMostStep, 0.9)
                           : nearest.effort * std::clamp(1.05 * step, 1.2, kMostStep);
 }
@@ -77,8 +79,8 @@ absl::StatusOr<std::optional<EffortCurve::Point>> EffortCurve::Reach(double reca
   for (int runs = 0; runs < kMostRuns; ++runs) {
     const Point *above = Lowest(recall), *below = Highest(recall);
     if (above != nullptr && above->counted.recall < recall + tolerance) break;
-    if (above != nullptr && (below != nullptr ? above->effort < kAsClose * below->effort
-                                              : above->effort <= kLeast))
+    if (above != nullptr &&
+        (below != nullptr ? above->effort < kAsClose * below->effort : above->effort <= kLeast))
       break;
     if (above == nullptr && below != nullptr && (below->effort >= kMost || Saturated(recall)))
       break;

@@ -65,7 +65,8 @@ TEST(EffortCurve, TakesTheNextAboveWhereDialsAreCoarse) {
 }
 
 TEST(EffortCurve, PassesOnWhatARunSays) {
-  EffortCurve curve([](double) -> absl::StatusOr<Counted> { return absl::CancelledError("no"); }, 1);
+  EffortCurve curve([](double) -> absl::StatusOr<Counted> { return absl::CancelledError("no"); },
+                    1);
   EXPECT_EQ(curve.Reach(0.9, 0.1).status().code(), absl::StatusCode::kCancelled);
 }
 

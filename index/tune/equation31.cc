@@ -6,8 +6,7 @@
 namespace hmann {
 
 double Equation31::SlowWork(const Dials& dials, const Counted& counted) const {
-  const double work =
-      counted.Mean(device_ ? &Counters::slow_reads : &Counters::distances_slow);
+  const double work = counted.Mean(device_ ? &Counters::slow_reads : &Counters::distances_slow);
   if (dials.walk != WalkKind::kMultiStart) return work;
   const double beams = std::max(1.0, static_cast<double>(dials.ef_l1));
   return work * std::ceil(beams / dials.query_threads) / beams;
@@ -16,7 +15,9 @@ double Equation31::SlowWork(const Dials& dials, const Counted& counted) const {
 void Equation31::Learn(const Dials& dials, const Counted& counted, double mean_us) {
   const double fast = counted.Mean(&Counters::distances_fast), slow = SlowWork(dials, counted),
                codes = counted.Mean(&Counters::estimates), ns = 1000 * mean_us;
-  const auto price = [](double rest, double work) { return work > 0 ? std::max(0.0, rest / work) : 0; };
+  const auto price = [](double rest, double work) {
+    return work > 0 ? std::max(0.0, rest / work) : 0;
+  };
   if (dials.walk == WalkKind::kUpper) {
     fast_ns_ = price(ns, fast);
   } else if (dials.walk == WalkKind::kQuantised) {

@@ -16,7 +16,6 @@
 #include "index/construct/inputs.h"
 #include "index/construct/work_folder.h"
 #include "index/hmann.h"
-#include "index/tune/placement_choices.h"
 
 namespace hmann {
 namespace {
@@ -79,15 +78,14 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(options));
   HMANN_ASSIGN_OR_RETURN(forecast.shape, ShapeOf(options));
   const NodeId n1 = inputs.n1();
-  forecast.structure = {n1, options.bits, options.replicas, options.codes};
+  forecast.structure = {n1, options.bits, options.replicas};
   forecast.threads = options.threads > 0 ? options.threads : UsableCores();
-  const DeviceProfile machine = DefaultProfile();
   const auto estimate = [&](std::uint64_t n, std::uint64_t n1, std::uint64_t memory) {
     PlanShape shape = forecast.shape;
     shape.n = n;
     PlanStructure structure = forecast.structure;
     structure.n1 = static_cast<NodeId>(n1);
-    return EstimateBuild(shape, structure, machine, forecast.threads, memory);
+    return EstimateBuild(shape, structure, forecast.threads, memory);
   };
   const std::uint64_t n = forecast.shape.n;
   HMANN_ASSIGN_OR_RETURN(forecast.estimate, estimate(n, n1, options.memory));

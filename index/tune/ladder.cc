@@ -25,8 +25,7 @@ class Ways {
       for (const std::uint32_t width : {1u, 2u, 4u})
         Add({.ef_l1 = ef_l1, .walk = WalkKind::kBestFirst, .beam_width = width});
     }
-    if (context_.has_ratios)
-      Add({.walk = WalkKind::kBestFirst, .beam_width = 2, .epsilon = -1.0f});
+    if (context_.has_ratios) Add({.walk = WalkKind::kBestFirst, .beam_width = 2, .epsilon = -1.0f});
   }
 
   void MultiStart(std::uint32_t most_threads) {
@@ -42,8 +41,7 @@ class Ways {
       for (const std::uint32_t width : {8u, 16u})
         Add({.ef_l1 = ef_l1, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = width});
     }
-    if (context_.has_ratios)
-      Add({.walk = WalkKind::kQuantised, .nprobe = 0, .epsilon = -1.0f});
+    if (context_.has_ratios) Add({.walk = WalkKind::kQuantised, .nprobe = 0, .epsilon = -1.0f});
   }
 
   /// From cells. Without links (ef_l0 0) more of them and a wider bound.
@@ -92,8 +90,10 @@ std::vector<Dials> WaysToSearch(std::uint32_t k, const SearchContext& context,
   ways.Upper();
   ways.BestFirst();
   if (context.n1 > 0) ways.MultiStart(most_query_threads);
-  if (context.has_codes) ways.Quantised();
-  if (context.has_cells) ways.Cells();
+  if (context.has_codes) {
+    ways.Quantised();
+    ways.Cells();
+  }
   return ways.Take();
 }
 
@@ -109,8 +109,8 @@ std::vector<Dials> NextTo(const Dials& way, const SearchContext& context) {
       add([&](Dials& dials) {
         const double scaled = std::round(dials.*dial * factor);
         // At least one up or down, but never to 0, which may mean another way.
-        const double moved = factor > 1 ? std::max(scaled, dials.*dial + 1.0)
-                                        : std::min(scaled, dials.*dial - 1.0);
+        const double moved =
+            factor > 1 ? std::max(scaled, dials.*dial + 1.0) : std::min(scaled, dials.*dial - 1.0);
         if (dials.*dial > 0) dials.*dial = static_cast<std::uint32_t>(std::max(1.0, moved));
       });
     }
@@ -127,7 +127,8 @@ std::vector<Dials> NextTo(const Dials& way, const SearchContext& context) {
   }
   if (context.far || context.block_tier) {
     for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kHelper, Prefetch::kRound}) {
-      const bool can = prefetch != Prefetch::kHelper || (context.has_helpers && !context.block_tier);
+      const bool can =
+          prefetch != Prefetch::kHelper || (context.has_helpers && !context.block_tier);
       if (can) add([prefetch](Dials& dials) { dials.prefetch = prefetch; });
     }
   }

@@ -29,7 +29,7 @@ struct LearningSet {
 };
 
 struct LearningOptions {
-  std::string index;        ///< index file
+  std::string index;          ///< index file
   std::string queries{};      ///< vector file; empty: vectors of the index, left out in turn
   std::string groundtruth{};  ///< of `queries`; empty: found (MakeLearningSet)
   /// Of the random order of the file's queries: sets that follow each other in it share

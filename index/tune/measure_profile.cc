@@ -133,16 +133,6 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   measured.profile.blocks.reserve(tiers.size());
   for (const std::string& tier : tiers)
     HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
-  std::vector<ProfileOptions::Shape> shapes = options.shapes;
-  if (shapes.empty())
-    shapes = {{DType::kU8, 128},
-              {DType::kF32, 96},
-              {DType::kI8, 100},
-              {DType::kU8, 784},
-              {DType::kF16, 768}};
-  HMANN_RETURN_IF_ERROR(AddKernelProbes(shapes, measured.profile, measured.probes));
-  AddWakeProbe(measured.profile.thread_wake_us, measured.probes);
-
   const MachineLoad load;
   HMANN_RETURN_IF_ERROR(measured.probes.Run(options.repeats, options.budget, progress));
   NoteNoise(load.Others(), measured.probes, options.repeats, measured.profile.noise);

@@ -1,10 +1,10 @@
 #include "index/tune/plan_report.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "index/base/units.h"
 #include "index/construct/testing/build_samples.h"
+#include "index/hmann.h"
 
 namespace hmann {
 namespace {
@@ -19,23 +19,20 @@ PlanInput Million(std::uint64_t fast_bytes) {
 }
 
 TEST(ReportPlan, TakesAsManyRowsAsThereWillBe) {
-  Progress quiet(Progress::Show::kNever);
-  const absl::StatusOr<PlanReport> report = ReportPlan(Million(100_MiB), quiet);
+  const absl::StatusOr<PlanReport> report = ReportPlan(Million(100_MiB));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->request.shape.n, 1'000'000u);
-  EXPECT_LE(report->plan.used.fast, 100_MiB);
+  EXPECT_LE(report->plan.fast_bytes, 100_MiB);
   EXPECT_GT(report->build.seconds, 0);
-  EXPECT_THAT(report->warnings, testing::IsEmpty());
   PlanInput nothing = Million(100_MiB);
   nothing.build.rows = 0;
-  EXPECT_EQ(ReportPlan(nothing, quiet).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReportPlan(nothing).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ReportPlan, SaysHowABillionIsBuiltInTheMemoryItIsServedFrom) {
-  Progress quiet(Progress::Show::kNever);
   PlanInput input = Million(96_GiB);
   input.build.rows = 1'000'000'000;
-  absl::StatusOr<PlanReport> report = ReportPlan(input, quiet);
+  absl::StatusOr<PlanReport> report = ReportPlan(input);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_TRUE(report->build.bounded.has_value());
   EXPECT_GT(report->build.memory_bytes, 96_GiB) << "in memory it cannot be built";
@@ -44,41 +41,49 @@ TEST(ReportPlan, SaysHowABillionIsBuiltInTheMemoryItIsServedFrom) {
   EXPECT_LT(report->build.bounded->work_bytes, 1'000'000'000u * 220ull);
   EXPECT_GT(report->build.bounded->work_bytes, 1'000'000'000u * 128ull);
   input.build.method = BuildMethod::kInsertion;
-  report = ReportPlan(input, quiet);
+  report = ReportPlan(input);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->build.bounded.has_value());
 }
 
-TEST(ExplainPlan, BeginsWithThePlanAndSaysWhatAGiBIsWorth) {
-  Progress quiet(Progress::Show::kNever);
-  const absl::StatusOr<PlanReport> report = ReportPlan(Million(100_MiB), quiet);
-  ASSERT_TRUE(report.ok()) << report.status();
-  std::vector<PlanCase> cases = ExplainPlan(*report);
-  ASSERT_EQ(cases.size(), 6u) << "no middle memory";
-  EXPECT_EQ(cases[0].plan->predicted_us, report->plan.predicted_us);
-  EXPECT_EQ(cases[1].fast_bytes, 100_MiB + 1_GiB);
-  EXPECT_GT(WorthOfAGiB(cases), 0.0);
-  EXPECT_LT(WorthOfAGiB(cases), 1.0);
-  cases[0].plan.reset();
-  EXPECT_FALSE(WorthOfAGiB(cases).has_value());
-}
-
-TEST(PlanOverFastMemory, IsForATierThatThePlannerKnows) {
+/// An index is known by its header alone.
+TEST(ReportPlan, AFinishedIndexKeepsItsStructureWhereItIsTold) {
   const SampleFolder folder;
   BuildOptions build = SmallBuild(folder, DType::kU8, Metric::kL2, 2000, 64);
   build.promote = 0.1;
-  MustBuild(build);
-  Progress quiet(Progress::Show::kNever);
-  for (const auto& [slow, planned] :
-       {std::pair("mapped", "nvme"), {"dram", "nvme"}, {"nvme:/mnt/x", "nvme"}}) {
-    const absl::StatusOr<FastMemoryCurve> curve =
-        PlanOverFastMemory(build.out, "", "", slow, quiet);
-    ASSERT_TRUE(curve.ok()) << curve.status();
-    EXPECT_EQ(curve->slow, planned) << slow;
-    EXPECT_EQ(curve->shape.n, 2000u);
-    for (std::size_t i = 1; i < curve->points.size(); ++i)
-      EXPECT_GT(curve->points[i].fast_bytes, curve->points[i - 1].fast_bytes);
+  const IndexInfo info = MustBuild(build).info;
+  PlanInput input;
+  input.index = build.out;
+  input.request.fast_bytes = ReservedFastBytes(0, 1) + 120_KiB;
+  absl::StatusOr<PlanReport> report = ReportPlan(input);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->request.shape.n, 2000u);
+  EXPECT_EQ(report->request.shape.dim, 64u);
+  EXPECT_NE(report->plan.structure.n1, 200u);
+  input.as_is = true;
+  report = ReportPlan(input);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->plan.structure.n1, 200u);
+  EXPECT_EQ(report->plan.structure.bits, info.codes.bits);
+  EXPECT_NEAR(static_cast<double>(report->plan.file_bytes) / static_cast<double>(info.file_bytes),
+              1, 0.01);
+  // What an open index says of itself: labels' order stays in the file, on every tier.
+  const auto open = Index::Open(build.out, {.fast = "dram", .slow = "mapped"});
+  ASSERT_TRUE(open.ok()) << open.status();
+  std::uint64_t fast = 0, planned = 0;
+  for (const Placement& placement : (*open)->Placements()) {
+    if (!placement.structure.starts_with("label_") && placement.structure != "l0")
+      fast += placement.bytes;
   }
+  for (const PlacedBytes& line : report->plan.bytes) {
+    if (line.structure == "upper links" || line.structure == "promoted vectors" ||
+        line.structure == "labels of promoted" || line.structure == "codes" ||
+        line.structure == "cells")
+      planned += line.bytes;
+  }
+  EXPECT_NEAR(static_cast<double>(planned) / static_cast<double>(fast), 1, 0.01);
+  input.index += ".absent";
+  EXPECT_EQ(ReportPlan(input).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -54,8 +54,6 @@ std::string DescribeStructure(const PlanShape& shape, const PlanStructure& struc
   const std::string promoted =
       absl::StrFormat("%.3g %% promoted", 100.0 * structure.n1 / static_cast<double>(shape.n));
   if (structure.bits == 0) return absl::StrCat(promoted, ", no codes");
-  if (structure.codes == CodePlace::kLink)
-    return absl::StrCat(promoted, ", ", structure.bits, " bits in the records");
   return absl::StrCat(promoted, ", ", structure.bits, " bits, replicas ", structure.replicas);
 }
 
@@ -71,12 +69,9 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   header.layers = Layers::Make(static_cast<NodeId>(shape.n), structure.n1, shape.m);
   header.label_bytes = shape.user_labels ? 8 : 4;
   if (structure.bits > 0) {
-    const bool by_node = structure.codes == CodePlace::kNode;
-    header.codes = {structure.bits, by_node ? structure.replicas : 0,
-                    CodeBytes(shape.dim, structure.bits), structure.codes};
+    header.codes = {structure.bits, structure.replicas, CodeBytes(shape.dim, structure.bits)};
     const auto others = static_cast<NodeId>(shape.n) - structure.n1;
-    header.cell_count =
-        by_node ? std::min(structure.n1, others) : 0;  // at most: some centroids have no cell
+    header.cell_count = std::min(structure.n1, others);  // at most: some centroids have no cell
   }
   return header;
 }
@@ -85,7 +80,7 @@ FastShape FastShapeOf(const Header& header) {
   FastShape fast{header.layers.n(), header.layers.m,
                  static_cast<std::uint32_t>(FastRowStride(header.row_bytes)), header.label_bytes,
                  0};
-  if (header.codes.bits > 0 && header.codes.place == CodePlace::kNode) {
+  if (header.codes.bits > 0) {
     fast.code_bytes = header.codes.code_bytes + (header.codes.replicas == 2 ? sizeof(NodeId) : 0);
   }
   return fast;

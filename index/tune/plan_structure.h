@@ -40,7 +40,6 @@ absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build);
 struct PlanStructure {
   NodeId n1 = 0;
   std::uint32_t bits = 0, replicas = 1;
-  CodePlace codes = CodePlace::kNode;
 };
 
 /// A share of promoted nodes from which N_1 follows exactly: halfway to the next node.

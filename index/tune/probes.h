@@ -85,10 +85,4 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, Memor
 absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
                             Probes& probes);
 
-/// Distances and codes of these shapes; profile.distances and .codes are made here.
-absl::Status AddKernelProbes(const std::vector<ProfileOptions::Shape>& shapes,
-                             DeviceProfile& profile, Probes& probes);
-
-void AddWakeProbe(Figure& wake_us, Probes& probes);
-
 }  // namespace hmann

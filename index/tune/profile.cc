@@ -14,7 +14,6 @@
 #include "index/base/cpu.h"
 #include "index/base/units.h"
 #include "index/distance/distance.h"
-#include "index/format/info.h"
 
 namespace hmann {
 namespace {
@@ -88,39 +87,10 @@ double NsPerLine(const MemoryProfile& memory, double loads) {
   return below.ns_per_line.median + share * (above->ns_per_line.median - below.ns_per_line.median);
 }
 
-double NsPerDistance(const DeviceProfile& profile, DType dtype, std::uint32_t dim) {
-  const DistanceProfile* nearest = nullptr;
-  const auto ratio = [dim](const DistanceProfile& one) {
-    return std::abs(std::log(static_cast<double>(one.dim) / dim));
-  };
-  for (const DistanceProfile& one : profile.distances) {
-    if (one.dtype == dtype && (nearest == nullptr || ratio(one) < ratio(*nearest))) nearest = &one;
-  }
-  return nearest == nullptr ? 0 : nearest->ns_per_distance.median * dim / nearest->dim;
-}
-
-double NsPerEstimate(const DeviceProfile& profile, std::uint32_t dim, std::uint32_t bits) {
-  const CodeProfile* nearest = nullptr;
-  const auto ratio = [=](const CodeProfile& one) {
-    return std::abs(std::log(static_cast<double>(one.dim) / dim)) + (one.bits == bits ? 0 : 100);
-  };
-  for (const CodeProfile& one : profile.codes) {
-    if (nearest == nullptr || ratio(one) < ratio(*nearest)) nearest = &one;
-  }
-  if (nearest == nullptr) return 0;
-  return nearest->ns_per_estimate_gathered.median * CodeBytes(dim, bits) /
-         CodeBytes(nearest->dim, nearest->bits);
-}
-
 absl::Status ProfileOptions::Validate() const {
   if (repeats < 3 || repeats > 1000)
     return absl::InvalidArgumentError(absl::StrCat("repeats: expected 3 to 1000, found ", repeats));
   if (budget.count() < 1) return absl::InvalidArgumentError("budget: expected at least 1 ms");
-  for (const Shape& shape : shapes) {
-    if (shape.dim == 0 || shape.dim > kMaxDim)
-      return absl::InvalidArgumentError(
-          absl::StrCat("shapes: expected a dimension of 1 to ", kMaxDim, ", found ", shape.dim));
-  }
   return absl::OkStatus();
 }
 

@@ -6,8 +6,6 @@
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/codes/code_layout.h"
-#include "index/distance/distance.h"
 #include "index/tune/probes.h"
 
 namespace hmann {
@@ -32,13 +30,6 @@ void Fields(auto& io, MemoryProfile& x) {
   io("tier", x.tier, "dependent_load", x.dependent_load, "in_flight", x.in_flight,
      "bandwidth_gb_per_s", x.bandwidth_gb_per_s);
 }
-void Fields(auto& io, DistanceProfile& x) {
-  io("dtype", x.dtype, "dim", x.dim, "ns_per_distance", x.ns_per_distance);
-}
-void Fields(auto& io, CodeProfile& x) {
-  io("dim", x.dim, "bits", x.bits, "ns_per_estimate_cell", x.ns_per_estimate_cell,
-     "ns_per_estimate_gathered", x.ns_per_estimate_gathered, "ns_per_query", x.ns_per_query);
-}
 void Fields(auto& io, BlockDepth& x) {
   io("depth", x.depth, "read_us", x.read_us, "reads_per_s", x.reads_per_s);
 }
@@ -53,8 +44,8 @@ void Fields(auto& io, MeasurementNoise& x) {
      "steal_share", x.steal_share, "busy_share", x.busy_share);
 }
 void Fields(auto& io, DeviceProfile& x) {
-  io("machine", x.machine, "noise", x.noise, "seconds", x.seconds, "memory", x.memory, "distances",
-     x.distances, "codes", x.codes, "blocks", x.blocks, "thread_wake_us", x.thread_wake_us);
+  io("machine", x.machine, "noise", x.noise, "seconds", x.seconds, "memory", x.memory, "blocks",
+     x.blocks);
 }
 
 /// Figures are written with the digits that their spread allows.
@@ -70,7 +61,6 @@ struct FieldWriter {
   static Json Written(std::string& text) { return text; }
   static Json Written(std::integral auto& count) { return count; }
   static Json Written(double& value) { return Rounded({value, 0.1}); }
-  static Json Written(DType& dtype) { return std::string(Name(dtype)); }
   static Json Written(Figure& figure) {
     Json fields = {{"median", Rounded(figure)}, {"spread", Written(figure.spread)}};
     if (figure.noisy()) fields["noisy"] = true;
@@ -106,13 +96,6 @@ struct FieldReader {
     in.Whole(key, 0, static_cast<T>(sizeof(T) == 8 ? kMostBytes : kMostCount), &count);
   }
   void Read(const char* key, double& value) { in.Number(key, 0, kMostFigure, &value); }
-  void Read(const char* key, DType& dtype) {
-    std::string name;
-    in.Text(key, &name);
-    const absl::StatusOr<DType> parsed = ParseDType(name);
-    if (parsed.ok()) dtype = *parsed;
-    if (in.ok() && !parsed.ok()) in.Wrong(key, "u8, i8 or f32", name);
-  }
   template <class T>
   void Read(const char* key, std::vector<T>& items) {
     in.List(key, 0, kMostCount,
@@ -147,13 +130,6 @@ absl::Status CheckPoints(const DeviceProfile& profile, const std::string& path) 
   for (const BlockProfile& block : profile.blocks) {
     if (!AscendFromOne(block.depths, &BlockDepth::depth))
       return wrong(absl::StrCat("blocks ", block.tier, ": expected ascending depths from 1 on"));
-  }
-  for (const DistanceProfile& one : profile.distances) {
-    if (one.dim == 0) return wrong("distances: expected a dimension, found 0");
-  }
-  for (const CodeProfile& one : profile.codes) {
-    if (one.dim == 0 || !IsCodeBits(one.bits))
-      return wrong("codes: expected a dimension and 1, 2 or 4 bits");
   }
   return absl::OkStatus();
 }

@@ -99,14 +99,10 @@ DeviceProfile SmallProfile() {
                      {{1, {90, 0.01}}, {8, {20, 0.02}}},
                      {12, 0.03}};
   profile.memory = {dram};
-  profile.distances = {{DType::kU8, 128, {6, 0.01}}, {DType::kF32, 100, {11, 0.01}}};
-  profile.codes = {{128, 2, {3, 0.01}, {9, 0.01}, {800, 0.01}},
-                   {128, 4, {4, 0.01}, {17, 0.01}, {800, 0.01}}};
   profile.blocks = {{"nvme",
                      "O_DIRECT from \"x\"",
                      1 << 28,
                      {{1, {41, 0.01}, {24000, 0.01}}, {8, {130, 0.01}, {60000, 0.01}}}}};
-  profile.thread_wake_us = {30, 0.1};
   return profile;
 }
 
@@ -125,8 +121,6 @@ TEST(Profile, ReadsWhatItWrote) {
   EXPECT_EQ(read->Block("nvme")->device, wrote.blocks[0].device);
   EXPECT_EQ(read->Block("dram"), nullptr);
   EXPECT_EQ(read->noise.busy_share, 0.25);
-  EXPECT_EQ(read->distances[1].dtype, DType::kF32);
-  EXPECT_EQ(read->thread_wake_us.median, 30);
   const TempFile again("profile_again");
   ASSERT_TRUE(WriteProfile(*read, again.path()).ok());
   EXPECT_EQ(*ReadTextFile(again.path(), 1_MiB), *ReadTextFile(file.path(), 1_MiB))
@@ -139,11 +133,6 @@ TEST(Profile, LooksUpWhatIsBetween) {
   EXPECT_EQ(NsPerLine(dram, 1), 90);
   EXPECT_EQ(NsPerLine(dram, 4.5), 55);
   EXPECT_EQ(NsPerLine(dram, 100), 20);
-  EXPECT_EQ(NsPerDistance(profile, DType::kU8, 128), 6);
-  EXPECT_EQ(NsPerDistance(profile, DType::kU8, 256), 12);
-  EXPECT_EQ(NsPerDistance(profile, DType::kI8, 128), 0) << "nothing known of i8";
-  EXPECT_EQ(NsPerEstimate(profile, 128, 4), 17);
-  EXPECT_NEAR(NsPerEstimate(profile, 256, 2), 9 * 68.0 / 36, 1e-9);
 }
 
 TEST(Profile, NamesWhatDiffersOnAnotherMachine) {
@@ -187,9 +176,6 @@ TEST(Profile, BadFilesAreNamed) {
          "blocks[0].depths[0].depth: expected a whole number from 0");
   expect(replaced("\"median\": 90.0", "\"median\": \"90\""),
          "memory[0].dependent_load[0].dependent_load_ns.median");
-  expect(replaced("\"dtype\": \"u8\"", "\"dtype\": \"u9\""),
-         "distances[0].dtype: expected u8, i8 or f32");
-  expect(replaced("\"dim\": 128", "\"dim\": 0"), "expected a dimension");
   expect(replaced("\"cores\"", "\"kernels\""), "machine.cores");
 }
 
@@ -203,7 +189,6 @@ TEST(MeasureProfile, GivesEveryFigure) {
   options.repeats = 3;
   options.memory_bytes = 16_MiB;
   options.budget = std::chrono::milliseconds(300);
-  options.shapes = {{DType::kU8, 64}, {DType::kF32, 1000}};
   Progress quiet(Progress::Show::kNever);
   const absl::StatusOr<DeviceProfile> profile = MeasureProfile(options, quiet);
   if (absl::IsFailedPrecondition(profile.status()))
@@ -229,14 +214,6 @@ TEST(MeasureProfile, GivesEveryFigure) {
     EXPECT_GT(point.read_us.median, 0.1) << point.depth;
     EXPECT_GT(point.reads_per_s.median, 1) << point.depth;
   }
-  EXPECT_EQ(profile->distances.size(), 2u);
-  EXPECT_EQ(profile->codes.size(), 6u);
-  for (const CodeProfile& one : profile->codes) {
-    EXPECT_GT(one.ns_per_estimate_cell.median, 0);
-    EXPECT_GT(one.ns_per_estimate_gathered.median, 0);
-    EXPECT_GT(one.ns_per_query.median, 0);
-  }
-  EXPECT_GT(profile->thread_wake_us.median, 0);
   EXPECT_EQ(profile->noise.repeats, 3);
   EXPECT_FALSE(std::ifstream(absl::StrCat(testing::TempDir(), "/.hmann-profile.", getpid())).good())
       << "the temporary file is gone";

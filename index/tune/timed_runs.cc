@@ -39,8 +39,8 @@ absl::StatusOr<Timed> TimedRuns::Run(const Dials& dials, std::uint64_t first, st
     const std::uint64_t query = (first + i) % learning_.n();
     const long preempted = Preemptions();
     const auto start = std::chrono::steady_clock::now();
-    HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), dials, &answer_, nullptr,
-                                           learning_.Limits(query)));
+    HMANN_RETURN_IF_ERROR(
+        searcher_.Search(learning_.Row(query), dials, &answer_, nullptr, learning_.Limits(query)));
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     (Preemptions() == preempted ? times_ : disturbed_).push_back(time.count());
   }
@@ -63,8 +63,8 @@ absl::Status TimedRuns::AnswerOthers(const Dials& dials, std::uint64_t first, st
   for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end;
        ++i, ++others_) {
     const std::uint64_t query = (first + count + others_ % (learning_.n() - count)) % learning_.n();
-    HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), dials, &answer_, nullptr,
-                                           learning_.Limits(query)));
+    HMANN_RETURN_IF_ERROR(
+        searcher_.Search(learning_.Row(query), dials, &answer_, nullptr, learning_.Limits(query)));
   }
   return absl::OkStatus();
 }

@@ -26,13 +26,10 @@ namespace hmann {
 struct PlanOptions {
   std::uint64_t fast_memory_bytes = 0;
   std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
-  std::string profile{};      ///< device file (MeasureProfile); empty: figures of a usual machine
   int threads =
       0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
-  /// Pinned; absent: the planner's choice. With bits or codes, and for another library's
-  /// graph, only N_1 is left: as many as fit.
+  /// Pinned; absent: by the rule of PlanPlacement.
   std::optional<std::uint32_t> bits{}, replicas{};
-  std::optional<CodePlace> codes{};
 };
 
 /// Where the structures of a planned index go, for OpenOptions.
@@ -40,20 +37,18 @@ struct PlannedPlacement {
   std::string structure;  ///< "16 % promoted, 2 bits, replicas 1"
   std::string fast, slow;
   std::uint64_t cache_bytes = 0;  ///< of a static cache; 0: none
-  double predicted_us = 0;        ///< of a query at recall@10 of about 0.95
 };
 
 struct PlannedBuild {
-  BuildOptions build;  ///< with promote, bits, codes and replicas of the plan
-  std::optional<PlannedPlacement> placement;  ///< absent where only N_1 was left to choose
-  std::vector<std::string> warnings;          ///< a device file of another machine
+  BuildOptions build;  ///< with promote, bits and replicas of the plan
+  PlannedPlacement placement;
 };
 
 /// Which index of the inputs of `build` to make for so much fast memory: `hmann build
 /// --fast-memory` and `promote --fast-memory` are Plan, then Build. Reads headers only,
-/// and measures nothing: the same options, device file and number of threads give the
-/// same plan. Errors: those of opening the inputs, the device file and PlanPlacement;
-/// RESOURCE_EXHAUSTED naming the smallest fast memory that would do.
+/// and measures nothing: the same options and number of threads give the same plan.
+/// Errors: those of opening the inputs and of PlanPlacement; RESOURCE_EXHAUSTED naming
+/// the smallest fast memory that would do.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
 /// What the default dials of an index are set by.
@@ -92,7 +87,7 @@ struct TuneOptions {
   /// 0.0016: 20,000 for k = 1, 5,000 below 100, else 1,500.
   std::uint64_t learn = 0;
   std::uint32_t most_query_threads = 0;  ///< 0: the usable cores
-  bool accept_noise = false;  ///< store times though the machine was not quiet
+  bool accept_noise = false;             ///< store times though the machine was not quiet
   const std::atomic<bool>* cancelled =
       nullptr;  ///< not owned; CANCELLED soon after it becomes true
 };
@@ -111,8 +106,8 @@ struct Contest {
 
 /// Of Equation 3.1 (index/tune/equation31.h), as measured where the index was tuned.
 struct EquationConstants {
-  double fast_ns = 0, slow_ns = 0;          ///< T_fast, T_slow
-  double gathered_ns = 0, by_cell_ns = 0;   ///< an estimate from a code; 0: no codes
+  double fast_ns = 0, slow_ns = 0;         ///< T_fast, T_slow
+  double gathered_ns = 0, by_cell_ns = 0;  ///< an estimate from a code; 0: no codes
 };
 
 /// A target, and what the table answers to it.
@@ -199,21 +194,6 @@ struct MemoryProfile {
   Figure bandwidth_gb_per_s;             ///< 1e9 bytes; reading from end to end, one thread
 };
 
-/// L2 distance of a query to one row in the CPU's first cache, in batches.
-struct DistanceProfile {
-  DType dtype = DType::kF32;
-  std::uint32_t dim = 0;
-  Figure ns_per_distance;
-};
-
-/// An estimate from a code in the CPU's caches: `cell` for codes that follow each other,
-/// `gathered` for codes at any place.
-struct CodeProfile {
-  std::uint32_t dim = 0, bits = 0;
-  Figure ns_per_estimate_cell, ns_per_estimate_gathered;
-  Figure ns_per_query;  ///< that a query pays once: its rotation
-};
-
 /// Random 4 KiB reads, `depth` of them in flight all the time.
 struct BlockDepth {
   std::uint32_t depth = 0;
@@ -234,10 +214,7 @@ struct DeviceProfile {
   MeasurementNoise noise;
   double seconds = 0;  ///< that the measurement took
   std::vector<MemoryProfile> memory;
-  std::vector<DistanceProfile> distances;
-  std::vector<CodeProfile> codes;
   std::vector<BlockProfile> blocks;
-  Figure thread_wake_us;  ///< from notifying a sleeping thread until it runs
 
   /// nullptr: not measured.
   const MemoryProfile* Memory(std::string_view tier) const;
@@ -253,14 +230,6 @@ struct ProfileOptions {
   std::uint64_t memory_bytes = std::uint64_t{256}
                                << 20;  ///< of each tier that are read; much more than caches hold
   std::chrono::milliseconds budget{4000};  ///< of measuring; filling memory comes on top
-  /// Shapes for distances and codes; empty: 128 u8, 96 f32, 100 i8, 784 u8,
-  /// 768 f16.
-  struct Shape {
-    DType dtype = DType::kU8;
-    std::uint32_t dim = 0;
-  };
-  std::vector<Shape> shapes;
-
   /// Errors: INVALID_ARGUMENT naming the field.
   absl::Status Validate() const;
 };

@@ -42,7 +42,8 @@ class TuningOfIndex {
     counted_ = index_;
     if (index_->on_block_tier()) {
       HMANN_ASSIGN_OR_RETURN(
-          counted_, Index::Open(options_.index, {.fast = "mapped", .slow = "mapped", .sq_bits = 0}));
+          counted_,
+          Index::Open(options_.index, {.fast = "mapped", .slow = "mapped", .sq_bits = 0}));
     }
     HMANN_RETURN_IF_ERROR(ReadOldTable());
     index_->Warm();
@@ -126,10 +127,10 @@ class TuningOfIndex {
     };
     TunerOptions tuner{.k = k, .recalls = recalls_, .queries = learning.n()};
     tuner.context = ImplOf(*index_).placed().Context();
-    tuner.most_query_threads = std::min(
-        options_.most_query_threads > 0 ? options_.most_query_threads
-                                        : static_cast<std::uint32_t>(UsableCores()),
-        kMaxQueryThreads);
+    tuner.most_query_threads =
+        std::min(options_.most_query_threads > 0 ? options_.most_query_threads
+                                                 : static_cast<std::uint32_t>(UsableCores()),
+                 kMaxQueryThreads);
     progress_.Start(absl::StrCat("tune k = ", k), 0, "runs");
     tuner.progress = [this] { progress_.Advance(1); };
     HMANN_ASSIGN_OR_RETURN(Tuned tuned, TuneDials({count, time}, tuner));
@@ -141,14 +142,14 @@ class TuningOfIndex {
   absl::Status CheckQuiet(const TunedForK& of_k) {
     const bool drifted = std::abs(of_k.same_again - 1) > kMostDrift;
     if (of_k.others.quiet() && !drifted) return absl::OkStatus();
-    const std::string noise =
-        absl::StrFormat("the machine was not quiet: %s, and a setting took %.2f times as long as "
-                        "itself",
-                        of_k.others.Describe(), of_k.same_again);
+    const std::string noise = absl::StrFormat(
+        "the machine was not quiet: %s, and a setting took %.2f times as long as "
+        "itself",
+        of_k.others.Describe(), of_k.same_again);
     if (!options_.accept_noise) {
-      return absl::UnavailableError(absl::StrCat(
-          noise, ": nothing was stored for k = ", of_k.entry.k,
-          ". Run it again when nothing else runs, or with --accept-noise"));
+      return absl::UnavailableError(
+          absl::StrCat(noise, ": nothing was stored for k = ", of_k.entry.k,
+                       ". Run it again when nothing else runs, or with --accept-noise"));
     }
     report_.warnings.push_back(noise);
     return absl::OkStatus();

@@ -2,7 +2,6 @@
 /// it, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 

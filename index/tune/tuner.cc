@@ -273,8 +273,8 @@ class Tuner {
     HMANN_ASSIGN_OR_RETURN(const auto near,
                            ways_[way].curve->Reach(recall, 0.2 * MissRate(recall)));
     const double tolerance = 0.02 * MissRate(recall);
-    HMANN_ASSIGN_OR_RETURN(
-        auto point, curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
+    HMANN_ASSIGN_OR_RETURN(auto point,
+                           curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
     if (point.has_value()) {
       // As much more as the lower bound wants.
       const Counted& counted = point->counted;
@@ -305,7 +305,8 @@ class Tuner {
       const auto away = [&](std::size_t i) {
         return std::abs(RecallLogit(options_.recalls[i], 1e6) - RecallLogit(recall, 1e6));
       };
-      for (std::size_t i = 1; i < winners.size(); ++i) nearest = away(i) < away(nearest) ? i : nearest;
+      for (std::size_t i = 1; i < winners.size(); ++i)
+        nearest = away(i) < away(nearest) ? i : nearest;
       if (away(nearest) < 0.1) continue;
       HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(), Finish(winners[nearest], recall, some));
     }
@@ -314,9 +315,12 @@ class Tuner {
 
   /// All of it in alternating rounds; the one near the default recall twice.
   absl::Status TimeFront(std::vector<Rival>& rivals) {
-    const auto off = [](const Rival& rival) { return std::abs(rival.counted.recall - kDefaultRecall); };
-    const Rival again = *std::min_element(
-        rivals.begin(), rivals.end(), [&](const Rival& a, const Rival& b) { return off(a) < off(b); });
+    const auto off = [](const Rival& rival) {
+      return std::abs(rival.counted.recall - kDefaultRecall);
+    };
+    const Rival again =
+        *std::min_element(rivals.begin(), rivals.end(),
+                          [&](const Rival& a, const Rival& b) { return off(a) < off(b); });
     rivals.push_back(again);
     std::vector<TunedSetting> settings;
     std::vector<std::vector<Timed>> rounds(rivals.size());
@@ -325,8 +329,8 @@ class Tuner {
         const double us = round == 0 ? tuned_.equation.PredictUs(rivals[i].dials, rivals[i].counted)
                                      : rounds[i].back().mean_us;
         Tell();
-        HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(),
-                               runs_.time(rivals[i].dials, next_query_, QueriesOf(us, 2 * kRoundUs)));
+        HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(), runs_.time(rivals[i].dials, next_query_,
+                                                                    QueriesOf(us, 2 * kRoundUs)));
       }
       next_query_ += QueriesOf(rounds[0].back().mean_us, 2 * kRoundUs);
     }
@@ -339,9 +343,10 @@ class Tuner {
     for (std::size_t i = 0; i + 1 < rivals.size(); ++i) {
       const Counted& counted = rivals[i].counted;
       settings.push_back({rivals[i].dials, counted.recall, RecallLowerBound(counted, kZ),
-                          counted.recall_p05, median(i, &Timed::mean_us),
-                          median(i, &Timed::p95_us), median(i, &Timed::p99_us)});
-      offers.push_back({settings.back().mean_us, settings.back().recall, settings.back().recall_low});
+                          counted.recall_p05, median(i, &Timed::mean_us), median(i, &Timed::p95_us),
+                          median(i, &Timed::p99_us)});
+      offers.push_back(
+          {settings.back().mean_us, settings.back().recall, settings.back().recall_low});
       if (rivals[i].dials == again.dials)
         tuned_.same_again = median(rivals.size() - 1, &Timed::mean_us) / settings.back().mean_us;
     }

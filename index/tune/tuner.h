@@ -26,9 +26,9 @@ struct TuningRuns {
 
 struct TunerOptions {
   std::uint32_t k = 10;
-  std::vector<double> recalls;   ///< contested each; in (0, 1)
-  std::uint64_t queries = 0;     ///< of the learning set; at least 1
-  SearchContext context{};         ///< of the index where it is tuned
+  std::vector<double> recalls;  ///< contested each; in (0, 1)
+  std::uint64_t queries = 0;    ///< of the learning set; at least 1
+  SearchContext context{};      ///< of the index where it is tuned
   std::uint32_t most_query_threads = 1;
   std::function<void()> progress{};  ///< called before each run; may be empty
 };

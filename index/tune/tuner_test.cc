@@ -89,8 +89,7 @@ class Tuning : public ::testing::TestWithParam<std::uint32_t> {};
 TEST_P(Tuning, FindsWhatADenseGridWouldHaveShown) {
   SyntheticIndex index;
   index.slow_touch_ns = 300;
-  const auto tuned =
-      TuneDials(index.AsRuns(), Options(index, {0.95, 0.9, 0.99}, GetParam()));
+  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.95, 0.9, 0.99}, GetParam()));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   ASSERT_EQ(tuned->contests.size(), 3u);
   for (const Contest& contest : tuned->contests) {

@@ -6,15 +6,6 @@
 namespace hmann::python {
 namespace {
 
-std::string CodesWord(const std::string& name, py::handle value) {
-  std::string word = ToText(name, value);
-  if (word != "node" && word != "link" && word != "none") {
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected node, link or none, found ", word)));
-  }
-  return word;
-}
-
 /// Of what `build` and `plan` have in common.
 template <typename Options, typename Build>
 void AddShapeRows(OptionTable<Options>* table, Build build) {
@@ -42,8 +33,6 @@ void AddPlanRows(OptionTable<Options>* table) {
       HMANN_FIELD(plan.fast_memory_bytes)));
   table->push_back(Row<Options>("slow", "with fast_memory: the tier that L0 will lie on",
                                 HMANN_FIELD(plan.slow)));
-  table->push_back(Row<Options>("profile", "with fast_memory: a device file of `hmann profile`",
-                                HMANN_FIELD(plan.profile)));
 }
 
 OptionTable<BuildCall> MakeBuildTable() {
@@ -55,14 +44,6 @@ OptionTable<BuildCall> MakeBuildTable() {
   };
   row("promote", "share of the vectors in fast memory, N_1 / N; None: 0.16",
       HMANN_FIELD(build.promote));
-  table.push_back({"codes", "'node', 'link' or 'none': where codes lie",
-                   [](T& options, const std::string& name, py::handle value) {
-                     const std::string word = CodesWord(name, value);
-                     options.names_codes = true;
-                     if (word == "none") options.build.bits = 0;
-                     if (word == "link") options.build.codes = CodePlace::kLink;
-                   },
-                   [](const T& options) { return Said(options.build.codes); }});
   const auto pinned = [&table](const char* name, const char* help, auto field, bool T::*named) {
     Option<T> option = Row<T>(name, help, field);
     option.set = [set = option.set, named](T& options, const std::string& name, py::handle value) {
@@ -105,11 +86,6 @@ OptionTable<PromoteCall> MakePromoteTable() {
     table.push_back(Row<T>(name, help, field));
   };
   row("promote", "share of the vectors in fast memory; None: as it is", HMANN_FIELD(build.promote));
-  table.push_back({"codes", "'node', 'link' or 'none'; None: as they are",
-                   [](T& options, const std::string& name, py::handle value) {
-                     options.promotion.codes = CodesWord(name, value);
-                   },
-                   [](const T& options) { return Said(options.promotion.codes); }});
   row("bits", "bits a dimension of a code; 0: none; None: as it is", HMANN_FIELD(promotion.bits));
   row("replicas", "cells that a node is listed in; None: as it is",
       HMANN_FIELD(promotion.replicas));
@@ -133,23 +109,15 @@ OptionTable<PlanCall> MakePlanTable() {
   row("index", "instead: a finished index", HMANN_FIELD(input.index));
   row("dim", "without a file: dimension", HMANN_FIELD(input.dim));
   AddShapeRows(&table, HMANN_FIELD(input.build));
-  row("queries", "vector file: a sample of queries for index", HMANN_FIELD(input.queries));
-  row("as_is", "index keeps its structure, and is opened to prove that it fits",
-      HMANN_FIELD(input.as_is));
+  row("as_is", "index keeps its structure", HMANN_FIELD(input.as_is));
   table.push_back(SizeRow<T>("fast_memory", "bytes of DRAM, or '96GiB'",
                              HMANN_FIELD(input.request.fast_bytes)));
-  table.push_back(SizeRow<T>("middle_memory", "bytes of a tier between DRAM and the slow one",
-                             HMANN_FIELD(input.request.middle_bytes)));
-  row("middle", "that tier", HMANN_FIELD(input.request.middle));
   row("slow", "tier of L0", HMANN_FIELD(input.request.slow));
-  row("profile", "device file of `hmann profile`", HMANN_FIELD(input.profile));
   row("threads", "that search at once; 0: all usable cores", HMANN_FIELD(input.request.threads));
   row("promote", "pinned: share of the vectors in fast memory", HMANN_FIELD(input.request.promote));
   row("bits", "pinned: bits a dimension of a code", HMANN_FIELD(input.request.bits));
   row("replicas", "pinned: cells that a node is listed in", HMANN_FIELD(input.request.replicas));
-  row("link_codes", "codes inside the records are a choice, too",
-      HMANN_FIELD(input.request.link_codes));
-  row("explain", "also what more memory would be worth", HMANN_FIELD(explain));
+  row("explain", "also the three lines of the rule, with their numbers", HMANN_FIELD(explain));
   return table;
 }
 
@@ -173,8 +141,7 @@ void AddOpenRows(OptionTable<Options>* table, Open open) {
        HMANN_FIELD(migration_bytes));
   row("sq", "scalar quantisation: 8 or 4 bits a component, made at opening; 0: none",
       HMANN_FIELD(sq_bits));
-  row("helpers", "threads that copy ahead for prefetch='helper'; -1: as many as pays",
-      HMANN_FIELD(helper_threads));
+  row("helpers", "threads that copy ahead for prefetch='helper'", HMANN_FIELD(helper_threads));
 }
 
 OptionTable<OpenOptions> MakeOpenTable() {

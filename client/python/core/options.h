@@ -28,7 +28,7 @@ struct BuildCall {
   BuildOptions build;
   PlanOptions plan;
   CalibrateOptions calibrate;
-  bool names_bits = false, names_codes = false, names_replicas = false;
+  bool names_bits = false, names_replicas = false;
 };
 /// Everything that `promote` takes besides the index and progress.
 struct PromoteCall {

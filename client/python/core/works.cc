@@ -21,8 +21,8 @@
 
 namespace hmann::python {
 
-py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
-                const py::object& progress) {
+py::object Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
+                 const py::object& progress) {
   BuildCall call;
   Fill(BuildTable(), options, &call);
   BuildOptions& build = call.build;
@@ -45,15 +45,12 @@ py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::di
   if (planned && build.promote.has_value())
     Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
   if (call.names_bits) call.plan.bits = build.bits;
-  if (call.names_codes) call.plan.codes = build.codes;
   if (call.names_replicas) call.plan.replicas = build.replicas;
-  std::vector<std::string> warnings;
   const CalibratedBuild built =
       Watch(progress, [&](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
         if (planned) {
           HMANN_ASSIGN_OR_RETURN(PlannedBuild chosen, hmann::Plan(build, call.plan));
           build = std::move(chosen.build);
-          warnings = std::move(chosen.warnings);
         }
         build.cancelled = call.calibrate.cancelled = watched.cancelled;
         call.calibrate.threads = build.threads;
@@ -61,24 +58,19 @@ py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::di
       });
   nlohmann::ordered_json json = ToJson(built.report);
   json["calibration"] = ToJson(built.calibration);
-  return py::make_tuple(ToPython(json), warnings);
+  return ToPython(json);
 }
 
-py::tuple Plan(const py::dict& options, const py::object& progress) {
+py::object Plan(const py::dict& options) {
   PlanCall call;
   Fill(PlanTable(), options, &call);
   if (call.input.request.fast_bytes == 0)
     Raise(absl::InvalidArgumentError("fast_memory: expected bytes, found none"));
   if (call.input.request.threads == 0) call.input.request.threads = UsableCores();
-  nlohmann::ordered_json json;
-  const PlanReport report = Watch(progress, [&](const Watched& watched) {
-    absl::StatusOr<PlanReport> plan = ReportPlan(call.input, watched.progress);
-    if (!plan.ok()) return plan;
-    json = ToJson(*plan);
-    if (call.explain) json["explain"] = ToJson(ExplainPlan(*plan));
-    return plan;
-  });
-  return py::make_tuple(ToPython(json), report.warnings);
+  const PlanReport report = Value(ReportPlan(call.input));
+  nlohmann::ordered_json json = ToJson(report);
+  if (call.explain) json["explain"] = report.plan.rule;
+  return ToPython(json);
 }
 
 py::object ReadInfo(py::handle path) {

@@ -7,12 +7,12 @@
 
 namespace hmann::python {
 
-/// (what `hmann build --json` says, warnings). `base`: a path or an array; `labels`:
+/// What `hmann build --json` says. `base`: a path or an array; `labels`:
 /// None, a path, or an array of n whole numbers. `options`: rows of BuildTable().
-py::tuple Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
-                const py::object& progress);
-/// (what `hmann plan --json` says, warnings). `options`: rows of PlanTable().
-py::tuple Plan(const py::dict& options, const py::object& progress);
+py::object Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
+                 const py::object& progress);
+/// What `hmann plan --json` says. `options`: rows of PlanTable().
+py::object Plan(const py::dict& options);
 py::object ReadInfo(py::handle path);
 /// (labels, distances).
 py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,

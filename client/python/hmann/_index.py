@@ -59,25 +59,20 @@ def build(
         NotFoundError: no such file or folder.
         ResourceExhaustedError: memory (before the work starts) or disk.
     """
-    report, warned = _core.build(base, out, labels, options, progress)
-    _warn(warned)
-    return report
+    return _core.build(base, out, labels, options, progress)
 
 
 @with_options("plan")
-def plan(*, progress: Progress = True, **options: Any) -> Dict[str, Any]:
+def plan(**options: Any) -> Dict[str, Any]:
     """Says which index to make for so much fast memory, and where it would lie.
 
     Args:
-        progress: True, False, or a callable given (phase, done, total, unit).
         {options}
 
     Returns:
         What ``hmann plan --json`` says.
     """
-    report, warned = _core.plan(options, progress)
-    _warn(warned)
-    return report
+    return _core.plan(options)
 
 
 def info(path: Path) -> Dict[str, Any]:
@@ -247,9 +242,9 @@ class Index:
         """
         return self._core.promote(out, options, progress)
 
-    def plan(self, *, progress: Progress = True, **options: Any) -> Dict[str, Any]:
+    def plan(self, **options: Any) -> Dict[str, Any]:
         """``hmann.plan`` of this index."""
-        return plan(index=self.path, progress=progress, **options)
+        return plan(index=self.path, **options)
 
     def warm(self) -> None:
         """Touches all of L0, so that the first queries pay no page fault."""

@@ -294,9 +294,6 @@ def to_info(described: Any) -> Dict[str, Any]:
     told["dtype"] = _word(info.DESCRIPTOR.fields_by_name["dtype"], info.dtype)
     told["metric"] = _METRICS[info.metric]
     told["alpha"] = round(info.alpha, 6)
-    told["codes"] = {pb.CODE_PLACE_NODE: "node", pb.CODE_PLACE_LINK: "link"}.get(
-        info.codes, "none"
-    )
     told["layers"] = [
         {"nodes": x.nodes, "max_degree": x.max_degree, "mean_degree": x.mean_degree}
         for x in info.layers

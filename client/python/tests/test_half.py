@@ -90,8 +90,8 @@ class HalfTest(FolderCase):
             self.assertIsNotNone(answer.details["predicted"]["mean_us"])
             index.promote(promote=0.3, progress=False)
             self.assertEqual((index.dtype, index.info()["promote"]), (np.float16, 0.3))
-        halves = hmann.plan(rows=10**6, dim=768, dtype="f16", fast_memory="2GiB", progress=False)
-        floats = hmann.plan(rows=10**6, dim=768, dtype="f32", fast_memory="2GiB", progress=False)
+        halves = hmann.plan(rows=10**6, dim=768, dtype="f16", fast_memory="2GiB")
+        floats = hmann.plan(rows=10**6, dim=768, dtype="f32", fast_memory="2GiB")
         self.assertLess(halves["build"]["file_bytes"], 0.7 * floats["build"]["file_bytes"])
 
     def test_files_and_exact_neighbours(self):

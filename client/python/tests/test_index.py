@@ -63,7 +63,7 @@ class BuildTest(FolderCase):
     def test_cosine_of_floats(self):
         vectors = np.random.default_rng(1).standard_normal((500, 24)).astype(np.float32)
         out = self.folder / "cosine.hmann"
-        hmann.build(vectors, out, metric="cosine", promote=0.3, codes="none", progress=False)
+        hmann.build(vectors, out, metric="cosine", promote=0.3, bits=0, progress=False)
         with hmann.open(out) as index:
             self.assertEqual((index.metric, index.dtype, index.dim), ("cosine", np.float32, 24))
             found = index.search(3 * vectors[:50], 1, ef_l0=100)
@@ -82,9 +82,9 @@ class BuildTest(FolderCase):
 
     def test_plan_is_that_of_the_program(self):
         options = ("--rows", 10**6, "--dim", 128, "--fast-memory", "100MiB", "--threads", 2)
-        expected = program_json("plan", *options)
+        expected = program_json("plan", *options, "--explain")
         planned = hmann.plan(
-            rows=10**6, dim=128, fast_memory="100MiB", threads=2, progress=False
+            rows=10**6, dim=128, fast_memory="100MiB", threads=2, explain=True
         )
         self.assertEqual(planned, expected)
 
@@ -146,7 +146,7 @@ class GetTest(FolderCase):
         vectors = [one["vector"] for one in said["vectors"]]
         np.testing.assert_array_equal(vectors, self.base[[17, 3]])
         out = self.folder / "got.u8bin"
-        program("get", self.path, "--labels", 5, 6, 1999, "--out", out, "--slow", "nvme")
+        program("get", self.path, "--labels", 5, 6, 1999, "--out", out)
         np.testing.assert_array_equal(hmann.read_vectors(out), self.base[[5, 6, 1999]])
 
 
@@ -286,10 +286,10 @@ class TuneTest(FolderCase):
         self.assertAlmostEqual(index.info()["promote"], 0.16, 3)
         own = hmann.open(out)
         self.addCleanup(own.close)
-        own.promote(promote=0.2, codes="none", progress=False)
+        own.promote(promote=0.2, bits=0, progress=False)
         self.assertAlmostEqual(own.info()["promote"], 0.2, 3)
         self.assertEqual(own.search(self.queries, 3).labels.shape, (len(self.queries), 3))
-        self.assertIn("promote", own.plan(fast_memory="2MiB", progress=False))
+        self.assertIn("promote", own.plan(fast_memory="2MiB"))
 
 
 class PackageTest(unittest.TestCase):

@@ -61,7 +61,7 @@ class BuildInputsTest(FolderCase):
             ({"alpha": np.nan}, hmann.InvalidArgumentError, "alpha"),
             ({"metric": "l3"}, hmann.InvalidArgumentError, "l3"),
             ({"metric": 2}, hmann.InvalidTypeError, "metric: expected a text"),
-            ({"codes": "all"}, hmann.InvalidArgumentError, "codes"),
+            ({"codes": "link"}, hmann.InvalidTypeError, "codes: no such option"),
             ({"promote": 1.5}, hmann.InvalidArgumentError, "promote: expected a share"),
             ({"colour": 1}, hmann.InvalidTypeError, "colour: no such option; there are rows,"),
             ({"fast_memory": "1 GiB"}, hmann.InvalidArgumentError, "fast_memory"),

@@ -28,9 +28,7 @@ struct RingIndex {
     DType dtype = DType::kU8;
     Metric metric = Metric::kCosine;
     bool user_labels = false;
-    std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are made by arithmetic too;
-                                           ///< replicas: of those of nodes
-    CodePlace place = CodePlace::kNode;
+    std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are made by arithmetic too
     float alpha = 1.25f;
   };
 
@@ -53,16 +51,6 @@ struct RingIndex {
     if (s.bits == 0) return;
     for (std::uint32_t c = 0; c < s.dim; ++c)
       contents.code_mean.push_back(0.5f * static_cast<float>(c));
-    if (s.place == CodePlace::kLink) {
-      contents.codes = {s.bits, 0, CodeBytes(s.dim, s.bits), s.place};
-      contents.link_codes = [this](NodeId id) {
-        code.resize(std::size_t{contents.layers.MaxDegree(0)} * contents.codes.code_bytes);
-        for (std::size_t i = 0; i < code.size(); ++i)
-          code[i] = static_cast<std::byte>(std::size_t{id} * 5 + i);
-        return code.data();
-      };
-      return;
-    }
     contents.codes = {s.bits, s.replicas, CodeBytes(s.dim, s.bits)};
     for (NodeId cell = 0; cell < s.n1 / 2; ++cell)
       contents.cells.push_back({(5 * cell + 1) % s.n1, s.n1 + cell * ((s.n - s.n1) / (s.n1 / 2))});

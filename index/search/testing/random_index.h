@@ -39,7 +39,6 @@ struct RandomShape {
   std::uint32_t bits = 0;     ///< of codes; 0: none. Cells are ranges of ids with any centroid:
                               ///< estimates are then poor, and still unbiased
   std::uint32_t replicas = 1;
-  CodePlace place = CodePlace::kNode;
 };
 
 /// Components are small whole numbers (but for f32), so that equal distances are common.
@@ -65,14 +64,6 @@ class RandomIndex {
   }
   const std::byte* Row(NodeId id) const {
     return rows_.data() + std::size_t{id} * placed_.kernels.row_bytes;
-  }
-
-  /// The code of a link, as its record has it.
-  std::vector<std::byte> LinkCode(NodeId from, NodeId to) const {
-    Encoder::Scratch scratch;
-    std::vector<std::byte> code(encoder_->code_bytes());
-    encoder_->Encode(Row(to), Row(from), code.data(), scratch);
-    return code;
   }
 
   /// Query number i: dim components as a user gives them.
@@ -169,19 +160,6 @@ class RandomIndex {
     contents.codes = {shape_.bits, shape_.replicas, CodeBytes(shape_.dim, shape_.bits)};
     contents.code_mean.assign(shape_.dim, 0.25f);
     encoder_.emplace(*Encoder::Make(placed_.kernels, shape_.bits, shape_.seed, contents.code_mean));
-    if (shape_.place == CodePlace::kLink) {
-      contents.codes.replicas = 0;
-      contents.codes.place = CodePlace::kLink;
-      contents.link_codes = [this](NodeId id) {
-        code_.clear();
-        for (const NodeId link : links_[0][id]) {
-          const std::vector<std::byte> code = LinkCode(id, link);
-          code_.insert(code_.end(), code.begin(), code.end());
-        }
-        return code_.data();
-      };
-      return;
-    }
     const std::vector<std::uint32_t> centroids = RandomPermutation(shape_.n1, shape_.seed + 8);
     std::uint64_t counter = 0;
     for (NodeId first = shape_.n1; first < shape_.n && contents.cells.size() < centroids.size();) {
@@ -225,7 +203,6 @@ class RandomIndex {
     if (shape_.bits == 0) return;
     placed_.encoder = &*encoder_;
     placed_.code_bytes = file_.info().codes.code_bytes;
-    if (shape_.place == CodePlace::kLink) return;
     placed_.codes = file_.codes().data();
     placed_.cells = &cells_;
   }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,8 +14,8 @@
 
 namespace hmann {
 
-/// The quantised walk and its scorers (candidate_pool.h, cell_scorer.h, link_scorer.h) in
-/// ordered sets, one estimate at a time: slow and obvious. `w`: what L1 has found; `met`:
+/// The quantised walk and its scorers (candidate_pool.h, cell_scorer.h) in ordered sets,
+/// one estimate at a time: slow and obvious. `w`: what L1 has found; `met`:
 /// all that L1 has scored.
 class ReferenceQuantised {
  public:
@@ -53,7 +52,6 @@ class ReferenceQuantised {
       }
       if (i >= 32 + 2 * last || codes >= 2 * MeanListed(nprobe)) break;
     }
-    by_edge_ = placed_.cells == nullptr;
     scored_.insert(centroids.begin(), centroids.end());
     for (const NodeId centroid : centroids) {
       for (const NodeId id : placed_.cells->ReplicasOf(centroid)) {
@@ -149,10 +147,6 @@ class ReferenceQuantised {
       results_.insert(exact);
     }
     if (options_.ef_l0 == 0) return true;
-    if (by_edge_) {
-      FollowEdges(wanted);
-      return true;
-    }
     std::vector<NodeId> promoted, others;
     for (const Entry& entry : wanted) {
       for (const NodeId link : reference_.links(0, entry.second)) {
@@ -172,44 +166,6 @@ class ReferenceQuantised {
     }
   }
 
-  /// What cannot enter the pool any more, with what an integer key may round off.
-  float BoundDistance() const {
-    const DistanceKey worst =
-                          pool_.size() < window_ ? ~DistanceKey{0} : std::prev(pool_.end())->first,
-                      bound = std::min(worst, limit_);
-    if (bound == ~DistanceKey{0}) return std::numeric_limits<float>::max();
-    return placed_.kernels.ToDistance(bound) +
-           (IsFloat(placed_.kernels.dtype) || placed_.kernels.metric == Metric::kCosine ? 0 : 1);
-  }
-  /// Estimates centred on where a link leaves from; one that enters the pool stays, one
-  /// that does not may come again from elsewhere.
-  void FollowEdges(const std::vector<Entry>& wanted) {
-    std::vector<NodeId> promoted;
-    for (const Entry& entry : wanted) {
-      const float bound = BoundDistance();
-      for (const NodeId link : reference_.links(0, entry.second)) {
-        ++estimates;
-        if (met_.count(link) > 0) continue;
-        const std::vector<std::byte> bytes = index_.LinkCode(entry.second, link);
-        const std::byte* code = bytes.data();
-        const float from = placed_.kernels.ToDistance(Exact(entry.second));
-        float estimate;
-        estimator_.Estimate(&code, &from, 1, &estimate, nullptr);
-        if (estimate > bound) continue;
-        if (link < placed_.n1()) {
-          promoted.push_back(link);
-          met_.insert(link);
-          continue;
-        }
-        const Entry offered(placed_.kernels.ToKey(estimate), link);
-        if (offered.first > limit_) continue;
-        Keep(offered);
-        if (pool_.count(offered) > 0) met_.insert(link);
-      }
-    }
-    EnterExactly(promoted);
-  }
-
   const RandomIndex& index_;
   const PlacedIndex& placed_;
   const ReferenceIndex reference_;
@@ -218,7 +174,6 @@ class ReferenceQuantised {
   CodeQuery estimator_;
   std::size_t window_ = 0;
   DistanceKey limit_ = 0;
-  bool by_edge_ = false;
   std::set<Entry> pool_, results_;
   std::set<NodeId> met_, done_, centroids_, scored_;
 };

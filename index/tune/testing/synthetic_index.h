@@ -19,9 +19,7 @@ struct SyntheticIndex {
   std::uint64_t queries = 2000;
   mutable std::uint64_t runs = 0;
 
-  static SearchContext Context() {
-    return {.n = 1000000, .n1 = 100000, .has_codes = true, .has_cells = true};
-  }
+  static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true}; }
 
   /// Of L0: what `epsilon` lets a query of middling hardness keep, where it is set.
   static double WidthInL0(const Dials& dials) {
@@ -119,9 +117,8 @@ struct SyntheticIndex {
     return {[this](const Dials& dials, std::uint64_t count) -> absl::StatusOr<Counted> {
               return Count(dials, count);
             },
-            [this](const Dials& dials, std::uint64_t, std::uint64_t count) -> absl::StatusOr<Timed> {
-              return Time(dials, count);
-            }};
+            [this](const Dials& dials, std::uint64_t,
+                   std::uint64_t count) -> absl::StatusOr<Timed> { return Time(dials, count); }};
   }
 };
 

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "index/tiers/decorator.h"
+#include "index/tiers/testing/decorator.h"
 #include "index/tiers/tier.h"
 
 namespace hmann {
 
-/// Test equipment that stands between readers and a block tier. It is part of the
-/// program, so that whole servers can be tested with it.
+/// Test equipment that stands between readers and a block tier, in front of any of them
+/// and of each other, as "check+delay:5ms+nvme". A program that is linked with it
+/// (faulty_tiers in CMakeLists.txt) knows these words wherever it takes a tier:
 ///
 ///   check                what a reader must not be asked for, and what it must not
 ///                        answer, is an INTERNAL error naming it: bounds, alignment, a

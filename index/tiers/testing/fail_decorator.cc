@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/tiers/decorator.h"
+#include "index/tiers/testing/decorator.h"
 
 namespace hmann {
 namespace {

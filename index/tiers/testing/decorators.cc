@@ -1,4 +1,4 @@
-#include "index/tiers/decorators.h"
+#include "index/tiers/testing/decorators.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -160,5 +160,18 @@ absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
         absl::StrCat("tier ", traits.name, ": ", Absl(kind), ": ", made.status().message()));
   return std::make_unique<DecoratedTier>(std::move(traits), *std::move(made), std::move(inner));
 }
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Tier>> MakeDecorated(std::string_view spec) {
+  const auto decorated = SplitDecorator(spec);
+  if (!decorated.has_value()) return nullptr;
+  HMANN_ASSIGN_OR_RETURN(std::unique_ptr<Tier> inner, MakeTier(decorated->second));
+  return Decorate(decorated->first, std::move(inner));
+}
+
+[[maybe_unused]] const bool known = (RegisterTiers(MakeDecorated), true);
+
+}  // namespace
 
 }  // namespace hmann

@@ -7,7 +7,7 @@
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/tiers/decorator.h"
+#include "index/tiers/testing/decorator.h"
 
 namespace hmann {
 namespace {

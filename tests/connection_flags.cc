@@ -1,0 +1,31 @@
+// In place of tools/connection_flags.cc in `hmann-faulty`: every limit of connections, of
+// which users are given three. What floods meet would else take minutes.
+#include <string>
+
+#include "index/base/units.h"
+#include "tools/flags.h"
+#include "tools/serve_flags.h"
+
+namespace hmann {
+
+void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
+  for (const auto& [name, count] : {std::pair("--max-connections", &limits->connections),
+                                    {"--max-connections-per-peer", &limits->connections_per_peer},
+                                    {"--max-streams", &limits->streams},
+                                    {"--max-cancels", &limits->cancels_per_second}}) {
+    app.add_option(name, *count);
+  }
+  for (const auto& [name, time] : {std::pair("--handshake-timeout", &limits->handshake_timeout),
+                                   {"--request-timeout", &limits->request_timeout},
+                                   {"--reply-timeout", &limits->reply_timeout},
+                                   {"--idle-timeout", &limits->idle_timeout},
+                                   {"--connection-age", &limits->age},
+                                   {"--keepalive", &limits->keepalive},
+                                   {"--min-ping", &limits->min_ping}}) {
+    AddParsed<std::chrono::nanoseconds>(
+        app, name, ParseDuration, [time = time](std::chrono::nanoseconds given) { *time = given; },
+        "");
+  }
+}
+
+}  // namespace hmann

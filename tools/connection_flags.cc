@@ -1,0 +1,21 @@
+#include "index/base/units.h"
+#include "tools/flags.h"
+#include "tools/serve_flags.h"
+
+namespace hmann {
+
+void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
+  app.add_option("--max-connections", limits->connections, "connections at once; more are closed")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-connections-per-peer", limits->connections_per_peer,
+                 "of one address (of IPv6: of one /64)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  AddParsed<std::chrono::nanoseconds>(
+      app, "--connection-age", ParseDuration,
+      [limits](std::chrono::nanoseconds age) { limits->age = age; },
+      "then a connection takes no more calls, and its client makes another (default: 3600s)");
+}
+
+}  // namespace hmann
