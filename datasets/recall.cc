@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
@@ -26,15 +28,20 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
   std::uint32_t good = k;
   while (!true_distances.empty() && good < truth.k && true_distances[good] == true_distances[k - 1])
     ++good;
-  const std::span<const std::uint64_t> true_ids = truth.Ids(query).first(good);
+  // Sorted, since k may be ten thousand.
+  const std::span<const std::uint64_t> nearest = truth.Ids(query).first(good);
+  std::vector<std::uint64_t> true_ids(nearest.begin(), nearest.end());
+  std::sort(true_ids.begin(), true_ids.end());
 
   const std::size_t answers = std::min<std::size_t>(k, ids.size());
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;  // by id, then by place
+  for (std::size_t i = 0; i < answers; ++i) order.emplace_back(ids[i], i);
+  std::sort(order.begin(), order.end());
   std::uint32_t found = 0;
-  for (std::size_t i = 0; i < answers; ++i) {
-    if (ids[i] == kNoNeighbour ||
-        std::find(ids.begin(), ids.begin() + i, ids[i]) != ids.begin() + i)
-      continue;
-    const bool listed = std::find(true_ids.begin(), true_ids.end(), ids[i]) != true_ids.end();
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const auto [id, i] = order[at];
+    if (id == kNoNeighbour || (at > 0 && order[at - 1].first == id)) continue;
+    const bool listed = std::binary_search(true_ids.begin(), true_ids.end(), id);
     const bool tied = !listed && !true_distances.empty() && i < distances.size() &&
                       Ties(distances[i], true_distances[k - 1]);
     if (listed || tied) ++found;

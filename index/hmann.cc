@@ -56,7 +56,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
   const Dials& dials = resolved.dials;
   if (context.calibration == nullptr || options.names_dials()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
-  const auto found = context.calibration->Find(dials.walk, dials.nprobe > 0, dials.k, wanted);
+  const auto found = context.calibration->Find(WayOf(dials, context), dials.k, wanted);
   if (found.has_value()) resolved.calibrated_recall = found->recall;
   if (options.recall.has_value() && (!found.has_value() || found->recall < wanted)) {
     return absl::OutOfRangeError(absl::StrFormat(

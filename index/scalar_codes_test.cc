@@ -154,7 +154,7 @@ void WriteTimes(const std::string& index, std::uint64_t content,
     setting.dials.k = 10;
     setting.dials.ef_l0 = 40;
     setting.recall = setting.recall_low = setting.recall_p05 = 0.96;
-    setting.mean_us = setting.p95_us = setting.p99_us = setting.predicted_us = us;
+    setting.mean_us = setting.p95_us = setting.p99_us = us;
     table.Put({.placement = PlacementOf({.slow = "dram"}, bits),
                .k = 10,
                .queries = 100,

@@ -14,13 +14,14 @@ namespace {
 
 /// Where this way of searching is the default.
 std::string Where(const Calibration::Curve& curve) {
-  if (curve.walk == WalkKind::kUpper) return "no L0";
-  if (curve.walk == WalkKind::kBestFirst) return "memory";
-  return curve.cells ? "device" : "far memory";
+  if (curve.way.walk == WalkKind::kUpper) return "no L0";
+  if (curve.way.scalar_bits > 0) return absl::StrCat("memory, sq", curve.way.scalar_bits);
+  if (curve.way.walk == WalkKind::kBestFirst) return "memory";
+  return curve.way.cells ? "device" : "far memory";
 }
 
 Calibration::Found Expected(const Calibration& calibration, const Calibration::Curve& curve) {
-  return *calibration.Find(curve.walk, curve.cells, curve.k, kDefaultRecall);
+  return *calibration.Find(curve.way, curve.k, kDefaultRecall);
 }
 
 }  // namespace
@@ -41,13 +42,13 @@ void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
               << "\n";
     return;
   }
-  std::cerr << absl::StrFormat("  default dials, by %d queries %s: recall@k expected\n",
-                               calibration->queries, calibration->origin);
+  std::cerr << absl::StrFormat("  default dials, by queries %s: recall@k expected\n",
+                               calibration->origin);
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
-    std::cerr << absl::StrFormat("    %-11s %-10s k %-4d %.3f  effort %.2f\n",
-                                 Where(curve), std::string(Name(curve.walk)), curve.k,
-                                 found.recall, double{found.effort});
+    std::cerr << absl::StrFormat("    %-11s %-10s k %-5d %.3f  effort %.2f  (%d queries)\n",
+                                 Where(curve), std::string(Name(curve.way.walk)), curve.k,
+                                 found.recall, double{found.effort}, curve.queries);
   }
 }
 
@@ -57,14 +58,13 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
     expected.push_back({{"where", Where(curve)},
-                        {"walk", std::string(Name(curve.walk))},
+                        {"walk", std::string(Name(curve.way.walk))},
                         {"k", curve.k},
+                        {"queries", curve.queries},
                         {"recall", found.recall},
                         {"effort", found.effort}});
   }
-  return {{"queries", calibration->queries},
-          {"origin", calibration->origin},
-          {"expected", std::move(expected)}};
+  return {{"origin", calibration->origin}, {"expected", std::move(expected)}};
 }
 
 absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const IndexInfo& info) {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "index/tune/tune_index.h"
+#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
 
-/// What `hmann tune --json` says of one k: where and from what it was learned, `choices`,
-/// `front`, `check` if there was one, and with `settings` every setting of the grid:
-/// dials, `fate`, predicted, measured, `front`, the targets that it is `chosen` for.
-nlohmann::ordered_json TuningJson(const TuningRun::ForK& of_k, const TunedEntry& entry,
-                                  bool settings);
+/// What `hmann tune --json` says of a k: `k` `fast` `slow` `cache` `seconds`
+/// `learning_queries` `origin` `in_flight` `in_flight_gain` `same_again` `others_busy`
+/// `others_steal` `equation`, `choices` (`target`, `met`, and the dials, times and recalls
+/// of those that are), `contests` and `front`.
+nlohmann::ordered_json ToJson(const TunedForK& tuned);
 
 }  // namespace hmann

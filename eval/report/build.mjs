@@ -10,7 +10,6 @@ import { fileURLToPath } from "node:url";
 const pages = {
   SweepPage: { file: "report.html", source: "sweep_page.cc", main: "sweep.html", scripts: ["dom.js", "curves.js", "charts.js", "tiers.js", "disk.js", "page.js"] },
   ScalePage: { file: "scale_report.html", source: "scale_page.cc", main: "scale.html", scripts: ["dom.js", "curves.js", "charts.js", "scale.js"] },
-  TuningPage: { file: "tuning_report.html", source: "tuning_page.cc", main: "tuning.html", scripts: ["dom.js", "curves.js", "charts.js", "tuning.js"] },
 };
 
 const here = dirname(fileURLToPath(import.meta.url));

@@ -68,7 +68,8 @@ MachineLoad::Ticks MachineLoad::Read() const {
     const double value = TicksIn(fields[i]);
     ticks.total += value;
     if (i == 8) ticks.steal = value;
-    if (i <= 3 || i == 6 || i == 7) ticks.busy += value;
+    // Interrupts are the devices', mostly on our behalf.
+    if (i <= 3) ticks.busy += value;
   }
   ticks.own = OwnTicks();
   for (const pid_t pid : ours_) ticks.own += TicksOf(pid);

@@ -35,15 +35,16 @@ Calibration::Found On(const Calibration::Curve& curve, double recall) {
 
 }  // namespace
 
-std::optional<Calibration::Found> Calibration::Find(WalkKind walk, bool cells, std::uint32_t k,
+std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_t k,
                                                     double recall) const {
   const Curve *below = nullptr, *above = nullptr;
   for (const Curve& curve : curves) {
-    if (curve.walk != walk || curve.cells != cells) continue;
+    if (curve.way != way) continue;
     if (curve.k <= k) below = &curve;
     if (curve.k >= k && above == nullptr) above = &curve;
   }
-  if (below == nullptr && above == nullptr) return std::nullopt;
+  if (below == nullptr && above == nullptr)
+    return way.scalar_bits > 0 ? Find({way.walk, way.cells}, k, recall) : std::nullopt;
   if (below == nullptr || above == nullptr) return On(*(below == nullptr ? above : below), recall);
   const Found low = On(*below, recall), high = On(*above, recall);
   if (below == above) return low;
@@ -55,14 +56,14 @@ std::optional<Calibration::Found> Calibration::Find(WalkKind walk, bool cells, s
                Between(low.distances, high.distances, share)};
 }
 
-bool Calibration::UpperIsEnough(WalkKind walk, bool cells, std::uint32_t k, double recall) const {
-  const std::optional<Found> upper = Find(WalkKind::kUpper, false, k, recall);
+bool Calibration::UpperIsEnough(const Way& way, std::uint32_t k, double recall) const {
+  const std::optional<Found> upper = Find({.walk = WalkKind::kUpper}, k, recall);
   // Beyond the last k its recall falls, and nobody knows how fast.
   const bool measured = std::any_of(curves.begin(), curves.end(), [k](const Curve& curve) {
-    return curve.walk == WalkKind::kUpper && curve.k >= k;
+    return curve.way.walk == WalkKind::kUpper && curve.k >= k;
   });
   if (!upper.has_value() || !measured || upper->recall < recall) return false;
-  const std::optional<Found> other = Find(walk, cells, k, recall);
+  const std::optional<Found> other = Find(way, k, recall);
   if (!other.has_value() || other->recall < recall) return true;
   return upper->distances > 0 && upper->distances <= other->distances;
 }

@@ -8,52 +8,62 @@ namespace hmann {
 namespace {
 
 constexpr double kNear = 1e-4;
+constexpr Calibration::Way kMemory{.walk = WalkKind::kBestFirst},
+    kCells{.walk = WalkKind::kQuantised, .cells = true}, kUpper{.walk = WalkKind::kUpper};
 
 Calibration Example() {
-  return {.queries = 300,
-          .origin = "q.fbin",
-          .curves = {{WalkKind::kBestFirst, false, 1, {{0.5f, 0.9}, {1, 0.95}, {2, 0.99}}},
-                     {WalkKind::kBestFirst, false, 100, {{1, 0.8}, {4, 0.95}}},
-                     {WalkKind::kQuantised, true, 10, {{2, 0.97}}}}};
+  return {.origin = "q.fbin",
+          .curves = {{kMemory, 1, 300, {{0.5f, 0.9}, {1, 0.95}, {2, 0.99}}},
+                     {kMemory, 100, 300, {{1, 0.8}, {4, 0.95}}},
+                     {kCells, 10, 300, {{2, 0.97}}}}};
 }
 
 TEST(Calibration, AnswersBetweenWhatWasMeasured) {
   const Calibration example = Example();
   const auto found = [&](std::uint32_t k, double recall) {
-    return *example.Find(WalkKind::kBestFirst, false, k, recall);
+    return *example.Find(kMemory, k, recall);
   };
   EXPECT_NEAR(found(1, 0.95).effort, 1, kNear);
   EXPECT_NEAR(found(1, 0.99).effort, 2, kNear);
   // Odds of 3 to 1, 9 to 1 and 19 to 1: half way between the logarithms.
-  const Calibration steps{
-      .queries = 1,
-      .origin = "",
-      .curves = {{WalkKind::kBestFirst, false, 1, {{1, 0.75}, {4, 27.0 / 28}}}}};
-  EXPECT_NEAR(steps.Find(WalkKind::kBestFirst, false, 1, 0.9)->effort, 2, kNear);
+  const Calibration steps{.origin = "", .curves = {{kMemory, 1, 1, {{1, 0.75}, {4, 27.0 / 28}}}}};
+  EXPECT_NEAR(steps.Find(kMemory, 1, 0.9)->effort, 2, kNear);
   EXPECT_NEAR(found(10, 0.95).effort, 2, kNear) << "k = 10 is half way from 1 to 100";
   EXPECT_NEAR(found(1000, 0.95).effort, 4, kNear);
 }
 
+TEST(Calibration, ScalarCodesHaveCurvesOfTheirOwn) {
+  Calibration example = Example();
+  const Calibration::Way by_codes{.walk = WalkKind::kBestFirst, .scalar_bits = 4};
+  EXPECT_EQ(example.Find(by_codes, 1, 0.95)->effort, 1) << "goes by the curve without";
+  example.curves.push_back({by_codes, 1, 300, {{3, 0.95}}});
+  EXPECT_EQ(example.Find(by_codes, 1, 0.95)->effort, 3);
+  EXPECT_EQ(example.Find(kMemory, 1, 0.95)->effort, 1);
+  SearchContext context{.n = 100000, .n1 = 10000, .scalar_bits = 4};
+  const Dials before = *SearchOptions{.k = 1}.Resolve(context);
+  context.calibration = &example;
+  EXPECT_NEAR(*SearchOptions{.k = 1}.Resolve(context)->epsilon, 3 * *before.epsilon, kNear);
+}
+
 TEST(Calibration, SaysWhatItDoesNotReach) {
   const Calibration example = Example();
-  const auto low = *example.Find(WalkKind::kBestFirst, false, 1, 0.5);
+  const auto low = *example.Find(kMemory, 1, 0.5);
   EXPECT_EQ(low.effort, 0.5f);
   EXPECT_EQ(low.recall, 0.9);
-  const auto high = *example.Find(WalkKind::kBestFirst, false, 100, 0.99);
+  const auto high = *example.Find(kMemory, 100, 0.99);
   EXPECT_EQ(high.effort, 4);
   EXPECT_EQ(high.recall, 0.95);
-  EXPECT_EQ(example.Find(WalkKind::kQuantised, true, 1, 0.9)->effort, 2) << "of the only k";
-  EXPECT_FALSE(example.Find(WalkKind::kQuantised, false, 10, 0.9).has_value());
+  EXPECT_EQ(example.Find(kCells, 1, 0.9)->effort, 2) << "of the only k";
+  EXPECT_FALSE(example.Find({.walk = WalkKind::kQuantised}, 10, 0.9).has_value());
 }
 
 TEST(Calibration, TheUpperLayersAloneWhereTheyFindEnoughForLess) {
   Calibration example{
-      .queries = 1,
       .origin = "",
-      .curves = {{WalkKind::kBestFirst, false, 10, {{1, 0.9, 100}, {2, 0.96, 400}}},
-                 {WalkKind::kUpper, false, 10, {{1, 0.88, 50}, {2, 0.96, 200}, {3, 0.97, 1000}}}}};
+      .curves = {{kMemory, 10, 1, {{1, 0.9, 100}, {2, 0.96, 400}}},
+                 {kUpper, 10, 1, {{1, 0.88, 50}, {2, 0.96, 200}, {3, 0.97, 1000}}}}};
   const auto enough = [&](std::uint32_t k, double recall) {
-    return example.UpperIsEnough(WalkKind::kBestFirst, false, k, recall);
+    return example.UpperIsEnough(kMemory, k, recall);
   };
   EXPECT_TRUE(enough(10, 0.96));
   EXPECT_TRUE(enough(10, 0.965)) << "best-first does not reach it";

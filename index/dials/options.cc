@@ -8,14 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dial_table.h"
+#include "index/dials/effort.h"
 
 namespace hmann {
 namespace {
 
 /// Width in L0 of a walk that `epsilon` ends: what the hardest queries may take.
 constexpr std::uint32_t kMostOfEpsilon = 200;
-/// Beyond, nearly everything is within it.
-constexpr float kMostEpsilon = 4;
 
 absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
   for (const Dial& dial : DialTable()) {
@@ -90,6 +89,7 @@ class Resolution {
       case WalkKind::kUpper:
         ResolveUpper();
     }
+    ScaleWhatIsOpen();
     dials_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l0, context_.n));
     if (context_.n1 > 0)
       dials_.ef_l1 = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.ef_l1, context_.n1));
@@ -101,7 +101,7 @@ class Resolution {
  private:
   /// Codes pay where a record is far. Who has had scalar codes made wants these.
   WalkKind DefaultWalk() const {
-    const bool codes_pay = !context_.has_scalar_codes && (context_.block_tier || context_.far);
+    const bool codes_pay = context_.scalar_bits == 0 && (context_.block_tier || context_.far);
     return context_.has_codes && codes_pay ? WalkKind::kQuantised : WalkKind::kBestFirst;
   }
 
@@ -109,9 +109,9 @@ class Resolution {
     if (context_.calibration == nullptr || context_.effort.has_value() || options_.names_dials() ||
         dials_.k > context_.n1)
       return false;
-    return context_.calibration->UpperIsEnough(dials_.walk,
-                                               context_.block_tier && context_.has_codes, dials_.k,
-                                               options_.recall.value_or(kDefaultRecall));
+    const bool from_cells = dials_.walk == WalkKind::kQuantised && context_.block_tier;
+    return context_.calibration->UpperIsEnough({dials_.walk, from_cells, context_.scalar_bits},
+                                               dials_.k, options_.recall.value_or(kDefaultRecall));
   }
 
   /// Where the user leaves open how long a walk goes on, and nothing else ends it. The
@@ -119,32 +119,15 @@ class Resolution {
   /// to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of about 0.97 for k =
   /// 1, 10 and 100. `width_without`: the width in L0 where `epsilon` does not end the
   /// walk.
-  void ResolveEnd(bool has_other_end, std::uint32_t width_without, float effort) {
+  void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
     const bool is_open = !options_.ef_l0.has_value();
     if (options_.epsilon.has_value()) {
       if (*options_.epsilon >= 0) dials_.epsilon = options_.epsilon;
     } else if (is_open && !has_other_end && context_.has_ratios) {
-      dials_.epsilon =
-          std::min(kMostEpsilon, effort * 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f));
+      dials_.epsilon = 0.45f * std::pow(static_cast<float>(dials_.k), -0.4f);
     }
-    // Where distances are alike, epsilon ends nothing, and the width has to.
-    const float more = std::max(1.0f, effort);
     dials_.ef_l0 = options_.ef_l0.value_or(
-        dials_.epsilon.has_value() ? Scaled(std::max(kMostOfEpsilon, 4 * dials_.k), more * more)
-                                   : Scaled(width_without, effort));
-  }
-
-  /// How far to scale what ends this walk.
-  float Effort(bool cells) const {
-    if (context_.effort.has_value()) return *context_.effort;
-    if (context_.calibration == nullptr) return 1;
-    const auto found = context_.calibration->Find(dials_.walk, cells, dials_.k,
-                                                  options_.recall.value_or(kDefaultRecall));
-    return found.has_value() ? found->effort : 1;
-  }
-  static std::uint32_t Scaled(std::uint32_t width, float by) {
-    return static_cast<std::uint32_t>(
-        std::clamp(std::round(by * static_cast<float>(width)), 1.0f, static_cast<float>(kMaxEf)));
+        dials_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * dials_.k) : width_without);
   }
 
   void ResolveQuantised() {
@@ -152,24 +135,21 @@ class Resolution {
     // A device answers a round as late as an instruction a thousand cells: there cells
     // take the place of the way through the graph.
     const bool from_cells = options_.nprobe.value_or(context_.block_tier ? 1 : 0) > 0;
-    const float effort = Effort(from_cells);
-    const std::uint32_t cells =
-        options_.nprobe.value_or(from_cells ? Scaled(std::max(128u, 4 * k), std::sqrt(effort)) : 0);
+    const std::uint32_t cells = options_.nprobe.value_or(from_cells ? std::max(128u, 4 * k) : 0);
     dials_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
     dials_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, dials_.nprobe / 2}));
-    ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k),
-               effort);
+    ResolveEnd(dials_.nprobe > 0, dials_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
     if (dials_.ef_l0 > 0) dials_.ef_l0 = std::max(dials_.ef_l0, k);
     dials_.beam_width = options_.beam_width.value_or(context_.block_tier ? 16 : 8);
     // With cells the pool is full of estimates from the start; and without a walk along
     // links something must say when to stop reading.
     if (!dials_.error_bound.has_value() && (dials_.nprobe > 0 || dials_.ef_l0 == 0))
-      dials_.error_bound = 1.5f * std::pow(effort, 0.25f);
+      dials_.error_bound = 1.5f;
   }
 
   void ResolveBestFirst() {
     const std::uint32_t k = dials_.k;
-    ResolveEnd(false, std::max(64u, 2 * k), Effort(false));
+    ResolveEnd(false, std::max(64u, 2 * k));
     // Ended by `epsilon`, a pool is searched for speed; by its width alone, as Algorithm
     // 3 says. One candidate of a beam leads to the next.
     dials_.beam_width = options_.beam_width.value_or(dials_.epsilon.has_value() ? 2 : 1);
@@ -180,11 +160,29 @@ class Resolution {
   /// Where L1 has fewer than k nodes, L0 is searched after all.
   void ResolveUpper() {
     const auto most_k = static_cast<std::uint32_t>(std::min<std::uint64_t>(dials_.k, context_.n1));
-    dials_.ef_l1 =
-        std::max(options_.ef_l1.value_or(Scaled(std::max(4u, dials_.k), Effort(false))), most_k);
+    dials_.ef_l1 = std::max(options_.ef_l1.value_or(std::max(4u, dials_.k)), most_k);
     if (dials_.k <= context_.n1) return;
     dials_.walk = WalkKind::kBestFirst;
     dials_.ef_l0 = dials_.k;
+  }
+
+  /// That the calibration says reaches what is wanted of this way of searching.
+  double Effort() const {
+    if (context_.effort.has_value()) return *context_.effort;
+    if (context_.calibration == nullptr || dials_.walk == WalkKind::kMultiStart) return 1;
+    const auto found = context_.calibration->Find(WayOf(dials_, context_), dials_.k,
+                                                  options_.recall.value_or(kDefaultRecall));
+    return found.has_value() ? found->effort : 1;
+  }
+
+  /// What the user has said stays.
+  void ScaleWhatIsOpen() {
+    const Dials scaled = WithEffort(dials_, Effort(), context_.n, context_.n1);
+    if (!options_.epsilon.has_value()) dials_.epsilon = scaled.epsilon;
+    if (!options_.ef_l0.has_value()) dials_.ef_l0 = scaled.ef_l0;
+    if (!options_.nprobe.has_value()) dials_.nprobe = scaled.nprobe;
+    if (!options_.error_bound.has_value()) dials_.error_bound = scaled.error_bound;
+    if (!options_.ef_l1.has_value() && !options_.nprobe.has_value()) dials_.ef_l1 = scaled.ef_l1;
   }
 
   const SearchOptions& options_;
@@ -242,6 +240,10 @@ absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const
   const Dials dials = resolution.Run();
   HMANN_RETURN_IF_ERROR(CheckIndexHas(dials, context));
   return dials;
+}
+
+Calibration::Way WayOf(const Dials& dials, const SearchContext& context) {
+  return {dials.walk, dials.nprobe > 0, context.scalar_bits};
 }
 
 SearchOptions OptionsOf(const Dials& dials) {

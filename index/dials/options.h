@@ -18,7 +18,7 @@ struct SearchContext {
   bool block_tier = false;        ///< L0 is read from a device
   bool far = false;               ///< L0 is farther than DRAM
   bool has_ratios = true;         ///< no distance is negative: one may be a multiple of another
-  bool has_scalar_codes = false;  ///< opened with codes of scalar quantisation
+  std::uint32_t scalar_bits = 0;  ///< of the scalar codes that it was opened with; 0: none
   bool has_helpers = true;  ///< the index was opened with helper threads, for Prefetch::kHelper
   const Calibration* calibration = nullptr;  ///< of this index; nullptr: none. Not owned
   std::optional<float> effort = {};          ///< in place of what the calibration says
@@ -62,6 +62,9 @@ struct SearchOptions {
   /// `epsilon` over inner products, helpers that it was opened without.
   absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
 };
+
+/// Which curve of a calibration a search goes by.
+Calibration::Way WayOf(const Dials& dials, const SearchContext& context);
 
 /// The options that resolve to `dials`, on an index and tier where they may run.
 SearchOptions OptionsOf(const Dials& dials);

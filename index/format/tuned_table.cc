@@ -1,6 +1,7 @@
 #include "index/format/tuned_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Reader = JsonReader<Json>;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kFormat = "hmann tuned table";
 constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
@@ -29,19 +30,16 @@ constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 /// Of a measurement: six digits are more than was measured. Dials are stored as they are.
 double Rounded(double value) { return RoundToDigits(value, 6); }
 
-/// What was measured and predicted, beside the dials.
+/// What was measured, beside the dials.
 struct Figure {
   const char* name;
   double TunedSetting::*value;
   double most;
 };
-constexpr Figure kFigures[] = {{"recall", &TunedSetting::recall, 1},
-                               {"recall_low", &TunedSetting::recall_low, 1},
-                               {"recall_p05", &TunedSetting::recall_p05, 1},
-                               {"mean_us", &TunedSetting::mean_us, 1e12},
-                               {"p95_us", &TunedSetting::p95_us, 1e12},
-                               {"p99_us", &TunedSetting::p99_us, 1e12},
-                               {"predicted_us", &TunedSetting::predicted_us, 1e12}};
+constexpr Figure kFigures[] = {
+    {"recall", &TunedSetting::recall, 1},         {"recall_low", &TunedSetting::recall_low, 1},
+    {"recall_p05", &TunedSetting::recall_p05, 1}, {"mean_us", &TunedSetting::mean_us, 1e12},
+    {"p95_us", &TunedSetting::p95_us, 1e12},      {"p99_us", &TunedSetting::p99_us, 1e12}};
 
 Json ToJson(const TunedSetting& setting) {
   Json json = hmann::ToJson(setting.dials);
@@ -109,7 +107,7 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   });
 }
 
-/// The walks that Calibration::Curve has, by name.
+/// The walks that Calibration::Way has, by name.
 constexpr WalkKind kCalibrated[] = {WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper};
 
 Json ToJson(const Calibration& calibration) {
@@ -120,14 +118,14 @@ Json ToJson(const Calibration& calibration) {
       points.push_back({{"effort", Rounded(double{point.effort})},
                         {"recall", Rounded(point.recall)},
                         {"distances", Rounded(point.distances)}});
-    curves.push_back({{"walk", std::string(Name(curve.walk))},
-                      {"cells", curve.cells ? 1 : 0},
+    curves.push_back({{"walk", std::string(Name(curve.way.walk))},
+                      {"cells", curve.way.cells ? 1 : 0},
+                      {"scalar_bits", curve.way.scalar_bits},
                       {"k", curve.k},
+                      {"queries", curve.queries},
                       {"points", std::move(points)}});
   }
-  return {{"queries", calibration.queries},
-          {"origin", calibration.origin},
-          {"curves", std::move(curves)}};
+  return {{"origin", calibration.origin}, {"curves", std::move(curves)}};
 }
 
 void ReadCurve(Reader& in, Calibration::Curve& curve) {
@@ -135,13 +133,15 @@ void ReadCurve(Reader& in, Calibration::Curve& curve) {
   int cells = 0;
   in.Text("walk", &walk);
   in.Whole("cells", 0, 1, &cells);
+  in.Whole("scalar_bits", 0, 8, &curve.way.scalar_bits);
   in.Whole("k", 1, kMaxEf, &curve.k);
-  curve.cells = cells != 0;
+  in.Whole("queries", 1, 1'000'000'000'000'000, &curve.queries);
+  curve.way.cells = cells != 0;
   const auto* named = std::find_if(std::begin(kCalibrated), std::end(kCalibrated),
                                    [&](WalkKind kind) { return Name(kind) == walk; });
   if (named == std::end(kCalibrated))
     return in.Wrong("walk", "best-first, quantised or upper", walk);
-  curve.walk = *named;
+  curve.way.walk = *named;
   in.List("points", 1, kMostSettings, [&](Reader& point) {
     const Calibration::Point before =
         curve.points.empty() ? Calibration::Point{.effort = 0, .recall = 0} : curve.points.back();
@@ -155,17 +155,68 @@ void ReadCurve(Reader& in, Calibration::Curve& curve) {
 }
 
 void ReadCalibration(Reader& in, Calibration& calibration) {
-  in.Whole("queries", 1, 1'000'000'000'000'000, &calibration.queries);
   in.Text("origin", &calibration.origin);
   in.List("curves", 1, kMostEntries,
           [&](Reader& curve) { ReadCurve(curve, calibration.curves.emplace_back()); });
-  const auto apart = [](const Calibration::Curve& curve) {
-    return std::tuple(curve.walk, curve.cells, curve.k);
-  };
+  const auto apart = [](const Calibration::Curve& curve) { return std::tuple(curve.way, curve.k); };
   for (std::size_t i = 1; i < calibration.curves.size() && in.ok(); ++i) {
     if (!(apart(calibration.curves[i - 1]) < apart(calibration.curves[i])))
-      in.Reject("expected its curves by walk, cells and k");
+      in.Reject("expected its curves by walk, cells, scalar_bits and k");
   }
+}
+
+/// Whether two settings differ only in how far they go on: then what lies between them
+/// can be run, and does what lies between.
+bool DifferInEffort(const Dials& a, const Dials& b) {
+  return a.walk == b.walk && a.beam_width == b.beam_width && a.prefetch == b.prefetch &&
+         a.query_threads == b.query_threads && a.epsilon.has_value() == b.epsilon.has_value() &&
+         a.error_bound.has_value() == b.error_bound.has_value() &&
+         (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
+}
+
+double Logit(double recall) {
+  const double inside = std::clamp(recall, 1e-6, 1 - 1e-6);
+  return std::log(inside / (1 - inside));
+}
+
+/// Every dial and time at `share` of the way from a to b, on a scale of logarithms.
+TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
+  const auto geometric = [share](double x, double y) {
+    return x <= 0 || y <= 0 ? x + share * (y - x) : x * std::pow(y / x, share);
+  };
+  TunedSetting between = a;
+  for (auto dial : {&Dials::ef_l1, &Dials::ef_l0, &Dials::nprobe})
+    between.dials.*dial =
+        static_cast<std::uint32_t>(std::ceil(geometric(a.dials.*dial, b.dials.*dial) - 1e-6));
+  for (auto dial : {&Dials::epsilon, &Dials::error_bound}) {
+    if ((a.dials.*dial).has_value())
+      between.dials.*dial = static_cast<float>(geometric(*(a.dials.*dial), *(b.dials.*dial)));
+  }
+  for (auto time : {&TunedSetting::mean_us, &TunedSetting::p95_us, &TunedSetting::p99_us})
+    between.*time = geometric(a.*time, b.*time);
+  for (auto recall : {&TunedSetting::recall, &TunedSetting::recall_low, &TunedSetting::recall_p05})
+    between.*recall = a.*recall + share * (b.*recall - a.*recall);
+  return between;
+}
+
+/// Nearer to the target than `settings[place]`, the best of those that were measured.
+TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place,
+                    const Target& target) {
+  const TunedSetting& best = settings[place];
+  const bool by_recall = target.recall > 0;
+  if ((target.recall > 0) == (target.latency_us > 0)) return best;
+  if (by_recall ? place == 0 : place + 1 == settings.size()) return best;
+  const TunedSetting& other = settings[by_recall ? place - 1 : place + 1];
+  if (!DifferInEffort(best.dials, other.dials)) return best;
+  const double share =
+      by_recall
+          ? (Logit(best.recall) - Logit(target.recall)) / (Logit(best.recall) - Logit(other.recall))
+          : std::log(target.latency_us / (1 + kLatencyMargin) / best.mean_us) /
+                std::log(other.mean_us / best.mean_us);
+  if (!(share > 0 && share < 1)) return best;
+  TunedSetting closer = Between(best, other, share);
+  if (by_recall) closer.recall = std::max(closer.recall, target.recall);
+  return closer.recall_low >= target.recall - kRecallSlack ? closer : best;
 }
 
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
@@ -215,7 +266,7 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement,
     offers.push_back({setting.mean_us, setting.recall, setting.recall_low});
   const BestOffer best = ChooseOffer(offers, target);
   const TunedSetting& setting = entry->settings[best.place];
-  if (best.met) return setting;
+  if (best.met) return Closer(entry->settings, best.place, target);
   std::string asked;
   if (target.recall > 0) absl::StrAppend(&asked, "recall ", target.recall);
   if (target.latency_us > 0)

@@ -18,7 +18,6 @@ struct TunedSetting {
   Dials dials;
   double recall = 0, recall_low = 0, recall_p05 = 0;
   double mean_us = 0, p95_us = 0, p99_us = 0;
-  double predicted_us = 0;  ///< mean, by the model
 };
 
 /// Where an index lies, as far as times depend on it: names of tiers without paths
@@ -57,7 +56,8 @@ struct TunedTable {
   /// In place of the entry of the same placement and k, if there is one.
   void Put(TunedEntry entry);
 
-  /// The setting for a target, in microseconds. Errors: NOT_FOUND naming what is tuned,
+  /// The setting for a target: of two that differ in effort alone, what lies between them.
+  /// Errors: NOT_FOUND naming what is tuned,
   /// for a placement or k that is not; OUT_OF_RANGE for a target that no setting meets,
   /// with the best that can be had.
   absl::StatusOr<TunedSetting> Choose(const TunedPlacement& placement, std::uint32_t k,

@@ -49,7 +49,6 @@ class TunedTableFile : public ::testing::Test {
       setting.recall_low = recall - 0.001;
       setting.mean_us = 1000 * recall - 800;
       setting.p95_us = 2 * setting.mean_us;
-      setting.predicted_us = setting.mean_us + 1;
       entry.settings.push_back(setting);
     }
     return entry;
@@ -125,7 +124,7 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
   const struct {
     const char *from, *to, *message;
   } cases[] = {
-      {"\"version\": 1", "\"version\": 99", "is version 99; this program reads 1: run hmann tune"},
+      {"\"version\": 2", "\"version\": 99", "is version 99; this program reads 2: run hmann tune"},
       {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
       {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
       {"\"k\": 10,", "\"k\": \"ten\",",
@@ -162,20 +161,21 @@ TEST_F(TunedTableFile, ATruncatedTableIsAnErrorAndNeverHalfATable) {
 
 TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   TunedTable table{.content_hash = kHash, .entries = {}, .calibration = Calibration()};
-  table.calibration->queries = 300;
   table.calibration->origin = "made";
-  table.calibration->curves = {{WalkKind::kBestFirst, false, 10, {{0.5f, 0.9, 120}, {1, 0.95}}},
-                               {WalkKind::kQuantised, true, 10, {{1.25f, 0.95}}},
-                               {WalkKind::kUpper, false, 10, {{1, 0.5}}}};
+  table.calibration->curves = {{{WalkKind::kBestFirst}, 10, 300, {{0.5f, 0.9, 120}, {1, 0.95}}},
+                               {{WalkKind::kBestFirst, false, 4}, 10, 300, {{1, 0.95}}},
+                               {{WalkKind::kQuantised, true}, 10, 300, {{1.25f, 0.95}}},
+                               {{WalkKind::kUpper}, 10, 300, {{1, 0.5}}}};
   ASSERT_TRUE(WriteTunedTable(index_, table).ok());
   const auto read = ReadTunedTable(index_, kHash, kVectors);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_TRUE(read->calibration.has_value());
-  EXPECT_EQ(read->calibration->queries, 300u);
-  EXPECT_EQ(read->calibration->curves[1].points[0].effort, 1.25f);
-  EXPECT_TRUE(read->calibration->curves[1].cells);
+  EXPECT_EQ(read->calibration->curves[0].queries, 300u);
+  EXPECT_EQ(read->calibration->curves[1].way.scalar_bits, 4u);
+  EXPECT_EQ(read->calibration->curves[2].points[0].effort, 1.25f);
+  EXPECT_TRUE(read->calibration->curves[2].way.cells);
   EXPECT_EQ(read->calibration->curves[0].points[0].distances, 120);
-  EXPECT_EQ(read->calibration->curves[2].walk, WalkKind::kUpper);
+  EXPECT_EQ(read->calibration->curves[3].way.walk, WalkKind::kUpper);
   EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
             "not tuned for fast dram, slow mapped, cache none, k 10: run hmann tune for it");
 
@@ -191,7 +191,7 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
               HasSubstr("curves[0].points[0].effort"));
   EXPECT_THAT(damaged("\"recall\": 0.9,", "\"recall\": 7,"), HasSubstr("recall"));
   EXPECT_THAT(damaged("\"distances\": 120", "\"distances\": -1"), HasSubstr("distances"));
-  EXPECT_THAT(damaged("quantised", "multi-start"), HasSubstr("curves[1].walk"));
+  EXPECT_THAT(damaged("quantised", "multi-start"), HasSubstr("curves[2].walk"));
   EXPECT_THAT(damaged("\"cells\": 1", "\"cells\": 2"), HasSubstr("cells"));
   EXPECT_THAT(damaged("\"k\": 10", "\"k\": 0"), HasSubstr("curves[0].k"));
 }
@@ -201,8 +201,15 @@ TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {
   const TunedPlacement mapped{"dram", "mapped", "none"};
   const auto chosen = table.Choose(mapped, 10, {.recall = 0.94});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
-  EXPECT_DOUBLE_EQ(chosen->recall, 0.95);
-  EXPECT_DOUBLE_EQ(table.Choose(mapped, 10, {.latency_us = 160})->recall, 0.95);
+  // Between the settings of 0.9, in 100 us, and of 0.95, in 150 us, whose dials are one.
+  EXPECT_DOUBLE_EQ(chosen->recall, 0.94);
+  EXPECT_GT(chosen->mean_us, 100);
+  EXPECT_LT(chosen->mean_us, 150);
+  EXPECT_EQ(chosen->dials, table.entries[0].settings[0].dials);
+  const auto within = table.Choose(mapped, 10, {.latency_us = 160});
+  EXPECT_GT(within->recall, 0.95);
+  EXPECT_LT(within->recall, 0.96);
+  EXPECT_NEAR(within->mean_us, 160 / (1 + kLatencyMargin), 1e-6);
   const absl::Status too_high = table.Choose(mapped, 10, {.recall = 0.999}).status();
   EXPECT_EQ(too_high.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(too_high.message(), HasSubstr("recall 0.999 cannot be met"));

@@ -75,7 +75,7 @@ struct PlacedIndex {
             .block_tier = blocks != nullptr,
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
-            .has_scalar_codes = coded != nullptr,
+            .scalar_bits = coded != nullptr ? coded->quantiser->bits() : 0,
             .has_helpers = helpers != nullptr};
   }
   const std::byte* Code(NodeId id) const {

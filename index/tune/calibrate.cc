@@ -1,75 +1,125 @@
 #include "index/tune/calibrate.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/recall.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "index/base/thread_pool.h"
+#include "index/dials/effort.h"
 #include "index/format/tuned_table.h"
 #include "index/index_impl.h"
+#include "index/tune/counting.h"
+#include "index/tune/effort_curve.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {
 namespace {
 
-constexpr std::array<std::uint32_t, 3> kCalibratedK = {1, 10, 100};
+/// Neighbours that are calibrated for, with as many queries as bring the standard error of
+/// a mean recall of 0.95 to about 0.0025; of thousands a few say as much as there is time
+/// for.
+struct Wanted {
+  std::uint32_t k;
+  std::uint64_t queries;
+};
+constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 30}, {10000, 4}};
+/// Beyond, scalar codes and codes in far memory go by their curve of so many.
+constexpr std::uint32_t kMostKOfOthers = 100;
+/// Recalls that every curve has a point near, ascending.
+constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
+/// The curve is of some queries; all of them are run once, near the default recall, and
+/// move it by as much as they find more or less there: a run costs what its queries cost,
+/// and how steeply recall rises hangs less on who they are than how high it is.
+constexpr std::uint64_t kSome = 300;
 
 /// Of so few vectors fewer queries say as much.
-std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t n) {
-  constexpr std::uint64_t kLeast = 30, kVectorsAQuery = 20;
-  return std::min<std::uint64_t>(options.learn, std::max(kLeast, n / kVectorsAQuery));
+std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
+                              std::uint64_t n) {
+  constexpr std::uint64_t kLeast = 30, kVectorsAQuery = 4;
+  const std::uint64_t most = std::max(kLeast, n / kVectorsAQuery);
+  return std::min({wanted, most, options.learn > 0 ? options.learn : wanted});
 }
 
 class CalibrationOfIndex {
  public:
   CalibrationOfIndex(const CalibrateOptions& options, Progress& progress)
-      : options_(options),
-        progress_(progress),
-        pool_(options.threads > 0 ? options.threads : UsableCores()) {}
+      : options_(options), progress_(progress) {}
 
   absl::StatusOr<Calibration> Run(const std::string& path) {
-    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, {.fast = "mapped", .slow = "mapped"}));
-    const std::uint64_t n = index_->info().n;
-    LearningOptions learn;
-    learn.index = path;
-    learn.queries = options_.queries;
-    learn.most = LearningQueries(options_, n);
+    path_ = path;
+    // Eight bits lose next to nothing.
+    for (const std::uint32_t bits : {0u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
+    const std::uint64_t n = indexes_.front()->info().n;
     const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
-    learn.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(kCalibratedK.back(), most_k));
-    HMANN_ASSIGN_OR_RETURN(learning_, MakeLearningSet(learn, progress_));
-    for (int i = 0; i < pool_.threads(); ++i) searchers_.emplace_back(index_);
-    Calibration calibration{.queries = learning_.n(), .origin = learning_.origin, .curves = {}};
-    progress_.Start("calibrate", 0, "settings");
-    for (const SearchContext& context : Contexts()) {
-      for (const std::uint32_t k : kCalibratedK) {
-        if (k > learn.k) continue;
-        HMANN_ASSIGN_OR_RETURN(Calibration::Curve curve, CurveOf(context, k));
-        calibration.curves.push_back(std::move(curve));
-      }
+    for (const Wanted& wanted : kWanted) {
+      if (wanted.k > most_k || (wanted.k > kLeastRare && n < kVectorsForRare * wanted.k)) continue;
+      HMANN_RETURN_IF_ERROR(CalibrateFor(wanted, n));
     }
-    for (const std::uint32_t k : kCalibratedK) {
-      if (k > learn.k) continue;
-      HMANN_ASSIGN_OR_RETURN(Calibration::Curve curve, UpperCurve(Contexts().front(), k));
-      if (!curve.points.empty() && curve.points.back().recall > kLeastCalibrated)
-        calibration.curves.push_back(std::move(curve));
-    }
-    progress_.Finish();
-    return calibration;
+    // Fewer vectors than the second k: as many as there are.
+    if (most_k < kWanted[1].k && most_k > 1)
+      HMANN_RETURN_IF_ERROR(CalibrateFor({static_cast<std::uint32_t>(most_k), kSome}, n));
+    std::sort(calibration_.curves.begin(), calibration_.curves.end(),
+              [](const Calibration::Curve& a, const Calibration::Curve& b) {
+                return std::tie(a.way, a.k) < std::tie(b.way, b.k);
+              });
+    return std::move(calibration_);
   }
 
  private:
-  /// Where each way of searching is the default, by walk and cells.
-  std::vector<SearchContext> Contexts() const {
-    SearchContext memory = ImplOf(*index_).placed().Context();
+  /// A k of thousands among few times as many vectors is nobody's search.
+  static constexpr std::uint32_t kLeastRare = 100;
+  static constexpr std::uint64_t kVectorsForRare = 20;
+
+  /// Scalar codes are calibrated where they can be made, and take little of the memory.
+  absl::Status Open(std::uint32_t bits) {
+    if (bits > 0) {
+      const IndexInfo& info = indexes_.front()->info();
+      if (info.n * info.dim > UsableMemoryBytes() / 8) return absl::OkStatus();
+    }
+    auto index = Index::Open(path_, {.fast = "mapped", .slow = "mapped", .sq_bits = bits});
+    if (bits > 0 && !index.ok()) return absl::OkStatus();
+    HMANN_RETURN_IF_ERROR(index.status());
+    indexes_.push_back(*std::move(index));
+    return absl::OkStatus();
+  }
+
+  absl::Status CalibrateFor(const Wanted& wanted, std::uint64_t n) {
+    HMANN_ASSIGN_OR_RETURN(const LearningSet learning,
+                           MakeLearningSet({.index = path_,
+                                            .queries = options_.queries,
+                                            .most = LearningQueries(options_, wanted.queries, n),
+                                            .k = wanted.k},
+                                           progress_));
+    calibration_.origin = learning.origin;
+    progress_.Start(absl::StrCat("calibrate k = ", wanted.k), 0, "settings");
+    for (const auto& index : indexes_) {
+      CountingRuns runs(index, learning, options_.threads, options_.cancelled);
+      for (const SearchContext& context : Contexts(*index)) {
+        const bool rare = context.scalar_bits > 0 || (context.far && !context.block_tier);
+        if (rare && wanted.k > kMostKOfOthers) continue;
+        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs));
+      }
+      if (ImplOf(*index).placed().coded != nullptr) continue;
+      HMANN_RETURN_IF_ERROR(
+          AddCurve(Contexts(*index).front(), WalkKind::kUpper, wanted.k, learning.n(), runs));
+    }
+    progress_.Finish();
+    return absl::OkStatus();
+  }
+
+  /// Where each way of searching is the default.
+  static std::vector<SearchContext> Contexts(const Index& index) {
+    SearchContext memory = ImplOf(index).placed().Context();
     memory.far = memory.block_tier = false;
-    std::vector<SearchContext> contexts;
-    contexts.push_back(memory);
+    memory.effort = 1.0f;
+    if (memory.scalar_bits > 0) return {memory};
+    std::vector<SearchContext> contexts = {memory};
     SearchContext far = memory, device = memory;
     far.far = true;
     device.far = device.block_tier = true;
@@ -77,105 +127,58 @@ class CalibrationOfIndex {
     return contexts;
   }
 
-  absl::StatusOr<Calibration::Curve> CurveOf(SearchContext context, std::uint32_t k) {
-    Calibration::Curve curve;
-    curve.k = k;
-    const auto measure = [&](double effort) -> absl::StatusOr<double> {
-      context.effort = static_cast<float>(effort);
-      HMANN_ASSIGN_OR_RETURN(const Dials dials, SearchOptions{.k = k}.Resolve(context));
-      curve.walk = dials.walk;
-      curve.cells = dials.nprobe > 0;
-      HMANN_RETURN_IF_ERROR(AddPoint(dials, effort, curve));
-      return curve.points.back().recall;
+  absl::Status AddCurve(const SearchContext& context, std::optional<WalkKind> walk, std::uint32_t k,
+                        std::uint64_t queries, CountingRuns& runs) {
+    HMANN_ASSIGN_OR_RETURN(const Dials at_one,
+                           SearchOptions({.k = k, .walk = walk}).Resolve(context));
+    // Fewer are promoted than are asked for.
+    if (walk.has_value() && at_one.walk != walk) return absl::OkStatus();
+    const auto count = [&](double effort, std::uint64_t of) {
+      progress_.Advance(1);
+      return runs.Run(WithEffort(at_one, effort, context.n, context.n1), of);
     };
-    HMANN_ASSIGN_OR_RETURN(const double middle, measure(1));
-    double recall = middle;
-    for (double effort = 1; recall < kMostCalibrated && effort < kMostEffort;) {
-      HMANN_ASSIGN_OR_RETURN(recall, measure(effort *= kEffortStep));
+    const std::uint64_t some = std::min(queries, k < 100 ? kSome : kSome / 2);
+    EffortCurve curve([&](double effort) { return count(effort, some); },
+                      static_cast<double>(some * k));
+    std::optional<EffortCurve::Point> middle;
+    for (const double recall : kFollowed) {
+      HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, kClose * (1 - recall)));
+      // Of the upper layers alone, which are no default then, nothing.
+      if (walk.has_value() && curve.points().back().counted.recall < kFollowed[0])
+        return absl::OkStatus();
+      if (!point.has_value()) break;
+      if (recall <= kDefaultRecall) middle = point;
     }
-    recall = middle;
-    for (double effort = 1; recall > kLeastCalibrated && effort > kLeastEffort;) {
-      HMANN_ASSIGN_OR_RETURN(recall, measure(effort /= kEffortStep));
+    if (!middle.has_value()) middle = curve.points().back();
+    HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->effort, queries));
+    const auto answers = static_cast<double>(queries * k);
+    const double shift =
+        RecallLogit(all.recall, answers) - RecallLogit(middle->counted.recall, answers);
+    Calibration::Curve& made = calibration_.curves.emplace_back();
+    made.way = WayOf(at_one, context);
+    made.k = k;
+    made.queries = queries;
+    for (const EffortCurve::Point& point : curve.points()) {
+      const Counted& counted = point.counted;
+      const double before = made.points.empty() ? 0 : made.points.back().recall,
+                   shifted = RecallLogit(counted.recall, answers) + shift;
+      // A few queries may find less with more effort.
+      made.points.push_back(
+          {static_cast<float>(point.effort), std::max(before, 1 / (1 + std::exp(-shifted))),
+           counted.Mean(&Counters::distances_fast) + counted.Mean(&Counters::distances_slow)});
     }
-    Straighten(curve);
-    return curve;
-  }
-
-  /// The upper layers alone, until more of them finds no more: what is missing is in L0.
-  absl::StatusOr<Calibration::Curve> UpperCurve(SearchContext context, std::uint32_t k) {
-    // A guess: twice the effort for less than a hundredth more will not reach the target.
-    constexpr std::size_t kSteps = 2;
-    constexpr double kLeastGain = 0.01;
-    Calibration::Curve curve{.walk = WalkKind::kUpper, .k = k};
-    for (double effort = 1; effort <= kMostEffort; effort *= kEffortStep) {
-      context.effort = static_cast<float>(effort);
-      HMANN_ASSIGN_OR_RETURN(const Dials dials,
-                             SearchOptions({.k = k, .walk = WalkKind::kUpper}).Resolve(context));
-      if (dials.walk != WalkKind::kUpper) break;  // fewer are promoted than are asked for
-      HMANN_RETURN_IF_ERROR(AddPoint(dials, effort, curve));
-      const std::vector<Calibration::Point>& points = curve.points;
-      if (points.back().recall >= kMostCalibrated) break;
-      if (points.size() > kSteps &&
-          points.back().recall - points[points.size() - 1 - kSteps].recall < kLeastGain)
-        break;
-    }
-    Straighten(curve);
-    return curve;
-  }
-
-  static void Straighten(Calibration::Curve& curve) {
-    std::sort(curve.points.begin(), curve.points.end(),
-              [](const auto& a, const auto& b) { return a.effort < b.effort; });
-    // A few queries may find less with more effort.
-    for (std::size_t i = 1; i < curve.points.size(); ++i)
-      curve.points[i].recall = std::max(curve.points[i].recall, curve.points[i - 1].recall);
-  }
-
-  absl::Status AddPoint(const Dials& dials, double effort, Calibration::Curve& curve) {
-    constexpr std::size_t kChunk = 8;
-    std::vector<double> recalls(learning_.n());
-    std::vector<absl::Status> outcome(searchers_.size());
-    std::vector<Counters> counters(searchers_.size());
-    pool_.ParallelFor(learning_.n(), kChunk, [&](std::size_t begin, std::size_t end, int thread) {
-      const auto place = static_cast<std::size_t>(thread);
-      Answer answer;
-      for (std::size_t i = begin; i < end && outcome[place].ok(); ++i) {
-        outcome[place] = searchers_[place].Search(learning_.Row(i), dials, &answer,
-                                                  &counters[place], learning_.Limits(i));
-        if (outcome[place].ok()) recalls[i] = RecallOf(i, dials.k, answer);
-      }
-    });
-    for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
-    if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed))
-      return absl::CancelledError("the work was cancelled");
-    progress_.Advance(1);
-    Calibration::Point& point = curve.points.emplace_back();
-    point.effort = static_cast<float>(effort);
-    for (const double recall : recalls) point.recall += recall;
-    std::uint64_t distances = 0;
-    for (const Counters& of_thread : counters)
-      distances += of_thread.distances_fast + of_thread.distances_slow;
-    point.recall /= static_cast<double>(recalls.size());
-    point.distances = static_cast<double>(distances) / static_cast<double>(recalls.size());
     return absl::OkStatus();
   }
 
-  double RecallOf(std::uint64_t query, std::uint32_t k, const Answer& answer) const {
-    std::vector<std::uint64_t> ids;
-    std::vector<float> distances;
-    for (const Neighbour& neighbour : answer.nearest) {
-      ids.push_back(neighbour.label);
-      distances.push_back(neighbour.distance);
-    }
-    return RecallAtK(learning_.truth, query, k, ids, distances);
-  }
+  /// Of the misses that a recall leaves: nearer a point need not lie to it, since it is
+  /// interpolated.
+  static constexpr double kClose = 0.5;
 
   const CalibrateOptions& options_;
   Progress& progress_;
-  ThreadPool pool_;
-  std::shared_ptr<const Index> index_;
-  LearningSet learning_;
-  std::vector<Searcher> searchers_;
+  std::string path_;
+  std::vector<std::shared_ptr<const Index>> indexes_;  ///< without and with scalar codes
+  Calibration calibration_;
 };
 
 }  // namespace

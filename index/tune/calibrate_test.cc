@@ -73,7 +73,10 @@ TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   EXPECT_LT(before.recall, 0.93) << "else this shows nothing";
   const auto made = Calibrate(build_.out, {}, quiet_);
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_EQ(made->queries, 300u);
+  for (const Calibration::Curve& curve : made->curves) {
+    if (curve.k != 1) continue;
+    EXPECT_EQ(curve.queries, 2000u) << "a quarter of the vectors";
+  }
   for (const char* slow : {"mapped", "nvme"}) {
     EXPECT_GT(Search({.k = 10}, slow).recall, 0.94) << slow;
     EXPECT_GT(Search({.k = 1}, slow).recall, 0.93) << slow;
@@ -119,12 +122,34 @@ TEST_F(CalibrateTest, WherePromotedNodesAreTheAnswersL0IsLeftOut) {
   EXPECT_LT(after.distances, before.distances);
 }
 
+TEST_F(CalibrateTest, KnowsManyNeighboursAndScalarCodes) {
+  Make(Shape::kClustered, DType::kF32, 32, 25000);
+  const auto made = Calibrate(build_.out, {}, quiet_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto has = [&](const Calibration::Way& way, std::uint32_t k) {
+    return std::any_of(made->curves.begin(), made->curves.end(),
+                       [&](const auto& curve) { return curve.way == way && curve.k == k; });
+  };
+  for (const std::uint32_t k : {1u, 10u, 100u, 1000u}) {
+    EXPECT_TRUE(has({.walk = WalkKind::kBestFirst}, k)) << k;
+    EXPECT_TRUE(has({.walk = WalkKind::kQuantised, .cells = true}, k)) << k;
+  }
+  EXPECT_FALSE(has({.walk = WalkKind::kBestFirst}, 10000)) << "of 25,000 vectors";
+  for (const std::uint32_t bits : {4u, 8u})
+    EXPECT_TRUE(has({.walk = WalkKind::kBestFirst, .scalar_bits = bits}, 10));
+  for (const std::uint32_t k : {1u, 10u, 100u, 300u}) {
+    const double recall = Search({.k = k}).recall;
+    EXPECT_GT(recall, 0.925) << k;
+    EXPECT_LT(recall, k > 1 ? 0.98 : 1.0) << k;
+  }
+}
+
 TEST_F(CalibrateTest, QueriesOfTheUserDecide) {
   Make(Shape::kClustered, DType::kF32, 16, 2000);
   const auto by_file = Calibrate(build_.out, {.queries = queries_, .learn = 50}, quiet_);
   ASSERT_TRUE(by_file.ok()) << by_file.status();
   EXPECT_EQ(by_file->origin, queries_);
-  EXPECT_EQ(by_file->queries, 50u);
+  EXPECT_EQ(by_file->curves.front().queries, 50u);
   const auto wrong = Calibrate(build_.out, {.queries = folder_ / "none.fbin"}, quiet_);
   EXPECT_EQ(wrong.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(
@@ -139,6 +164,7 @@ TEST_F(CalibrateTest, KeepsWhatWasTunedAndReplacesWhatIsStale) {
   tune.index = build_.out;
   tune.learn = 30;
   tune.most_query_threads = 1;
+  tune.accept_noise = true;
   ASSERT_TRUE(Tune(tune, quiet_).ok());
   ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
   EXPECT_TRUE((*Index::Open(build_.out))->Resolve({.recall = 0.9})->tuned.has_value());

@@ -11,11 +11,11 @@
 namespace hmann {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 3;
 constexpr std::uint32_t kMostInMemory = 16, kMostOnADevice = 64;
 /// Of a run: enough that its first and last queries, which have fewer beside them, weigh
 /// little.
-constexpr std::uint64_t kQueries = 512;
+constexpr std::uint64_t kQueries = 400;
 /// Closer than this two numbers are one: about what a setting differs from itself on a
 /// quiet machine, a guess.
 constexpr double kAsGood = 0.98;

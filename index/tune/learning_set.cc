@@ -1,19 +1,15 @@
 #include "index/tune/learning_set.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "index/base/random.h"
-#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/format/reader.h"
-#include "index/index_impl.h"
 #include "index/tune/exact_search.h"
+#include "index/tune/wide_search.h"
 
 namespace hmann {
 namespace {
@@ -70,6 +66,21 @@ void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
   rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
 }
 
+/// Distances that are computed rather than searched for: seconds on two cores.
+constexpr double kMostCompared = 2e9;
+
+/// The k nearest of the index to each query.
+absl::StatusOr<GroundTruth> NearestOf(const std::string& index, const IndexFile& file,
+                                      std::span<const std::byte> queries, std::uint32_t k,
+                                      Progress& progress) {
+  const IndexInfo& info = file.info();
+  const std::size_t vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
+  const double distances =
+      static_cast<double>(info.n) * static_cast<double>(queries.size() / vector_bytes);
+  if (distances <= kMostCompared) return ExactSearch(file, queries, k, 0, progress);
+  return WideSearch(index, file, queries, k, progress);
+}
+
 /// See MakeLearningSet.
 absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, LearningSet& set,
                       Progress& progress) {
@@ -86,7 +97,7 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
     AppendRow(file, set.left_out.back(), set.rows);
   }
   HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
-                         ExactSearch(file, set.rows, options.k + 1, 0, progress));
+                         NearestOf(options.index, file, set.rows, options.k + 1, progress));
   set.truth = {.n = with.n, .k = options.k, .ids = {}, .distances = {}};
   for (std::uint32_t i = 0; i < with.n; ++i) {
     const auto ids = with.Ids(i);
@@ -101,97 +112,6 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
   }
   return absl::OkStatus();
 }
-
-/// How often the kernel has given this thread's core to another one that wanted it.
-long Preemptions() {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nivcsw;
-}
-
-/// In this time a search has read about as much as the last-level cache of a core's share
-/// holds.
-constexpr std::chrono::milliseconds kBetweenSettings(5);
-
-/// Runs queries and looks at the clock.
-class Runner {
- public:
-  Runner(std::shared_ptr<const Index> index, const LearningSet& learning)
-      : index_(std::move(index)),
-        learning_(learning),
-        searcher_(index_),
-        counts_apart_(!index_->on_block_tier() && ImplOf(*index_).cache() == nullptr) {}
-
-  absl::StatusOr<Sample> Run(const Dials& setting, std::uint64_t first, std::uint64_t count) {
-    constexpr std::uint64_t kBetweenCounted = 4;
-    Sample sample;
-    times_.clear();
-    disturbed_.clear();
-    if (counts_apart_) HMANN_RETURN_IF_ERROR(AnswerOthers(setting, first, count));
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t query = (first + i) % learning_.n();
-      const long preempted = Preemptions();
-      const auto start = std::chrono::steady_clock::now();
-      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_,
-                                             counts_apart_ ? nullptr : &sample.counters,
-                                             learning_.Limits(query)));
-      const double time =
-          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-              .count();
-      (Preemptions() == preempted ? times_ : disturbed_).push_back(time);
-      sample.recalls.push_back(static_cast<float>(Recall(query, setting.k)));
-      if (counts_apart_ && i % kBetweenCounted == 0) {
-        HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_,
-                                               &sample.counters, learning_.Limits(query)));
-      }
-    }
-    sample.counted = counts_apart_ ? (count + kBetweenCounted - 1) / kBetweenCounted : count;
-    if (times_.size() < disturbed_.size())
-      times_.insert(times_.end(), disturbed_.begin(), disturbed_.end());
-    std::sort(times_.begin(), times_.end());
-    const auto timed = static_cast<double>(times_.size());
-    for (const double time : times_) sample.mean_us += time / timed;
-    sample.p95_us = Percentile(times_, 0.95);
-    sample.p99_us = Percentile(times_, 0.99);
-    return sample;
-  }
-
- private:
-  /// Queries other than those about to be timed, so that the CPU's caches hold what other
-  /// queries leave there, not what the same ones left when they ran at the setting
-  /// before: that makes a fast setting half again as fast as it will be.
-  absl::Status AnswerOthers(const Dials& setting, std::uint64_t first, std::uint64_t count) {
-    const auto end = std::chrono::steady_clock::now() + kBetweenSettings;
-    for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end;
-         ++i, ++others_) {
-      const std::uint64_t query =
-          (first + count + others_ % (learning_.n() - count)) % learning_.n();
-      HMANN_RETURN_IF_ERROR(searcher_.Search(learning_.Row(query), setting, &answer_, nullptr,
-                                             learning_.Limits(query)));
-    }
-    return absl::OkStatus();
-  }
-
-  double Recall(std::uint64_t query, std::uint32_t k) {
-    ids_.clear();
-    distances_.clear();
-    for (const Neighbour& neighbour : answer_.nearest) {
-      ids_.push_back(neighbour.label);
-      distances_.push_back(neighbour.distance);
-    }
-    return RecallAtK(learning_.truth, query, k, ids_, distances_);
-  }
-
-  std::shared_ptr<const Index> index_;
-  const LearningSet& learning_;
-  Searcher searcher_;
-  const bool counts_apart_;
-  std::uint64_t others_ = 0;
-  Answer answer_;
-  std::vector<std::uint64_t> ids_;
-  std::vector<float> distances_;
-  std::vector<double> times_, disturbed_;
-};
 
 }  // namespace
 
@@ -213,7 +133,8 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   std::vector<std::uint32_t> chosen;
   HMANN_RETURN_IF_ERROR(ReadQueries(options, info, set, chosen));
   if (options.groundtruth.empty()) {
-    HMANN_ASSIGN_OR_RETURN(set.truth, ExactSearch(file, set.rows, options.k, 0, progress));
+    HMANN_ASSIGN_OR_RETURN(set.truth,
+                           NearestOf(options.index, file, set.rows, options.k, progress));
     return set;
   }
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(options.groundtruth));
@@ -231,11 +152,14 @@ SearchLimits LearningSet::Limits(std::uint64_t i) const {
   return limits;
 }
 
-Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning) {
-  auto runner = std::make_shared<Runner>(std::move(index), learning);
-  return [runner](const Dials& setting, std::uint64_t first, std::uint64_t count) {
-    return runner->Run(setting, first, count);
-  };
+double LearningSet::RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const {
+  std::vector<std::uint64_t> ids;
+  std::vector<float> distances;
+  for (const Neighbour& neighbour : answer.nearest) {
+    ids.push_back(neighbour.label);
+    distances.push_back(neighbour.distance);
+  }
+  return RecallAtK(truth, i, k, ids, distances);
 }
 
 }  // namespace hmann

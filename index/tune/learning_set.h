@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 #include "datasets/ground_truth.h"
 #include "index/base/progress.h"
 #include "index/hmann.h"
-#include "index/tune/tuner.h"
 
 namespace hmann {
 
@@ -26,12 +24,14 @@ struct LearningSet {
   std::uint64_t n() const { return truth.n; }
   const std::byte* Row(std::uint64_t i) const { return rows.data() + i * vector_bytes; }
   SearchLimits Limits(std::uint64_t i) const;  ///< that query i is to be searched with
+  /// Recall@k of what was found for query i.
+  double RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const;
 };
 
 struct LearningOptions {
-  std::string index;        ///< index file
-  std::string queries;      ///< vector file; empty: vectors of the index, left out in turn
-  std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
+  std::string index;          ///< index file
+  std::string queries{};      ///< vector file; empty: vectors of the index, left out in turn
+  std::string groundtruth{};  ///< of `queries`; empty: found (MakeLearningSet)
   /// Of the random order of the file's queries: sets that follow each other in it share
   /// none. Vectors left out are drawn one by one: few.
   std::uint64_t first = 0;
@@ -44,18 +44,12 @@ struct LearningOptions {
 /// searched as if it were not there: queries of the very distribution of the data,
 /// whatever it is. (Vectors that were moved are too easy where neighbours are nearly
 /// equally far: there such a vector stays by far the nearest to where it went.) None of
-/// the layers above L1, on which a search may have to begin. Errors: INVALID_ARGUMENT (no
+/// the layers above L1, on which a search may have to begin. Neighbours that no file
+/// names are found by comparing with all vectors, of many queries in many vectors by a
+/// search so wide that it misses fewer than one in two thousand (index/tune/wide_search.h).
+/// Errors: INVALID_ARGUMENT (no
 /// queries, another dimension or type than the index's, a ground truth of fewer queries
 /// or neighbours, no neighbour beside the one left out), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
-
-/// Runs queries of `learning` (which must outlive it) on `index` one at a time in the
-/// calling thread, others before them for 5 ms where L0 is memory, so that the CPU's
-/// caches hold what a steady stream of queries leaves in them. Times are of queries whose
-/// work is not counted; every fourth query is run once more to count, except where the
-/// device or a cache would know it by then. Queries during which the kernel gave the core
-/// to another thread are left out of the times, unless they are most: it is the setting
-/// that is measured, not who else is busy on the machine.
-Measure MeasureOn(std::shared_ptr<const Index> index, const LearningSet& learning);
 
 }  // namespace hmann

@@ -56,7 +56,7 @@ struct CalibrateOptions {
   bool wanted = true;
   std::string queries{};  ///< vector file of queries that are like those to come; empty: vectors of
                           ///< the index, each searched as if it were not there
-  std::uint64_t learn = 300;                     ///< queries, at most
+  std::uint64_t learn = 0;                       ///< queries of each k, at most; 0: what is needed
   int threads = 0;                               ///< 0: UsableCores()
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
 };
@@ -78,31 +78,66 @@ struct TuneOptions {
   OpenOptions open;         ///< the placement that is tuned
   std::string queries;      ///< vector file to learn from; empty: vectors of the index, left out in
                             ///< turn (MakeLearningSet)
-  std::string groundtruth;  ///< of `queries`; empty: computed by comparing with all indexed vectors
+  std::string groundtruth;  ///< of `queries`; empty: found (MakeLearningSet)
   std::vector<std::uint32_t> k = {10};
-  std::vector<Target> targets = {
-      {.recall = 0.9},
-      {.recall = 0.95},
-      {.recall = 0.99}};                 ///< measured to the end; the table answers others too
-  std::uint64_t learn = 2000;            ///< queries, at most
+  /// Recalls are contested each, latencies answered from what that gave; the table answers
+  /// others too. Of latencies alone the recalls are 0.9, 0.95 and 0.99.
+  std::vector<Target> targets = {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}};
+  /// Queries, at most; 0: so many that a mean recall of 0.95 has a standard error of about
+  /// 0.0016: 20,000 for k = 1, 5,000 below 100, else 1,500.
+  std::uint64_t learn = 0;
   std::uint32_t most_query_threads = 0;  ///< 0: the usable cores
-  std::string profile;  ///< of the device (MeasureProfile), as bounds for the model; empty: none
+  bool accept_noise = false;             ///< store times though the machine was not quiet
   const std::atomic<bool>* cancelled =
       nullptr;  ///< not owned; CANCELLED soon after it becomes true
 };
 
-struct TuneReport {
-  std::vector<TunedEntry> entries;  ///< one for each k, as they were stored
-  std::vector<std::string>
-      warnings;       ///< a device profile of another machine, a stale table that was replaced
-  std::string table;  ///< path of the tuned table
+/// What became of the settings that competed for a recall: ways of searching, each at the
+/// effort that reaches it.
+struct Contest {
+  double recall = 0;
+  std::size_t settings = 0;    ///< that reach the recall
+  std::size_t unable = 0;      ///< ways that no effort brings to it
+  std::size_t dropped = 0;     ///< never timed: Equation 3.1 says that others are faster
+  bool upper_dropped = false;  ///< the upper layers alone (ef_l0 = 0) were among these two
+  std::size_t neighbours = 0;  ///< of the winner, timed beside it
+  double equation_error = 0;   ///< of Equation 3.1 on what was timed: median, relative
 };
 
-/// Finds the fastest dials for each target by the model and measurement
-/// (index/tune/tuner.h), one query at a time in one thread, and stores them beside the
-/// index (index/format/tuned_table.h) for Index::Resolve; entries of other placements and
-/// other k stay. Errors: INVALID_ARGUMENT (no queries, another dimension or type,
-/// targets), CANCELLED, those of Index::Open and of AtomicFile.
+/// Of Equation 3.1 (index/tune/equation31.h), as measured where the index was tuned.
+struct EquationConstants {
+  double fast_ns = 0, slow_ns = 0;         ///< T_fast, T_slow
+  double gathered_ns = 0, by_cell_ns = 0;  ///< an estimate from a code; 0: no codes
+};
+
+/// A target, and what the table answers to it.
+struct TunedChoice {
+  Target target;
+  absl::StatusOr<TunedSetting> setting;  ///< OUT_OF_RANGE: cannot be met
+};
+
+struct TunedForK {
+  TunedEntry entry;  ///< as it was stored
+  std::vector<TunedChoice> choices;
+  std::vector<Contest> contests;
+  EquationConstants equation;
+  double same_again = 1;  ///< a setting beside itself, time over time
+  OthersShare others;     ///< while it was tuned
+  double seconds = 0;
+};
+
+struct TuneReport {
+  std::vector<TunedForK> of_k;
+  std::vector<std::string> warnings;  ///< a stale table that was replaced, noise
+  std::string table;                  ///< path of the tuned table
+};
+
+/// Finds the fastest dials for each target (index/tune/tuner.h), one query at a time in
+/// one thread, and stores them beside the index (index/format/tuned_table.h) for
+/// Index::Resolve; entries of other placements and other k stay. Errors:
+/// INVALID_ARGUMENT (no queries, another dimension or type, targets), UNAVAILABLE where
+/// the machine was not quiet (nothing of that k is stored), CANCELLED, those of
+/// Index::Open and of AtomicFile.
 absl::StatusOr<TuneReport> Tune(const TuneOptions& options, Progress& progress);
 
 /// The median of several measurements, in the unit that its field's name ends with.

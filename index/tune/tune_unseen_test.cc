@@ -7,13 +7,13 @@
 #include <memory>
 #include <numeric>
 
-#include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "index/base/random.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/index_impl.h"
+#include "index/tune/counting.h"
 #include "index/tune/learning_set.h"
-#include "index/tune/tune_index.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 namespace {
@@ -36,7 +36,7 @@ class TuningOfRealVectors : public ::testing::Test {
     SampleFolder folder;
     BuildOptions build;
     TuneOptions options;
-    TuningRun run;
+    TuneReport report;
     LearningSet learned, unseen;
     std::shared_ptr<const Index> index;
   };
@@ -51,12 +51,13 @@ class TuningOfRealVectors : public ::testing::Test {
     made_->options.queries = made_->folder / "learn.u8bin";
     made_->options.k = {kK};
     made_->options.most_query_threads = 1;
+    made_->options.accept_noise = true;
     SplitSample();
     MustBuild(made_->build);
     Progress quiet(Progress::Show::kNever);
-    auto run = TuneIndex(made_->options, {}, quiet);
+    auto run = Tune(made_->options, quiet);
     ASSERT_TRUE(run.ok()) << run.status();
-    made_->run = *std::move(run);
+    made_->report = *std::move(run);
     ReadSet(made_->options.queries, made_->learned);
     ReadSet(made_->folder / "unseen.u8bin", made_->unseen);
     made_->index = *Index::Open(made_->build.out, made_->options.open);
@@ -93,31 +94,9 @@ class TuningOfRealVectors : public ::testing::Test {
     set = *std::move(read);
   }
 
-  struct Ran {
-    double recall = 0, deviation = 0;
-    Counters every_fourth;
-  };
-  /// Every query of a set at a setting, by a searcher of its own.
-  static Ran RunAll(const LearningSet& set, const Dials& dials) {
-    Searcher searcher(made_->index);
-    Ran ran;
-    std::vector<double> recalls;
-    for (std::uint64_t query = 0; query < set.n(); ++query) {
-      Answer answer;
-      EXPECT_TRUE(
-          searcher
-              .Search(set.Row(query), dials, &answer, query % 4 == 0 ? &ran.every_fourth : nullptr)
-              .ok());
-      std::vector<std::uint64_t> ids;
-      for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
-      recalls.push_back(RecallAtK(set.truth, query, kK, ids, {}));
-    }
-    const auto n = static_cast<double>(recalls.size());
-    ran.recall = std::accumulate(recalls.begin(), recalls.end(), 0.0) / n;
-    for (const double recall : recalls)
-      ran.deviation += (recall - ran.recall) * (recall - ran.recall) / n;
-    ran.deviation = std::sqrt(ran.deviation);
-    return ran;
+  /// Every query of a set at a setting.
+  static Counted RunAll(const LearningSet& set, const Dials& dials) {
+    return *CountingRuns(made_->index, set, 1, nullptr).Run(dials, set.n());
   }
 
   static inline Made* made_ = nullptr;
@@ -128,12 +107,12 @@ TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFro
   for (const double target : {0.9, 0.95, 0.99}) {
     const auto chosen = DialsFor(*made_->index, target);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
-    const Ran unseen = RunAll(made_->unseen, *chosen);
+    const Counted unseen = RunAll(made_->unseen, *chosen);
     // Both means are of samples: three standard errors of their difference, and what the
     // tuner forgives a target's lower bound.
     const double samples =
         1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
-    const double chance = 3 * unseen.deviation * std::sqrt(samples) + kRecallSlack;
+    const double chance = 3 * unseen.recall_deviation * std::sqrt(samples) + kRecallSlack;
     EXPECT_LT(chance, 0.02) << "the samples are too small to tell";
     EXPECT_GE(unseen.recall, target - chance) << DescribeDials(*chosen);
   }
@@ -149,41 +128,27 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   const TunedEntry* entry = table->Find(PlacementOf(made_->options.open, 0), kK);
   ASSERT_TRUE(entry != nullptr);
   EXPECT_GT(entry->settings.size(), 5u);
-  const Tuned& tuned = made_->run.of_k[0].tuned;
-  ASSERT_EQ(entry->settings.size(), tuned.front.size());
-  for (std::size_t i = 0; i < tuned.front.size(); ++i) {
-    const TunedSetting& setting = entry->settings[i];
-    EXPECT_EQ(setting.dials, tuned.settings[tuned.front[i]].dials) << "to the bit";
+  for (const TunedSetting& setting : entry->settings) {
     EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.dials).recall, 1e-6)
         << DescribeDials(setting.dials);
   }
 }
 
-TEST_F(TuningOfRealVectors, CountsAreOfQueriesThatWereRun) {
-  const Tuned& tuned = made_->run.of_k[0].tuned;
-  std::size_t finalists = 0;
-  for (const TriedSetting& tried : tuned.settings) {
-    EXPECT_EQ(tried.measured.queries > 0, tried.fate != Fate::kDropped);
-    EXPECT_EQ(tried.measured.counters.distances_fast > 0, tried.fate != Fate::kDropped);
-    if (tried.fate != Fate::kFinalist) continue;
-    ++finalists;
-    EXPECT_EQ(tried.measured.queries, kLearned);
-    ASSERT_EQ(tried.measured.counted, kLearned / 4);
-    const Ran again = RunAll(made_->learned, tried.dials);
-    for (const CounterName& counter : CounterNames()) {
-      EXPECT_EQ(tried.measured.counters.*counter.value, again.every_fourth.*counter.value)
-          << std::string(counter.name) << " at " << DescribeDials(tried.dials);
-    }
+TEST_F(TuningOfRealVectors, ARecallBetweenTwoSettingsIsReachedToo) {
+  for (const double target : {0.88, 0.92, 0.96, 0.975}) {
+    const Counted ran = RunAll(made_->learned, *DialsFor(*made_->index, target));
+    EXPECT_NEAR(ran.recall, target + 0.005, 0.015) << target;
   }
-  EXPECT_GT(finalists, 5u);
 }
 
-TEST_F(TuningOfRealVectors, MostOfTheGridWasNeverRun) {
-  const std::vector<TriedSetting>& grid = made_->run.of_k[0].tuned.settings;
-  const auto never_run = std::count_if(grid.begin(), grid.end(), [](const TriedSetting& tried) {
-    return tried.measured.queries == 0;
-  });
-  EXPECT_GT(2 * static_cast<std::size_t>(never_run), grid.size());
+TEST_F(TuningOfRealVectors, Equation31Chooses) {
+  std::size_t dropped = 0;
+  for (const Contest& contest : made_->report.of_k[0].contests) {
+    dropped += contest.dropped;
+    EXPECT_LT(contest.dropped, contest.settings);
+    EXPECT_TRUE(contest.upper_dropped) << "the upper layers alone miss most neighbours";
+  }
+  EXPECT_GT(dropped, 0u);
 }
 
 }  // namespace

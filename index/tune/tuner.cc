@@ -2,346 +2,380 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
+#include "index/dials/effort.h"
+#include "index/tune/effort_curve.h"
+#include "index/tune/ladder.h"
 
 namespace hmann {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Recalls that the front is to be dense at.
+/// Recalls that the front has a setting near, so that it answers any target.
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
-/// A setting takes no longer than this in a round of the first part; a slower one is run
-/// with fewer queries.
-constexpr double kRoundUs = 5e5;
-constexpr std::uint64_t kFewestQueries = 5, kProbe = 2;
-constexpr std::uint64_t kRounds = 5;
-/// A setting that no target asks for is run on all queries only if that takes no longer.
-constexpr double kFinalUs = 1e7;
-/// What a model is believed to miss at least: standard deviations of log(time) and of
-/// logit(recall).
-constexpr double kLeastTimeError = 0.05, kLeastRecallError = 0.05;
-/// A setting is dropped when the chance that it wins is lower.
-constexpr double kWorthARun = 0.05;
-
-/// Chance that a normal value stays below `x` standard deviations.
-double NormalBelow(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+/// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside
+/// errors of the equation that each contest tells.
+constexpr double kDropped = 1.6;
+/// A neighbour is the better way if it takes less than this share of the time.
+constexpr double kBetter = 0.985;
+/// Standard errors between a mean recall and its lower bound: one-sided 95 %.
+constexpr double kZ = 1.645;
+/// Of a round of one setting, microseconds.
+constexpr double kRoundUs = 8e3;
+constexpr std::size_t kRounds = 3, kFinalRounds = 7;
 
 class Tuner {
  public:
-  Tuner(const std::vector<Dials>& grid, const Measure& measure, const TunerOptions& options)
-      : measure_(measure), options_(options), targets_(options.targets), rounds_(grid.size()) {
-    for (const Dials& dials : grid)
-      result_.settings.push_back(
-          {.dials = dials, .fate = Fate::kDropped, .predicted = {}, .measured = {}});
-    for (const double recall : kFollowed) targets_.push_back({.recall = recall});
-    first_queries_ = std::min(options.first_queries, options.queries);
+  Tuner(const TuningRuns& runs, const TunerOptions& options)
+      : runs_(runs), options_(options), tuned_{.equation = Equation31(options.context.block_tier)} {
+    // Of more neighbours fewer queries say as much.
+    first_queries_ = std::min<std::uint64_t>(options.queries, options.k == 1 ? 2000 : 500);
+    if (options.k >= 100) first_queries_ = std::min<std::uint64_t>(first_queries_, 200);
+    for (const Dials& way : WaysToSearch(options.k, options.context, options.most_query_threads))
+      AddWay(way);
   }
 
   absl::StatusOr<Tuned> Run() {
-    const auto most = static_cast<std::size_t>(options_.most_measured *
-                                               static_cast<double>(result_.settings.size()));
-    const std::vector<std::size_t> seeds = Seeds();
-    HMANN_RETURN_IF_ERROR(RunFirst(seeds, Fate::kSeed));
-    constexpr std::size_t kPasses = 4;
-    for (std::size_t pass = 0; pass < kPasses; ++pass) {
-      Predict();
-      if (run_ >= most) break;
-      const std::vector<std::size_t> kept =
-          Promising((most - run_ + kPasses - pass - 1) / (kPasses - pass));
-      if (kept.empty()) break;
-      HMANN_RETURN_IF_ERROR(RunFirst(kept, Fate::kKept));
+    if (ways_.empty()) return absl::InvalidArgumentError("the index offers no way to search it");
+    HMANN_RETURN_IF_ERROR(LearnEquation());
+    std::vector<std::size_t> winners;
+    for (const double recall : options_.recalls) {
+      HMANN_ASSIGN_OR_RETURN(const std::size_t winner, Hold(recall));
+      winners.push_back(winner);
     }
-    HMANN_RETURN_IF_ERROR(RunFinalists());
-    Choose();
-    return std::move(result_);
+    HMANN_RETURN_IF_ERROR(MakeFront(winners));
+    return std::move(tuned_);
   }
 
  private:
-  std::vector<std::size_t> Seeds() const {
-    std::vector<Dials> grid;
-    for (const TriedSetting& tried : result_.settings) grid.push_back(tried.dials);
-    std::vector<std::size_t> seeds;
-    for (std::size_t family = 0; family < kDialFamilies; ++family) {
-      const auto members = std::count_if(
-          grid.begin(), grid.end(), [&](const auto& dials) { return DialFamily(dials) == family; });
-      std::size_t most = std::clamp<std::size_t>(
-          static_cast<std::size_t>(0.085 * static_cast<double>(members)), 8, 30);
-      // Rather all of them than a model that does not hold.
-      if (family == kThreadedFamily)
-        most = static_cast<std::size_t>(0.04 * static_cast<double>(grid.size()));
-      const std::vector<std::size_t> cover = CoverFamily(grid, family, most);
-      seeds.insert(seeds.end(), cover.begin(), cover.end());
-    }
-    return seeds;
+  struct Way {
+    Dials at_one;
+    std::unique_ptr<EffortCurve> curve;  ///< over the first queries
+  };
+  /// A way at the effort that reaches a recall.
+  struct Rival {
+    std::size_t way = 0;
+    double effort = 1;
+    Dials dials{};
+    Counted counted{};
+    double predicted_us = 0;
+    std::vector<double> us{};  ///< of the rounds
+
+    double median_us() const { return Median(us); }
+  };
+
+  std::size_t AddWay(const Dials& at_one) {
+    const auto same = [&](const Way& way) { return way.at_one == at_one; };
+    const auto found = std::find_if(ways_.begin(), ways_.end(), same);
+    if (found != ways_.end()) return static_cast<std::size_t>(found - ways_.begin());
+    ways_.push_back({at_one, CurveOf(at_one, first_queries_)});
+    return ways_.size() - 1;
   }
 
-  /// Alternating rounds over the first queries, so that a disturbance of the machine
-  /// meets all settings alike.
-  absl::Status RunFirst(const std::vector<std::size_t>& which, Fate fate) {
-    const std::uint64_t share = std::max<std::uint64_t>(1, first_queries_ / kRounds);
-    for (std::uint64_t round = 0; round < kRounds; ++round) {
-      for (const std::size_t i : which) {
-        double expected_us =
-            rounds_[i].empty() ? result_.settings[i].predicted.mean_us : rounds_[i][0].mean_us;
-        if (expected_us <= 0) {
-          HMANN_ASSIGN_OR_RETURN(const Sample probe, Run(i, 0, std::min(kProbe, share)));
-          expected_us = probe.mean_us;
-        }
-        const auto affordable = static_cast<std::uint64_t>(kRoundUs / std::max(expected_us, 1e-3));
-        HMANN_ASSIGN_OR_RETURN(
-            Sample sample,
-            Run(i, round * share, std::min(share, std::max(kFewestQueries, affordable))));
-        rounds_[i].push_back(std::move(sample));
-      }
-    }
-    for (const std::size_t i : which) {
-      result_.settings[i].fate = fate;
-      result_.settings[i].measured = CombineSamples(rounds_[i]);
-    }
-    run_ += which.size();
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<Sample> Run(std::size_t setting, std::uint64_t first, std::uint64_t count) const {
-    if (options_.progress) options_.progress();
-    return measure_(result_.settings[setting].dials, first, count);
-  }
-
-  void Predict() {
-    std::vector<Observation> observations;
-    for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0) observations.push_back({tried.dials, tried.measured});
-    }
-    result_.model = WorkModel::Fit(observations, options_.priors);
-    result_.paper = PaperModel::Fit(observations, options_.priors);
-    for (TriedSetting& tried : result_.settings)
-      tried.predicted = result_.model.Predict(tried.dials);
-  }
-
-  /// Best time among what was run and reaches `recall`; best recall among what was run
-  /// within `latency_us`.
-  double BestTime(double recall) const {
-    double best = kInfinity;
-    for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0 && tried.measured.recall >= recall)
-        best = std::min(best, tried.measured.mean_us);
-    }
-    return best;
-  }
-  double BestRecall(double latency_us) const {
-    double best = 0;
-    for (const TriedSetting& tried : result_.settings) {
-      if (tried.measured.queries > 0 && tried.measured.mean_us <= latency_us)
-        best = std::max(best, tried.measured.recall);
-    }
-    return best;
-  }
-
-  /// Chance that a setting that was not run beats, for the target, all that were.
-  double ChanceToWin(const TriedSetting& tried, const Target& target, double best) const {
-    const double answers = static_cast<double>(first_queries_) * tried.dials.k;
-    const double time_error = std::max(result_.model.TimeError(tried.dials), kLeastTimeError);
-    const double recall_error = std::max(result_.model.RecallError(tried.dials), kLeastRecallError);
-    const double time = target.latency_us > 0 ? target.latency_us : best;
-    const double recall = target.latency_us > 0 ? best : target.recall;
-    const double below = std::isfinite(time)
-                             ? NormalBelow(std::log(time / tried.predicted.mean_us) / time_error)
-                             : 1.0;
-    const double above =
-        NormalBelow((RecallLogit(tried.predicted.recall, answers) - RecallLogit(recall, answers)) /
-                    recall_error);
-    return below * above;
-  }
-
-  /// Up to `most` settings to run next, the likeliest winner of each target in turn.
-  std::vector<std::size_t> Promising(std::size_t most) const {
-    struct Rival {
-      double chance;
-      std::size_t setting;
+  std::unique_ptr<EffortCurve> CurveOf(const Dials& at_one, std::uint64_t queries) const {
+    const auto run = [this, at_one, queries](double effort) -> absl::StatusOr<Counted> {
+      Tell();
+      return runs_.count(At(at_one, effort), queries);
     };
-    std::vector<std::vector<Rival>> rivals(targets_.size());
-    for (std::size_t t = 0; t < targets_.size(); ++t) {
-      const double best = targets_[t].latency_us > 0 ? BestRecall(targets_[t].latency_us)
-                                                     : BestTime(targets_[t].recall);
-      for (std::size_t i = 0; i < result_.settings.size(); ++i) {
-        const TriedSetting& tried = result_.settings[i];
-        if (tried.measured.queries > 0) continue;
-        const double chance = ChanceToWin(tried, targets_[t], best);
-        if (chance >= kWorthARun) rivals[t].push_back({chance, i});
-      }
-      std::sort(rivals[t].begin(), rivals[t].end(),
-                [](const Rival& a, const Rival& b) { return a.chance > b.chance; });
-    }
-    std::vector<std::size_t> chosen;
-    std::vector<bool> taken(result_.settings.size());
-    for (std::size_t rank = 0; chosen.size() < most && rank < result_.settings.size(); ++rank) {
-      for (std::size_t t = 0; t < targets_.size() && chosen.size() < most; ++t) {
-        if (rank >= rivals[t].size() || taken[rivals[t][rank].setting]) continue;
-        taken[rivals[t][rank].setting] = true;
-        chosen.push_back(rivals[t][rank].setting);
-      }
-    }
-    return chosen;
+    return std::make_unique<EffortCurve>(run, static_cast<double>(queries * options_.k));
   }
 
-  /// For each target the fastest few that may meet it, some of them with room for the
-  /// lower bound.
-  std::vector<std::size_t> Finalists() const {
-    std::vector<bool> final(result_.settings.size());
-    for (std::size_t t = 0; t < targets_.size(); ++t) {
-      const Target& target = targets_[t];
-      const std::size_t most = t < options_.targets.size() ? 4 : 2;
-      for (const double room : {-1.0, 1.0}) {
-        std::vector<std::pair<double, std::size_t>> able;
-        for (std::size_t i = 0; i < result_.settings.size(); ++i) {
-          const Measurement& measured = result_.settings[i].measured;
-          if (measured.queries == 0) continue;
-          if (target.latency_us > 0) {
-            if (measured.mean_us <= target.latency_us * (1 - 0.05 * room))
-              able.push_back({-measured.recall, i});
-          } else if (measured.recall >=
-                     target.recall + room * options_.z * StandardError(measured)) {
-            able.push_back({measured.mean_us, i});
-          }
+  Dials At(const Dials& at_one, double effort) const {
+    return WithEffort(at_one, effort, options_.context.n, options_.context.n1);
+  }
+
+  void Tell() const {
+    if (options_.progress) options_.progress();
+  }
+
+  absl::StatusOr<double> TimeOnce(const Dials& dials, std::uint64_t queries) {
+    Tell();
+    HMANN_ASSIGN_OR_RETURN(const Timed timed, runs_.time(dials, next_query_, queries));
+    return timed.mean_us;
+  }
+
+  /// How many queries of a setting a round takes.
+  static std::uint64_t QueriesOf(double us, double round_us) {
+    return static_cast<std::uint64_t>(std::clamp(round_us / std::max(us, 0.1), 4.0, 400.0));
+  }
+
+  /// Constants by a setting of each kind, the first of its walk, at effort 1.
+  absl::Status LearnEquation() {
+    std::map<std::pair<WalkKind, bool>, bool> seen;
+    for (const WalkKind walk : {WalkKind::kUpper, WalkKind::kBestFirst, WalkKind::kQuantised}) {
+      for (const Way& way : ways_) {
+        bool& known = seen[{walk, way.at_one.nprobe > 0}];
+        if (way.at_one.walk != walk || known) continue;
+        known = true;
+        std::vector<double> us;
+        HMANN_ASSIGN_OR_RETURN(const double once, TimeOnce(way.at_one, 4));
+        for (std::size_t round = 0; round < kRounds; ++round) {
+          const std::uint64_t queries = QueriesOf(once, kRoundUs);
+          HMANN_ASSIGN_OR_RETURN(us.emplace_back(), TimeOnce(way.at_one, queries));
+          next_query_ += queries;
         }
-        std::sort(able.begin(), able.end());
-        for (std::size_t i = 0; i < std::min(most, able.size()); ++i) final[able[i].second] = true;
+        HMANN_ASSIGN_OR_RETURN(const Counted counted, runs_.count(way.at_one, first_queries_));
+        tuned_.equation.Learn(way.at_one, counted, Median(us));
       }
     }
-    // What is offered where a target cannot be met.
-    final[Extreme([](const Measurement& measured) {
-      return measured.recall * 1e9 - measured.mean_us;
-    })] = true;
-    final[Extreme([](const Measurement& measured) { return -measured.mean_us; })] = true;
-    std::vector<std::size_t> finalists;
-    for (std::size_t i = 0; i < final.size(); ++i) {
-      if (final[i]) finalists.push_back(i);
+    return absl::OkStatus();
+  }
+
+  /// `way` at `recall` on the first queries; nothing where it does not reach it.
+  absl::StatusOr<std::optional<Rival>> Bring(std::size_t way, double recall, double tolerance) {
+    HMANN_ASSIGN_OR_RETURN(const auto point, ways_[way].curve->Reach(recall, tolerance));
+    if (!point.has_value()) return std::nullopt;
+    Rival rival{.way = way, .effort = point->effort, .counted = point->counted};
+    rival.dials = At(ways_[way].at_one, point->effort);
+    rival.predicted_us = tuned_.equation.PredictUs(rival.dials, rival.counted);
+    return rival;
+  }
+
+  /// As many rounds, the rivals in turns, each of the same queries.
+  absl::Status Time(std::span<Rival*> rivals, std::size_t rounds, double round_us) {
+    double us = 0;
+    for (const Rival* rival : rivals) {
+      us = std::max(us, rival->us.empty() ? rival->predicted_us : rival->us.back());
     }
-    return finalists;
+    const std::uint64_t queries = QueriesOf(us, round_us);
+    for (Rival* rival : rivals) rival->us.clear();
+    for (std::size_t round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < rivals.size(); ++i) {
+        Rival& rival = *rivals[round % 2 == 0 ? i : rivals.size() - 1 - i];
+        HMANN_ASSIGN_OR_RETURN(rival.us.emplace_back(), TimeOnce(rival.dials, queries));
+      }
+      next_query_ += queries;
+    }
+    return absl::OkStatus();
   }
 
-  double StandardError(const Measurement& measured) const {
-    return measured.recall_deviation / std::sqrt(static_cast<double>(options_.queries));
+  static double MissRate(double recall) { return 1 - recall; }
+
+  /// The fastest way to a recall: its number. Where none reaches it, the one that comes
+  /// nearest.
+  absl::StatusOr<std::size_t> Hold(double recall) {
+    Contest contest{.recall = recall};
+    std::vector<Rival> rivals;
+    HMANN_RETURN_IF_ERROR(Enter(recall, contest, rivals));
+    if (rivals.empty()) {
+      tuned_.contests.push_back(contest);
+      return Nearest();
+    }
+    std::vector<Rival*> alive;
+    for (Rival& rival : rivals) alive.push_back(&rival);
+    std::vector<double> errors;
+    for (double round_us = kRoundUs; alive.size() > 1; round_us *= 2) {
+      HMANN_RETURN_IF_ERROR(Time(alive, kRounds, round_us));
+      std::sort(alive.begin(), alive.end(),
+                [](const Rival* a, const Rival* b) { return a->median_us() < b->median_us(); });
+      if (round_us == kRoundUs) {
+        for (const Rival* rival : alive)
+          errors.push_back(std::abs(rival->predicted_us / rival->median_us() - 1));
+      }
+      if (alive.size() <= 3) break;
+      alive.resize((alive.size() + 1) / 2);
+    }
+    if (!errors.empty()) contest.equation_error = Median(errors);
+    Rival best = *alive.front();
+    HMANN_RETURN_IF_ERROR(Climb(recall, best, contest));
+    tuned_.contests.push_back(contest);
+    return best.way;
   }
 
-  template <typename Value>
-  std::size_t Extreme(const Value& value) const {
-    std::size_t best = 0;
-    double most = -kInfinity;
-    for (std::size_t i = 0; i < result_.settings.size(); ++i) {
-      const Measurement& measured = result_.settings[i].measured;
-      if (measured.queries == 0 || value(measured) <= most) continue;
-      if (most > -kInfinity && measured.mean_us * static_cast<double>(options_.queries) > kFinalUs)
+  /// Brings every way to the recall, and leaves those that Equation 3.1 does not drop.
+  absl::Status Enter(double recall, Contest& contest, std::vector<Rival>& rivals) {
+    const double loose = 0.2 * MissRate(recall), close = 0.03 * MissRate(recall);
+    double least = std::numeric_limits<double>::infinity();
+    std::vector<Rival> able;
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, Bring(way, recall, loose));
+      const bool upper = ways_[way].at_one.walk == WalkKind::kUpper;
+      if (!rival.has_value()) {
+        ++contest.unable;
+        contest.upper_dropped = contest.upper_dropped || upper;
         continue;
-      most = value(measured);
-      best = i;
+      }
+      least = std::min(least, rival->predicted_us);
+      able.push_back(*std::move(rival));
+    }
+    contest.settings = able.size();
+    for (const Rival& rival : able) {
+      if (rival.predicted_us > kDropped * least) {
+        ++contest.dropped;
+        if (rival.dials.walk == WalkKind::kUpper) contest.upper_dropped = true;
+        continue;
+      }
+      HMANN_ASSIGN_OR_RETURN(const std::optional<Rival> closer, Bring(rival.way, recall, close));
+      rivals.push_back(closer.value_or(rival));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Tries what lies next to the best way, until nothing there is faster.
+  absl::Status Climb(double recall, Rival& best, Contest& contest) {
+    constexpr int kPasses = 3;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      std::vector<Rival> rivals = {best};
+      for (const Dials& next : NextTo(ways_[best.way].at_one, options_.context)) {
+        const std::size_t way = AddWay(next);
+        if (!tried_.insert({recall, way}).second) continue;
+        HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival,
+                               Bring(way, recall, 0.03 * MissRate(recall)));
+        if (!rival.has_value() || rival->predicted_us > kDropped * best.predicted_us) continue;
+        rivals.push_back(*std::move(rival));
+      }
+      if (rivals.size() == 1) return absl::OkStatus();
+      contest.neighbours += rivals.size() - 1;
+      std::vector<Rival*> all;
+      for (Rival& rival : rivals) all.push_back(&rival);
+      HMANN_RETURN_IF_ERROR(Time(all, kRounds, kRoundUs));
+      Rival* fastest = *std::min_element(
+          all.begin() + 1, all.end(),
+          [](const Rival* a, const Rival* b) { return a->median_us() < b->median_us(); });
+      if (fastest->median_us() > kBetter * rivals.front().median_us()) return absl::OkStatus();
+      // Of several the fastest is likely one that was lucky: once more, by itself.
+      Rival* pair[] = {&rivals.front(), fastest};
+      HMANN_RETURN_IF_ERROR(Time(pair, kRounds + 2, 2 * kRoundUs));
+      if (fastest->median_us() > kBetter * rivals.front().median_us()) return absl::OkStatus();
+      best = *fastest;
+    }
+    return absl::OkStatus();
+  }
+
+  /// The way that found most.
+  std::size_t Nearest() const {
+    std::size_t best = 0;
+    double most = -1;
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      for (const EffortCurve::Point& point : ways_[way].curve->points()) {
+        if (point.counted.recall <= most) continue;
+        most = point.counted.recall;
+        best = way;
+      }
     }
     return best;
   }
 
-  /// All queries once, in alternating rounds.
-  absl::Status RunFinalists() {
-    const std::vector<std::size_t> finalists = Finalists();
-    const std::uint64_t rounds = std::clamp<std::uint64_t>(options_.queries / 100, 1, 8);
-    std::vector<std::vector<Sample>> samples(finalists.size());
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-      const std::uint64_t first = options_.queries * round / rounds,
-                          last = options_.queries * (round + 1) / rounds;
-      for (std::size_t i = 0; i < finalists.size(); ++i) {
-        HMANN_ASSIGN_OR_RETURN(Sample sample, Run(finalists[i], first, last - first));
-        samples[i].push_back(std::move(sample));
+  /// A way on all learning queries, or on some of them, at a recall, or as near as it
+  /// comes.
+  absl::StatusOr<Rival> Finish(std::size_t way, double recall, std::uint64_t queries) {
+    const std::unique_ptr<EffortCurve> curve = CurveOf(ways_[way].at_one, queries);
+    HMANN_ASSIGN_OR_RETURN(const auto near,
+                           ways_[way].curve->Reach(recall, 0.2 * MissRate(recall)));
+    const double tolerance = 0.02 * MissRate(recall);
+    HMANN_ASSIGN_OR_RETURN(auto point,
+                           curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
+    if (point.has_value()) {
+      // As much more as the lower bound wants.
+      const Counted& counted = point->counted;
+      const double wanted = recall - kRecallSlack + counted.recall - RecallLowerBound(counted, kZ);
+      if (wanted > counted.recall) {
+        HMANN_ASSIGN_OR_RETURN(const auto more, curve->Reach(wanted, tolerance, point->effort));
+        if (more.has_value()) point = more;
       }
     }
-    for (std::size_t i = 0; i < finalists.size(); ++i) {
-      TriedSetting& tried = result_.settings[finalists[i]];
-      tried.fate = Fate::kFinalist;
-      tried.measured = CombineSamples(samples[i]);
-      tried.recall_low = RecallLowerBound(tried.measured, options_.z);
+    const EffortCurve::Point& found = point.has_value() ? *point : curve->points().back();
+    return Rival{.way = way,
+                 .effort = found.effort,
+                 .dials = At(ways_[way].at_one, found.effort),
+                 .counted = found.counted,
+                 .predicted_us = 0};
+  }
+
+  absl::Status MakeFront(const std::vector<std::size_t>& winners) {
+    std::vector<Rival> rivals;
+    for (std::size_t i = 0; i < winners.size(); ++i) {
+      HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(),
+                             Finish(winners[i], options_.recalls[i], options_.queries));
     }
-    finalists_ = finalists;
+    // Recalls between take fewer queries: nobody asked for them yet.
+    const std::uint64_t some = std::min(options_.queries, 4 * first_queries_);
+    for (const double recall : kFollowed) {
+      std::size_t nearest = 0;
+      const auto away = [&](std::size_t i) {
+        return std::abs(RecallLogit(options_.recalls[i], 1e6) - RecallLogit(recall, 1e6));
+      };
+      for (std::size_t i = 1; i < winners.size(); ++i)
+        nearest = away(i) < away(nearest) ? i : nearest;
+      if (away(nearest) < 0.1) continue;
+      HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(), Finish(winners[nearest], recall, some));
+    }
+    return TimeFront(rivals);
+  }
+
+  /// All of it in alternating rounds; the one near the default recall twice.
+  absl::Status TimeFront(std::vector<Rival>& rivals) {
+    const auto off = [](const Rival& rival) {
+      return std::abs(rival.counted.recall - kDefaultRecall);
+    };
+    const Rival again =
+        *std::min_element(rivals.begin(), rivals.end(),
+                          [&](const Rival& a, const Rival& b) { return off(a) < off(b); });
+    rivals.push_back(again);
+    std::vector<TunedSetting> settings;
+    std::vector<std::vector<Timed>> rounds(rivals.size());
+    for (std::size_t round = 0; round < kFinalRounds; ++round) {
+      for (std::size_t i = 0; i < rivals.size(); ++i) {
+        const double us = round == 0 ? tuned_.equation.PredictUs(rivals[i].dials, rivals[i].counted)
+                                     : rounds[i].back().mean_us;
+        Tell();
+        HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(), runs_.time(rivals[i].dials, next_query_,
+                                                                    QueriesOf(us, 2 * kRoundUs)));
+      }
+      next_query_ += QueriesOf(rounds[0].back().mean_us, 2 * kRoundUs);
+    }
+    const auto median = [&](std::size_t i, double Timed::*time) {
+      std::vector<double> values;
+      for (const Timed& timed : rounds[i]) values.push_back(timed.*time);
+      return Median(values);
+    };
+    std::vector<Offer> offers;
+    for (std::size_t i = 0; i + 1 < rivals.size(); ++i) {
+      const Counted& counted = rivals[i].counted;
+      settings.push_back({rivals[i].dials, counted.recall, RecallLowerBound(counted, kZ),
+                          counted.recall_p05, median(i, &Timed::mean_us), median(i, &Timed::p95_us),
+                          median(i, &Timed::p99_us)});
+      offers.push_back(
+          {settings.back().mean_us, settings.back().recall, settings.back().recall_low});
+      if (rivals[i].dials == again.dials)
+        tuned_.same_again = median(rivals.size() - 1, &Timed::mean_us) / settings.back().mean_us;
+    }
+    for (const std::size_t i : OfferFront(offers)) tuned_.front.push_back(settings[i]);
     return absl::OkStatus();
   }
 
-  void Choose() {
-    std::vector<Offer> offers;
-    for (const std::size_t i : finalists_) {
-      const TriedSetting& tried = result_.settings[i];
-      offers.push_back({tried.measured.mean_us, tried.measured.recall, tried.recall_low});
-    }
-    for (const std::size_t place : OfferFront(offers)) result_.front.push_back(finalists_[place]);
-    for (const Target& target : options_.targets) {
-      const BestOffer best = ChooseOffer(offers, target);
-      result_.choices.push_back({target, finalists_[best.place], best.met});
-    }
-  }
-
-  const Measure& measure_;
+  const TuningRuns& runs_;
   const TunerOptions& options_;
-  std::vector<Target> targets_;  ///< the user's, then those that are followed
-  std::vector<std::vector<Sample>> rounds_;
-  std::uint64_t first_queries_ = 0;
-  std::size_t run_ = 0;
-  std::vector<std::size_t> finalists_;
-  Tuned result_;
+  std::uint64_t first_queries_ = 0, next_query_ = 0;
+  std::vector<Way> ways_;
+  std::set<std::pair<double, std::size_t>> tried_;
+  Tuned tuned_;
 };
 
 }  // namespace
 
-Measurement CombineSamples(const std::vector<Sample>& rounds) {
-  Measurement all;
-  std::vector<float> recalls;
-  std::vector<double> mean, p95, p99;
-  std::uint64_t counted = 0;
-  for (const Sample& sample : rounds) {
-    recalls.insert(recalls.end(), sample.recalls.begin(), sample.recalls.end());
-    mean.push_back(sample.mean_us);
-    p95.push_back(sample.p95_us);
-    p99.push_back(sample.p99_us);
-    all.counters += sample.counters;
-    counted += sample.counted;
-  }
-  all.queries = recalls.size();
-  all.counted = counted;
-  const auto n = static_cast<double>(recalls.size());
-  for (const float recall : recalls) all.recall += static_cast<double>(recall) / n;
-  for (const float recall : recalls)
-    all.recall_deviation += std::pow(static_cast<double>(recall) - all.recall, 2) / n;
-  all.recall_deviation = std::sqrt(all.recall_deviation);
-  std::sort(recalls.begin(), recalls.end());
-  all.recall_p05 = static_cast<double>(Percentile(recalls, 0.05));
-  all.mean_us = Median(mean);
-  all.p95_us = Median(p95);
-  all.p99_us = Median(p99);
-  return all;
-}
-
-double RecallLowerBound(const Measurement& measured, double z) {
-  const auto n = static_cast<double>(measured.queries);
-  // The variance with one more query, half a recall worse than the mean.
-  const double variance = measured.recall_deviation * measured.recall_deviation * n / (n + 1) +
-                          0.25 * n / ((n + 1) * (n + 1));
-  return std::max(0.0, measured.recall - z * std::sqrt(variance / (n + 1)));
-}
-
-absl::StatusOr<Tuned> TuneDials(const std::vector<Dials>& grid, const Measure& measure,
-                                const TunerOptions& options) {
+absl::StatusOr<Tuned> TuneDials(const TuningRuns& runs, const TunerOptions& options) {
   if (options.queries == 0)
     return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
-  if (grid.empty()) return absl::InvalidArgumentError("the grid of dials is empty");
-  for (const Target& target : options.targets) {
-    if (!(target.recall >= 0 && target.recall <= 1)) {
+  if (options.recalls.empty())
+    return absl::InvalidArgumentError("recall: expected at least one to tune for, found none");
+  for (const double recall : options.recalls) {
+    if (!(recall > 0 && recall <= 1)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("recall: expected a target in (0, 1], found ", target.recall));
-    }
-    if (!(target.latency_us >= 0) || target.recall + target.latency_us == 0) {
-      return absl::InvalidArgumentError("a target needs a recall or a latency");
+          absl::StrCat("recall: expected a target in (0, 1], found ", recall));
     }
   }
-  return Tuner(grid, measure, options).Run();
+  return Tuner(runs, options).Run();
 }
 
 }  // namespace hmann

@@ -4,15 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "index/dials/dial_table.h"
-#include "index/tune/check_tuned.h"
-#include "index/tune/dial_grid.h"
+#include "index/dials/effort.h"
+#include "index/tune/effort_curve.h"
+#include "index/tune/ladder.h"
 #include "index/tune/testing/synthetic_index.h"
 
 namespace hmann {
@@ -20,265 +20,157 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<Dials> Grid(std::uint32_t k) {
-  return DialGrid({.k = k, .context = SyntheticIndex::Context(), .most_query_threads = 2});
+TunerOptions Options(const SyntheticIndex& index, std::vector<double> recalls,
+                     std::uint32_t k = 10) {
+  return {.k = k,
+          .recalls = std::move(recalls),
+          .queries = index.queries,
+          .context = SyntheticIndex::Context(),
+          .most_query_threads = 2};
 }
 
-TunerOptions Options(const SyntheticIndex& index, std::vector<Target> targets) {
-  TunerOptions options;
-  options.targets = std::move(targets);
-  options.queries = index.queries;
-  return options;
-}
-
-std::size_t SettingsRun(const Tuned& tuned) {
-  std::size_t run = 0;
-  for (const TriedSetting& tried : tuned.settings) run += tried.measured.queries > 0 ? 1 : 0;
-  return run;
-}
-
-/// The least mean time of the whole grid, without noise, among what reaches `recall`.
-double BestTime(const SyntheticIndex& index, const std::vector<Dials>& grid, double recall) {
+/// The least time of a dense grid without noise: every way and what lies within two steps
+/// of it, at efforts 4 % apart.
+double BestTime(const SyntheticIndex& index, double recall, std::uint32_t k) {
+  const SearchContext context = SyntheticIndex::Context();
+  std::vector<Dials> ways = WaysToSearch(k, context, 2);
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<Dials> so_far = ways;
+    for (const Dials& way : so_far) {
+      for (const Dials& next : NextTo(way, context)) {
+        if (std::find(ways.begin(), ways.end(), next) == ways.end()) ways.push_back(next);
+      }
+    }
+  }
   double best = std::numeric_limits<double>::infinity();
-  for (const Dials& dials : grid) {
-    if (index.MeanRecall(dials) >= recall) best = std::min(best, index.MeanUs(dials));
+  for (const Dials& way : ways) {
+    for (double effort = 1.0 / 32; effort < 64; effort *= 1.04) {
+      const Dials dials = WithEffort(way, effort, context.n, context.n1);
+      if (index.MeanUs(dials) >= best) continue;
+      if (index.Count(dials, index.queries).recall >= recall) best = index.MeanUs(dials);
+    }
   }
   return best;
 }
 
-TEST(DialGrid, CoversAllWalksWithDistinctSettingsThatAreValid) {
+TEST(Ladder, HasEveryWalkAndIsWhatResolveMakes) {
+  const SearchContext context = SyntheticIndex::Context();
   for (const std::uint32_t k : {1u, 10u, 100u}) {
-    const std::vector<Dials> grid = Grid(k);
-    std::array<std::size_t, kDialFamilies> families{};
+    std::set<WalkKind> walks;
     std::set<std::string> distinct;
-    for (const Dials& dials : grid) {
-      ++families[DialFamily(dials)];
-      EXPECT_EQ(dials.k, k);
-      EXPECT_EQ(OptionsOf(dials).Validate(1000000), absl::OkStatus()) << DescribeDials(dials);
-      EXPECT_EQ(*OptionsOf(dials).Resolve(SyntheticIndex::Context()), dials) << "resolved";
-      EXPECT_TRUE(distinct.insert(DescribeDials(dials)).second) << DescribeDials(dials);
+    for (const Dials& way : WaysToSearch(k, context, 2)) {
+      walks.insert(way.walk);
+      EXPECT_EQ(way.k, k);
+      EXPECT_EQ(*OptionsOf(way).Resolve(context), way) << DescribeDials(way);
+      EXPECT_TRUE(distinct.insert(DescribeDials(way)).second) << DescribeDials(way);
+      for (const Dials& next : NextTo(way, context)) {
+        EXPECT_EQ(next.walk, way.walk);
+        EXPECT_FALSE(next == way);
+        EXPECT_EQ(OptionsOf(next).Validate(context.n), absl::OkStatus()) << DescribeDials(next);
+      }
     }
-    EXPECT_GT(grid.size(), 500u);
-    for (const std::size_t family : {0, 1, 2, 3, 4})
-      EXPECT_GT(families[family], 30u) << "k " << k << ", family " << family;
+    EXPECT_EQ(walks.size(), kWalks);
+    EXPECT_LE(distinct.size(), 30u);
+    EXPECT_EQ(WaysToSearch(k, context, 2).front().walk, WalkKind::kUpper);
   }
 }
 
-TEST(DialGrid, StaysWithinASmallIndexWithoutCodes) {
-  for (const Dials& dials :
-       DialGrid({.k = 3, .context = {.n = 40, .n1 = 5}, .most_query_threads = 1})) {
-    EXPECT_NE(dials.walk, WalkKind::kQuantised);
-    EXPECT_LE(dials.ef_l0, 40u);
-    EXPECT_LE(dials.ef_l1, 5u);
+TEST(Ladder, StaysWithinASmallIndexWithoutCodes) {
+  for (const Dials& way : WaysToSearch(3, {.n = 40, .n1 = 5}, 1)) {
+    EXPECT_NE(way.walk, WalkKind::kQuantised);
+    EXPECT_LE(way.ef_l0, 40u);
+    EXPECT_LE(way.ef_l1, 5u);
   }
-  EXPECT_FALSE(DialGrid({.k = 1, .context = {.n = 1, .n1 = 0}, .most_query_threads = 1}).empty());
+  EXPECT_FALSE(WaysToSearch(1, {.n = 1, .n1 = 0}, 1).empty());
 }
 
 class Tuning : public ::testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(Tuning, FindsWithAFifthOfTheGridWhatTheWholeGridWouldHaveShown) {
+TEST_P(Tuning, FindsWhatADenseGridWouldHaveShown) {
   SyntheticIndex index;
   index.slow_touch_ns = 300;
-  const std::vector<Dials> grid = Grid(GetParam());
-  const auto tuned =
-      TuneDials(grid, index.AsMeasure(),
-                Options(index, {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}}));
+  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.95, 0.9, 0.99}, GetParam()));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_LE(SettingsRun(*tuned), grid.size() / 5);
-  ASSERT_EQ(tuned->choices.size(), 3u);
-  for (const Choice& choice : tuned->choices) {
-    const Dials& dials = tuned->settings[choice.setting].dials;
-    EXPECT_TRUE(choice.met);
-    EXPECT_GE(index.MeanRecall(dials), choice.target.recall - 0.001);
-    EXPECT_LE(index.MeanUs(dials), 1.05 * BestTime(index, grid, choice.target.recall))
-        << choice.target.recall << DescribeDials(dials);
+  ASSERT_EQ(tuned->contests.size(), 3u);
+  for (const Contest& contest : tuned->contests) {
+    EXPECT_GT(contest.dropped, 0u) << "Equation 3.1 chooses";
+    EXPECT_LT(contest.dropped, contest.settings);
+    const auto found =
+        std::find_if(tuned->front.begin(), tuned->front.end(),
+                     [&](const auto& setting) { return setting.recall >= contest.recall; });
+    ASSERT_NE(found, tuned->front.end());
+    EXPECT_LT(found->recall, contest.recall + 0.006) << "no more than was asked for";
+    EXPECT_LE(index.MeanUs(found->dials), 1.08 * BestTime(index, contest.recall, GetParam()))
+        << contest.recall << DescribeDials(found->dials);
   }
-}
-
-TEST_P(Tuning, KeepsALatencyAndTakesTheBestRecallWithinIt) {
-  const SyntheticIndex index;
-  const std::vector<Dials> grid = Grid(GetParam());
-  const auto tuned =
-      TuneDials(grid, index.AsMeasure(), Options(index, {{.latency_us = 60}, {.latency_us = 200}}));
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  for (const Choice& choice : tuned->choices) {
-    const Dials& dials = tuned->settings[choice.setting].dials;
-    double best = 0;
-    for (const Dials& other : grid) {
-      if (index.MeanUs(other) <= choice.target.latency_us)
-        best = std::max(best, index.MeanRecall(other));
-    }
-    EXPECT_EQ(choice.met, best > 0);
-    EXPECT_LE(index.MeanUs(dials), choice.target.latency_us * 1.02) << DescribeDials(dials);
-    EXPECT_GE(index.MeanRecall(dials), best - 0.005) << DescribeDials(dials);
-  }
+  EXPECT_NEAR(tuned->same_again, 1, 0.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(K, Tuning, ::testing::Values(1, 10));
 
-TEST(TuneDials, SaysThatATargetCannotBeMetAndOffersTheBest) {
+TEST(TuneDials, OffersTheNearestWhereARecallCannotBeReached) {
   SyntheticIndex index;
   index.best_recall = 0.97;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(),
-                               Options(index, {{.recall = 0.99}, {.latency_us = 0.5}}));
+  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.99}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_FALSE(tuned->choices[0].met);
-  EXPECT_GT(tuned->settings[tuned->choices[0].setting].measured.recall, 0.96);
-  EXPECT_FALSE(tuned->choices[1].met);
-  EXPECT_LT(tuned->settings[tuned->choices[1].setting].measured.mean_us, 40);
+  EXPECT_EQ(tuned->contests[0].settings, 0u);
+  EXPECT_GT(tuned->contests[0].unable, 20u);
+  EXPECT_TRUE(tuned->contests[0].upper_dropped);
+  EXPECT_GT(tuned->front.back().recall, 0.96);
 }
 
 TEST(TuneDials, TheFrontRisesInTimeAndRecall) {
   const SyntheticIndex index;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.95}}));
+  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.95}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   ASSERT_GT(tuned->front.size(), 5u);
   for (std::size_t i = 1; i < tuned->front.size(); ++i) {
-    const Measurement& before = tuned->settings[tuned->front[i - 1]].measured;
-    const Measurement& after = tuned->settings[tuned->front[i]].measured;
-    EXPECT_LT(before.mean_us, after.mean_us);
-    EXPECT_LT(before.recall, after.recall);
-    EXPECT_EQ(after.queries, index.queries);
+    EXPECT_LT(tuned->front[i - 1].mean_us, tuned->front[i].mean_us);
+    EXPECT_LT(tuned->front[i - 1].recall, tuned->front[i].recall);
   }
 }
 
+TEST(TuneDials, SaysHowFarASettingIsOffFromItself) {
+  SyntheticIndex index;
+  index.noise = 0.9;
+  double worst = 0;
+  for (const double recall : {0.9, 0.93, 0.95}) {
+    const auto tuned = TuneDials(index.AsRuns(), Options(index, {recall}));
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    worst = std::max(worst, std::abs(tuned->same_again - 1));
+  }
+  EXPECT_GT(worst, 0.05);
+}
+
 TEST(TuneDials, RefusesWhatItCannotLearnFrom) {
-  const SyntheticIndex index;
-  TunerOptions options = Options(index, {{.recall = 0.95}});
-  EXPECT_EQ(TuneDials({}, index.AsMeasure(), options).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  options.queries = 0;
-  EXPECT_THAT(TuneDials(Grid(10), index.AsMeasure(), options).status().message(),
-              HasSubstr("learning queries: expected at least 1"));
-  for (const Target& wrong :
-       {Target{.recall = 1.5}, Target{.recall = -1}, Target{.latency_us = -2}, Target{}}) {
-    EXPECT_EQ(TuneDials(Grid(10), index.AsMeasure(), Options(index, {wrong})).status().code(),
+  SyntheticIndex index;
+  for (const double wrong : {1.5, -1.0, 0.0}) {
+    EXPECT_EQ(TuneDials(index.AsRuns(), Options(index, {wrong})).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
+  EXPECT_THAT(TuneDials(index.AsRuns(), Options(index, {})).status().message(),
+              HasSubstr("expected at least one"));
+  index.queries = 0;
+  EXPECT_THAT(TuneDials(index.AsRuns(), Options(index, {0.9})).status().message(),
+              HasSubstr("learning queries: expected at least 1"));
 }
 
 TEST(TuneDials, LearnsFromASingleQuery) {
   SyntheticIndex index;
   index.queries = 1;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
+  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.9}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   // One answer proves nothing.
-  EXPECT_FALSE(tuned->choices[0].met);
+  EXPECT_LT(tuned->front.back().recall_low, 0.9 - kRecallSlack);
 }
 
-TEST(TuneDials, RunsSettingsWithThreadsRatherThanPredictThem) {
+TEST(TuneDials, PassesOnWhatARunSays) {
   const SyntheticIndex index;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  std::size_t threaded = 0;
-  for (const TriedSetting& tried : tuned->settings) {
-    if (tried.dials.query_threads == 1) continue;
-    ++threaded;
-    EXPECT_GT(tried.measured.queries, 0u) << DescribeDials(tried.dials);
-  }
-  EXPECT_GT(threaded, 10u);
-  EXPECT_LE(SettingsRun(*tuned), tuned->settings.size() / 5);
-}
-
-TEST(TuneDials, PassesOnWhatTheMeasurementSays) {
-  const Measure broken = [](const Dials&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Sample> {
+  TuningRuns broken = index.AsRuns();
+  broken.time = [](const Dials&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Timed> {
     return absl::UnavailableError("the device is gone");
   };
-  EXPECT_EQ(
-      TuneDials(Grid(10), broken, Options(SyntheticIndex(), {{.recall = 0.9}})).status().message(),
-      "the device is gone");
-}
-
-TEST(CheckTuned, FindsNoRegretWhereThereIsNone) {
-  const SyntheticIndex index;
-  const auto tuned =
-      TuneDials(Grid(10), index.AsMeasure(),
-                Options(index, {{.recall = 0.9}, {.recall = 0.99}, {.latency_us = 100}}));
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  TuningCheckOptions options;
-  options.queries = index.queries;
-  const auto check = CheckTuned(*tuned, index.AsMeasure(), options);
-  ASSERT_TRUE(check.ok()) << check.status();
-  EXPECT_EQ(check->measured.size(), tuned->settings.size());
-  EXPECT_EQ(check->held_out, tuned->settings.size() - SettingsRun(*tuned));
-  EXPECT_GE(check->pruned, 0.8);
-  EXPECT_LE(check->work_model.median, 0.05);
-  EXPECT_LE(check->work_model.worst, 0.25);
-  EXPECT_NEAR(check->drift, 0, 0.02);
-  // Codes and rounds are nothing to Equation 3.1.
-  EXPECT_GT(check->paper_model.median, check->work_model.median);
-  for (const ChoiceCheck& choice : check->choices) {
-    EXPECT_TRUE(choice.best_exists);
-    EXPECT_LE(choice.regret, 0.05);
-  }
-  EXPECT_GT(check->same_again.worst, 0);
-  EXPECT_LE(check->same_again.median, check->same_again.p95);
-  EXPECT_LE(check->worst_low_us, check->measured[check->worst].mean_us);
-  EXPECT_GE(check->worst_high_us, check->measured[check->worst].mean_us);
-  options.queries = 0;
-  EXPECT_EQ(CheckTuned(*tuned, index.AsMeasure(), options).status().code(),
-            absl::StatusCode::kInvalidArgument);
-}
-
-TEST(CheckTuned, WhatWasMeasuredBadlyIsMeasuredAgain) {
-  const SyntheticIndex index;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  // While the grid is run, the machine is disturbed at one setting that the tuner did not
-  // run.
-  const auto dropped = std::find_if(tuned->settings.begin(), tuned->settings.end(),
-                                    [](const auto& one) { return one.fate == Fate::kDropped; });
-  const std::string disturbed = DescribeDials(dropped->dials);
-  int disturbances = 0;
-  const Measure measure = [&](const Dials& dials, std::uint64_t first,
-                              std::uint64_t count) -> absl::StatusOr<Sample> {
-    absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
-    if (DescribeDials(dials) == disturbed && disturbances < 4) {
-      ++disturbances;
-      sample->mean_us *= 3;
-    }
-    return sample;
-  };
-  TuningCheckOptions options;
-  options.queries = index.queries;
-  const auto check = CheckTuned(*tuned, measure, options);
-  ASSERT_TRUE(check.ok()) << check.status();
-  EXPECT_EQ(disturbances, 4);
-  EXPECT_LE(check->work_model.worst, 0.25);
-}
-
-TEST(CheckTuned, TakesFewerQueriesWhereTimeIsShort) {
-  const SyntheticIndex index;
-  const auto tuned = TuneDials(Grid(10), index.AsMeasure(), Options(index, {{.recall = 0.9}}));
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  double us = 0;
-  const Measure measure = [&](const Dials& dials, std::uint64_t first,
-                              std::uint64_t count) -> absl::StatusOr<Sample> {
-    absl::StatusOr<Sample> sample = index.AsMeasure()(dials, first, count);
-    us += sample->mean_us * static_cast<double>(count);
-    return sample;
-  };
-  TuningCheckOptions options;
-  options.queries = index.queries;
-  ASSERT_TRUE(CheckTuned(*tuned, measure, options).ok());
-  const double at_length = std::exchange(us, 0);
-  options.seconds = 1;
-  const auto check = CheckTuned(*tuned, measure, options);
-  ASSERT_TRUE(check.ok()) << check.status();
-  EXPECT_LT(us, at_length / 2);
-  EXPECT_GT(MostCheckRuns(*tuned, options), check->measured.size() * 4);
-}
-
-TEST(RecallLowerBound, FewPerfectAnswersProveLittle) {
-  Measurement measured;
-  measured.recall = 1;
-  measured.queries = 5;
-  EXPECT_LT(RecallLowerBound(measured, 1.645), 0.9);
-  measured.queries = 10000;
-  EXPECT_GT(RecallLowerBound(measured, 1.645), 0.999);
-  measured.recall = 0.95;
-  measured.recall_deviation = 0.1;
-  EXPECT_NEAR(RecallLowerBound(measured, 1.645), 0.95 - 1.645 * 0.1 / 100, 1e-4);
+  EXPECT_EQ(TuneDials(broken, Options(index, {0.9})).status().message(), "the device is gone");
 }
 
 }  // namespace

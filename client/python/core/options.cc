@@ -159,10 +159,10 @@ OptionTable<TuneOptions> MakeTuneTable() {
   row("queries", "vector file to learn from; None: vectors of the index, each left out in turn",
       HMANN_FIELD(queries));
   row("groundtruth", "file of their exact neighbours; None: computed", HMANN_FIELD(groundtruth));
-  row("learn", "queries to learn from, at most", HMANN_FIELD(learn));
+  row("learn", "queries to learn from, at most; 0: enough for the k", HMANN_FIELD(learn));
   row("query_threads", "most threads of one query; 0: the usable cores",
       HMANN_FIELD(most_query_threads));
-  row("profile", "device file of `hmann profile`", HMANN_FIELD(profile));
+  row("accept_noise", "store times though the machine was not quiet", HMANN_FIELD(accept_noise));
   return table;
 }
 

@@ -17,7 +17,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
-#include "index/tune/tune_index.h"
+#include "index/tune/tune.h"
 #include "tools/calibration_report.h"
 #include "tools/info_json.h"
 #include "tools/tune_json.h"
@@ -292,16 +292,15 @@ py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
         {.latency_us =
              std::chrono::duration<double, std::micro>(ToDuration("latency", one)).count()});
   }
-  const TuningRun run = Watch(progress, [&options](const Watched& watched) {
+  const TuneReport report = Watch(progress, [&options](const Watched& watched) {
     options.cancelled = watched.cancelled;
-    return TuneIndex(options, {}, watched.progress);
+    return hmann::Tune(options, watched.progress);
   });
   py::list tuned;
-  for (std::size_t i = 0; i < run.of_k.size(); ++i)
-    tuned.append(ToPython(TuningJson(run.of_k[i], run.report.entries[i], false)));
+  for (const TunedForK& of_k : report.of_k) tuned.append(ToPython(ToJson(of_k)));
   // The table is read when an index is opened.
   if (!closed()) Open();
-  return py::make_tuple(tuned, run.report.warnings);
+  return py::make_tuple(tuned, report.warnings);
 }
 
 py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py::object& progress) {

@@ -40,7 +40,9 @@ struct SyntheticIndex {
     return 1.5 * logit - 3;
   }
 
-  static Counters Work(const Dials& dials) {
+  /// Of so many queries.
+  static Counters Work(const Dials& dials, std::uint64_t of = 1000) {
+    const auto each = static_cast<double>(of);
     const double ef_l0 = WidthInL0(dials);
     const auto ef_l1 = static_cast<double>(dials.ef_l1);
     double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, codes = 0, rounds = ef_l0 + 5;
@@ -53,15 +55,15 @@ struct SyntheticIndex {
       rounds = slow / dials.beam_width + 1;
     }
     Counters counters;
-    counters.distances_fast = static_cast<std::uint64_t>(std::lround(1000 * fast));
-    counters.distances_slow = static_cast<std::uint64_t>(std::lround(1000 * slow));
+    counters.distances_fast = static_cast<std::uint64_t>(std::lround(each * fast));
+    counters.distances_slow = static_cast<std::uint64_t>(std::lround(each * slow));
     counters.slow_touches = counters.distances_slow;
     counters.slow_reads = counters.distances_slow;
     counters.slow_bytes = 256 * counters.slow_reads;
-    counters.estimates = static_cast<std::uint64_t>(std::lround(1000 * codes));
-    counters.rounds = static_cast<std::uint64_t>(std::lround(1000 * rounds));
-    counters.expanded_l1 = static_cast<std::uint64_t>(std::lround(1000 * (ef_l1 + 4)));
-    counters.expanded_l0 = static_cast<std::uint64_t>(std::lround(1000 * ef_l0));
+    counters.estimates = static_cast<std::uint64_t>(std::lround(each * codes));
+    counters.rounds = static_cast<std::uint64_t>(std::lround(each * rounds));
+    counters.expanded_l1 = static_cast<std::uint64_t>(std::lround(each * (ef_l1 + 4)));
+    counters.expanded_l0 = static_cast<std::uint64_t>(std::lround(each * ef_l0));
     return counters;
   }
 
@@ -89,19 +91,34 @@ struct SyntheticIndex {
     return sum;
   }
 
-  Measure AsMeasure() const {
-    return [this](const Dials& dials, std::uint64_t first,
-                  std::uint64_t count) -> absl::StatusOr<Sample> {
-      Sample sample;
-      for (std::uint64_t i = 0; i < count; ++i)
-        sample.recalls.push_back(static_cast<float>(RecallOf(dials, (first + i) % queries)));
-      sample.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
-      sample.p95_us = 1.4 * sample.mean_us;
-      sample.p99_us = 2 * sample.mean_us;
-      sample.counters = Work(dials);
-      sample.counted = 1000;
-      return sample;
-    };
+  Counted Count(const Dials& dials, std::uint64_t count) const {
+    Counted counted{.queries = std::min(count, queries)};
+    const auto n = static_cast<double>(counted.queries);
+    double squares = 0;
+    for (std::uint64_t query = 0; query < counted.queries; ++query) {
+      const double recall = RecallOf(dials, query);
+      counted.recall += recall / n;
+      squares += recall * recall / n;
+    }
+    counted.recall_deviation = std::sqrt(std::max(0.0, squares - counted.recall * counted.recall));
+    counted.counters = Work(dials, counted.queries);
+    return counted;
+  }
+
+  Timed Time(const Dials& dials, std::uint64_t count) const {
+    Timed timed{.queries = count};
+    timed.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
+    timed.p95_us = 1.4 * timed.mean_us;
+    timed.p99_us = 2 * timed.mean_us;
+    return timed;
+  }
+
+  TuningRuns AsRuns() const {
+    return {[this](const Dials& dials, std::uint64_t count) -> absl::StatusOr<Counted> {
+              return Count(dials, count);
+            },
+            [this](const Dials& dials, std::uint64_t,
+                   std::uint64_t count) -> absl::StatusOr<Timed> { return Time(dials, count); }};
   }
 };
 

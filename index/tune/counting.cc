@@ -1,0 +1,57 @@
+#include "index/tune/counting.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "datasets/recall.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+double RecallLowerBound(const Counted& counted, double z) {
+  const auto n = static_cast<double>(counted.queries);
+  // The variance with one more query, half a recall worse than the mean.
+  const double variance = counted.recall_deviation * counted.recall_deviation * n / (n + 1) +
+                          0.25 * n / ((n + 1) * (n + 1));
+  return std::max(0.0, counted.recall - z * std::sqrt(variance / (n + 1)));
+}
+
+CountingRuns::CountingRuns(std::shared_ptr<const Index> index, const LearningSet& learning,
+                           int threads, const std::atomic<bool>* cancelled)
+    : learning_(learning), cancelled_(cancelled), pool_(threads > 0 ? threads : UsableCores()) {
+  for (int i = 0; i < pool_.threads(); ++i) searchers_.emplace_back(index);
+}
+
+absl::StatusOr<Counted> CountingRuns::Run(const Dials& dials, std::uint64_t queries) {
+  constexpr std::size_t kChunk = 8;
+  const std::uint64_t count = std::min(queries, learning_.n());
+  std::vector<double> recalls(count);
+  std::vector<absl::Status> outcome(searchers_.size());
+  std::vector<Counters> counters(searchers_.size());
+  pool_.ParallelFor(count, kChunk, [&](std::size_t begin, std::size_t end, int thread) {
+    const auto place = static_cast<std::size_t>(thread);
+    Answer answer;
+    for (std::size_t i = begin; i < end && outcome[place].ok(); ++i) {
+      if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed))
+        outcome[place] = absl::CancelledError("the work was cancelled");
+      else
+        outcome[place] = searchers_[place].Search(learning_.Row(i), dials, &answer,
+                                                  &counters[place], learning_.Limits(i));
+      if (outcome[place].ok()) recalls[i] = learning_.RecallOf(i, dials.k, answer);
+    }
+  });
+  for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
+  Counted counted{.queries = count};
+  for (const Counters& of_thread : counters) counted.counters += of_thread;
+  const auto n = static_cast<double>(count);
+  const RecallSummary summary = SummariseRecall(recalls);
+  counted.recall = summary.mean;
+  counted.recall_p05 = summary.p05;
+  for (const double recall : recalls)
+    counted.recall_deviation += std::pow(recall - counted.recall, 2) / n;
+  counted.recall_deviation = std::sqrt(counted.recall_deviation);
+  return counted;
+}
+
+}  // namespace hmann

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/thread_pool.h"
+#include "index/hmann.h"
+#include "index/tune/learning_set.h"
+
+namespace hmann {
+
+/// What some queries found at a setting, and the work that it took. No clock was looked
+/// at: any machine, however busy, gives the same.
+struct Counted {
+  std::uint64_t queries = 0;
+  double recall = 0;            ///< mean
+  double recall_deviation = 0;  ///< standard deviation over queries
+  double recall_p05 = 0;        ///< 5th percentile over queries
+  Counters counters{};          ///< sum over the queries
+
+  double Mean(std::uint64_t Counters::*counter) const {
+    return static_cast<double>(counters.*counter) / static_cast<double>(queries);
+  }
+};
+
+/// Mean recall less z standard errors, over queries; one query that finds half as much is
+/// added, so that a few perfect answers prove little.
+double RecallLowerBound(const Counted& counted, double z);
+
+/// Searches for learning queries on all threads.
+class CountingRuns {
+ public:
+  /// `learning` must outlive it. `cancelled`: not owned, may be nullptr. `threads`: 0: the
+  /// usable cores.
+  CountingRuns(std::shared_ptr<const Index> index, const LearningSet& learning, int threads,
+               const std::atomic<bool>* cancelled);
+
+  /// The first `queries` of the learning set. Errors: those of Searcher::Search, CANCELLED.
+  absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);
+
+ private:
+  const LearningSet& learning_;
+  const std::atomic<bool>* cancelled_;
+  ThreadPool pool_;
+  std::vector<Searcher> searchers_;
+};
+
+}  // namespace hmann
