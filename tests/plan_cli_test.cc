@@ -222,44 +222,5 @@ TEST(Profile, IsWrittenReadAndKnownAsAnothers) {
   EXPECT_THAT(planned.err, AllOf(HasSubstr(file), HasSubstr("found 0 bytes")));
 }
 
-TEST(EvalPlan, PutsThePlanBesideTheRulesOfThumb) {
-  const TestFolder folder("eval_plan");
-  const std::vector<std::string> command = {
-      "eval",      "plan", "--base", kBase,          "--queries", kQueries,   "--query-rows",
-      "50",        "--m",  "8",      "--widths",     "20,80",     "--rounds", "1",
-      "--targets", "0.9",  "--out",  folder / "out", "--json"};
-  const json figures = MustPrint(With(command, {"--shares", "0.4,0.8", "--emulated", "lat=500ns"}));
-  ASSERT_EQ(figures["plan"].size(), 6u) << "three rules, twice";
-  for (std::size_t i = 0; i < 6; ++i) {
-    const json& row = figures["plan"][i];
-    EXPECT_THAT(row["name"].get<std::string>(), AllOf(HasSubstr(i < 3 ? ", 40 %" : ", 80 %"),
-                                                      HasSubstr(i % 3 == 0   ? "the plan"
-                                                                : i % 3 == 1 ? "upper layers first"
-                                                                             : "first touch")));
-    EXPECT_EQ(row["kind"], i % 3 == 2 ? "model" : "emulated");
-    EXPECT_LE(row["fast_bytes"], row["budget_bytes"]);
-  }
-  // What the programs themselves have found, read and kept.
-  const json& programs = figures["contestants"];
-  ASSERT_EQ(programs.size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i) {
-    const json& points = programs[i]["points"];
-    double recall = 0;
-    for (const json& point : points) recall = std::max(recall, point["recall"].get<double>());
-    EXPECT_GE(recall, 0.9) << programs[i]["name"];
-    EXPECT_LE(points[0]["counters"]["fast_bytes"], figures["plan"][i]["budget_bytes"])
-        << programs[i]["name"];
-  }
-  for (std::size_t i = 0; i < 3; ++i) {
-    const json &little = programs[i]["points"][0], &much = programs[i + 3]["points"][0];
-    EXPECT_LT(much["counters"]["slow_reads"], 0.6 * little["counters"]["slow_reads"].get<double>())
-        << programs[i]["name"];
-  }
-  EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));
-  const Outcome small = Hmann(With(command, {"--shares", "0.0001"}));
-  EXPECT_EQ(small.exit_code, 1);
-  EXPECT_THAT(small.err, HasSubstr("too little fast memory"));
-}
-
 }  // namespace
 }  // namespace hmann
