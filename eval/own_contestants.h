@@ -31,6 +31,10 @@ std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);
 /// Errors: NOT_FOUND, as OwnContestant.
 absl::StatusOr<ContestantSpec> FinishedContestant(const std::string& name, const Json& build);
 
+/// Settings of a whole curve of one walk, "best-first" or "quantised" (of codes of
+/// nodes), with L0 on a tier: from a recall far below 0.9 to one far above 0.99.
+Json Ladder(const std::string& walk, const std::string& slow, Metric metric);
+
 /// For `hmann eval disk`: hmann (`build`: build settings of its own) on tier nvme, a
 /// contestant a walk and the first again, and hnswlib on a mapped file (integer distance
 /// where the data is u8 under L2). Errors: as OwnContestant.
