@@ -44,9 +44,9 @@ struct Benchmark {
   /// who can): every setting in every shape, a row of the result each. {}: on one thread,
   /// and nobody asks for latencies.
   std::vector<RunShape> shapes;
-  /// Each contestant runs inside a memory cgroup of its own, over a drive that is measured
-  /// by itself: of so many bytes, page cache included; 0: of a quarter of the first one's
-  /// index file and 64 MiB.
+  /// Each contestant runs inside a memory cgroup of its own, over a drive that is
+  /// measured by itself: of so many bytes, page cache included; 0: of a quarter of the
+  /// first one's index file and 64 MiB.
   std::optional<std::uint64_t> memory_limit;
   DiskOptions disk;  ///< `threads` is filled in
   /// Queries that are answered untimed at a setting before each timed run of it, so that

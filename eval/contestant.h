@@ -40,8 +40,8 @@ struct CurveSpec {
   std::string kind = "measured";  ///< or "emulated", "model"
   bool aside = false;             ///< no line of the table, and not drawn unless asked for
   /// Curves that it is held against, in the same round and of as many threads: of
-  /// "reference" (absent: the benchmark's), "dram", "zero" or "again" (the same in another
-  /// process: what differs is noise).
+  /// "reference" (absent: the benchmark's), "dram", "zero" or "again" (the same in
+  /// another process: what differs is noise).
   std::map<std::string, std::string> beside = {};
 };
 

@@ -205,7 +205,8 @@ class InterleavedRuns {
     return Shaped(spec.settings, shapes);
   }
 
-  /// A run that others disturbed is run once more, and if that was disturbed, too, says so.
+  /// A run that others disturbed is run once more, and if that was disturbed, too, says
+  /// so.
   absl::Status RunTurn(const Turn& turn, int round) {
     Contestant& contestant = contestants_[turn.contestant];
     const Json& setting = settings_[turn.contestant][turn.setting];

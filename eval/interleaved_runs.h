@@ -18,8 +18,8 @@ bool Disturbed(const RunAnswer& answer, const OthersShare& others, double interv
                bool single);
 
 /// Starts every contestant, touches every index, runs all rounds; gives the lines, which
-/// begin with `head`. `n`: vectors. `places`: of the contestants; as it is made where there
-/// is no limit. Errors: as RunBenchmark.
+/// begin with `head`. `n`: vectors. `places`: of the contestants; as it is made where
+/// there is no limit. Errors: as RunBenchmark.
 absl::StatusOr<std::vector<Json>> RunInterleaved(const Benchmark& benchmark,
                                                  const GroundTruth& truth, const Json& head,
                                                  std::uint64_t n, MemoryPlaces* places,

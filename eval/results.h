@@ -6,8 +6,8 @@
 /// - "system": who takes part and where: `system` `place` (`slow` `server`
 ///   `memory_limit`) `data` (vectors) `made_up` `library` `build` `build_seconds` ...
 ///   `curves` (CurveSpec);
-/// - "run": `system` `place` `data` `setting` `round` and what was measured: `recall` `qps`
-///   `seconds` `cpu_seconds`, latencies and bytes, where others were looked for
+/// - "run": `system` `place` `data` `setting` `round` and what was measured: `recall`
+///   `qps` `seconds` `cpu_seconds`, latencies and bytes, where others were looked for
 ///   `others_busy` `others_steal` (shares of the CPU), and `noisy`. Of load that was
 ///   offered: `rate` `offered` `answered` `failed` and latencies;
 /// - "count": counters of a setting, untimed;
@@ -62,11 +62,12 @@ std::vector<Curve> CurvesOf(const std::vector<Json>& lines);
 ///   `threads` `in_flight`, what its index is (`library` `build` `build_seconds` ...),
 ///   `wall_over_cpu` `waits` `noisy` (runs), `points` (`setting` `recall` `qps` `qps_mad`
 ///   `front` `counters`), and `targets`: `recall` `qps` `qps_mad` `at_recall` `ratio`
-///   `ratio_mad` (to the reference with as many threads) `of_all_dram` `of_without_latency`
-///   (likewise, with `_mad`), `mean_us` `p99_us` `cpu_us`, a query's `distances` `estimates`
-///   `slow_reads` `slow_bytes` `rounds` `io_reads` `lines` (counters) and `blocks` (4 KiB
-///   that disks gave, as the kernel counts), and `limit_qps` `of_limit` (what memory or
-///   drive allow) `disk_share` (blocks x QPS of what the drive gives);
+///   `ratio_mad` (to the reference with as many threads) `of_all_dram`
+///   `of_without_latency` (likewise, with `_mad`), `mean_us` `p99_us` `cpu_us`, a query's
+///   `distances` `estimates` `slow_reads` `slow_bytes` `rounds` `io_reads` `lines`
+///   (counters) and `blocks` (4 KiB that disks gave, as the kernel counts), and
+///   `limit_qps` `of_limit` (what memory or drive allow) `disk_share` (blocks x QPS of
+/// what the drive gives);
 /// - `noise` of what ran twice: `contestant` `recall` `ratio` `ratio_mad`;
 /// - `quiet`: `runs` `noisy` `busy` `steal` (medians over rounds);
 /// - `memory` (of DRAM: `loads` `ns_a_line`), `disk` (`measured` `most_iops`, `memory`),

@@ -70,8 +70,8 @@ class Reader {
   }
 
  private:
-  /// The curve that `curve` is held against: over the same data, of as many threads, and of
-  /// as many queries in flight or one at a time. nullptr: none.
+  /// The curve that `curve` is held against: over the same data, of as many threads, and
+  /// of as many queries in flight or one at a time. nullptr: none.
   const CurveReader* Beside(const Curve& curve, const std::string& as) const {
     const Json& beside = curve.spec["beside"];
     const std::string name = beside.contains(as) ? beside[as].get<std::string>()

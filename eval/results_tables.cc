@@ -100,7 +100,8 @@ void Print(const std::string& title, const std::vector<Json>& rows, std::span<co
     return row.contains(column.key) && !row[column.key].is_null();
   };
   for (const Column& column : columns) {
-    if (std::none_of(rows.begin(), rows.end(), [&](const Json& row) { return has(row, column); }))
+    if (std::none_of(rows.begin(), rows.end(),
+                     [&](const Json& row) { return has(row, column) && row[column.key] != 0; }))
       continue;
     cells[0].emplace_back(column.title);
     for (std::size_t i = 0; i < rows.size(); ++i)

@@ -14,9 +14,9 @@
 namespace hmann {
 
 struct ScaleOptions {
-  /// What each size is run as: job (base, queries, query_rows, metric, m, ef_construction,
-  /// k, threads of the builds, folder, cancelled), rounds, targets, shapes (the first is
-  /// what growth is read of), disk, gathers.
+  /// What each size is run as: job (base, queries, query_rows, metric, m,
+  /// ef_construction, k, threads of the builds, folder, cancelled), rounds, targets,
+  /// shapes (the first is what growth is read of), disk, gathers.
   Benchmark each;
   /// Vectors of each index, ascending. Up to the base's own number they are its first
   /// ones; beyond, they are made up of all of it (Resample), and so are their queries.
@@ -43,9 +43,9 @@ struct ScaleOptions {
 std::uint64_t ScaleMemoryLimit(std::uint64_t n, double fast_bytes);
 
 /// Does the sizes that <folder>/results.jsonl does not have yet, and gives the lines of
-/// all: behind a line of kind "data" those of its benchmarks. Vectors and indexes of a size
-/// lie in <folder>/size-N until it is done, and what is there of an interrupted run is
-/// used. `say` gets a line for the eye now and then.
+/// all: behind a line of kind "data" those of its benchmarks. Vectors and indexes of a
+/// size lie in <folder>/size-N until it is done, and what is there of an interrupted run
+/// is used. `say` gets a line for the eye now and then.
 ///
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION for a folder of something else, or whose
 /// first line differs, naming the difference; RESOURCE_EXHAUSTED before the work for a

@@ -10,8 +10,8 @@
 namespace hmann {
 
 /// Codes of so many bits leave the promoted nodes a seventh of the bytes and more; 0: not
-/// even those of one bit do. That is what the paper's figures were measured with (43 bytes:
-/// 2 bits, 86: 4).
+/// even those of one bit do. That is what the paper's figures were measured with (43
+/// bytes: 2 bits, 86: 4).
 std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector);
 
 /// As many promoted nodes as the bytes hold beside codes of so many bits: upper layers,

@@ -16,9 +16,9 @@ namespace hmann {
 /// in flight.
 struct TierContest {
   std::string emulated = "lat=300ns";  ///< the slow tier's settings (index/tiers/emulation.h)
-  /// Of fast memory a vector, rows each: hmann's structure is StructureForBytes of them, with
-  /// codes for the quantised walk and without for the others; the models of hardware and
-  /// operating system have them as DRAM.
+  /// Of fast memory a vector, rows each: hmann's structure is StructureForBytes of them,
+  /// with codes for the quantised walk and without for the others; the models of hardware
+  /// and operating system have them as DRAM.
   std::vector<double> fast_bytes = {27, 75};
   /// hnswlib's index file, of the base: hmann is shown over that graph as well. "": only
   /// over its own.
@@ -27,14 +27,14 @@ struct TierContest {
   /// The ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of multi-start.
   std::vector<int> widths = {20, 40, 60, 80, 120, 160, 240, 320};
 
-  /// Errors: INVALID_ARGUMENT for no width, bytes or way of fetching, one that cannot be, or
-  /// settings that the tier does not know.
+  /// Errors: INVALID_ARGUMENT for no width, bytes or way of fetching, one that cannot be,
+  /// or settings that the tier does not know.
   absl::Status Validate() const;
 };
 
-/// Fills in who takes part, with vectors of `shape`, in curves: on the slow tier, in DRAM,
-/// and aside at +0 ns, which shows what the emulation itself costs. Errors: as Validate,
-/// OwnContestant and StructureForBytes.
+/// Fills in who takes part, with vectors of `shape`, in curves: on the slow tier, in
+/// DRAM, and aside at +0 ns, which shows what the emulation itself costs. Errors: as
+/// Validate, OwnContestant and StructureForBytes.
 absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark);
 
 /// Builds hnswlib's graph of the job, or finds it, for TierContest::rival_graph. Errors:

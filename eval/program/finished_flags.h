@@ -26,9 +26,9 @@ struct FinishedFlags {
 /// outlive `app`.
 void AddFinished(CLI::App& app, FinishedFlags* flags);
 
-/// Adds a contestant of each index on each tier and on each server, and says in `benchmark`
-/// what they are of: shape and metric. Errors: of a file or server that cannot be read;
-/// INVALID_ARGUMENT for indexes of different shapes or metrics.
+/// Adds a contestant of each index on each tier and on each server, and says in
+/// `benchmark` what they are of: shape and metric. Errors: of a file or server that
+/// cannot be read; INVALID_ARGUMENT for indexes of different shapes or metrics.
 absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark);
 
 }  // namespace hmann

@@ -25,8 +25,8 @@ std::string CheckShare(const std::string& text) {
              : "expected a share between 0 and 1";
 }
 
-/// Values given to the contestants of their names; one that is another once more gets those
-/// of the other first.
+/// Values given to the contestants of their names; one that is another once more gets
+/// those of the other first.
 absl::Status Give(const std::vector<std::string>& texts, const char* option, Json::value_t kind,
                   std::vector<ContestantSpec>* specs,
                   void (*store)(ContestantSpec* spec, const Json& value)) {

@@ -1,5 +1,5 @@
-/// The options that the commands of `hmann eval` share. A command is a recipe: it declares
-/// some of them, and fills a benchmark with systems, settings, places and data.
+/// The options that the commands of `hmann eval` share. A command is a recipe: it
+/// declares some of them, and fills a benchmark with systems, settings, places and data.
 #pragma once
 
 #include <string>
@@ -36,8 +36,9 @@ struct EvalFlags {
   void AddPromote(CLI::App& app);
   void AddOut(CLI::App& app, const std::string& example, bool required = true);
 
-  /// Fills in what the command line leaves to it: adapters, settings of the contestants, the
-  /// folder of built indexes, and that SIGINT cancels. Call once, when they are known.
+  /// Fills in what the command line leaves to it: adapters, settings of the contestants,
+  /// the folder of built indexes, and that SIGINT cancels. Call once, when they are
+  /// known.
   absl::Status Finish();
   /// Finish, then the benchmark (progress and lines for the eye on stderr), then Tell.
   absl::Status Run();
