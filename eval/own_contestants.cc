@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -104,11 +105,18 @@ Json Ladder(const std::string& walk, const std::string& slow, Metric metric) {
       add(ef_l1, ef_l0);
   } else if (slow.starts_with("nvme")) {
     // Each round trip to a device costs more than what is computed: wide rounds.
-    for (const auto& [ef_l1, nprobe] : {std::pair(32, 64), {64, 128}, {128, 256}, {256, 512}}) {
-      for (const auto& [ef_l0, stop] :
-           {std::pair(12, 1.0), {20, 1.0}, {30, 1.0}, {60, 1.5}, {120, 2.0}, {250, 3.0}})
-        add(ef_l1, ef_l0, {{"nprobe", nprobe}, {"beam_width", 16}, {"error_bound", stop}});
-    }
+    for (const auto& [ef_l1, ef_l0, nprobe, stop] : {std::tuple(32, 12, 64, 1.0),
+                                                     {32, 20, 64, 1.0},
+                                                     {64, 20, 128, 1.0},
+                                                     {64, 30, 128, 1.0},
+                                                     {64, 60, 128, 1.5},
+                                                     {128, 30, 256, 1.0},
+                                                     {128, 60, 256, 1.5},
+                                                     {128, 120, 256, 2.0},
+                                                     {256, 60, 512, 1.5},
+                                                     {256, 120, 512, 2.0},
+                                                     {256, 250, 512, 3.0}})
+      add(ef_l1, ef_l0, {{"nprobe", nprobe}, {"beam_width", 16}, {"error_bound", stop}});
   } else if (metric == Metric::kInnerProduct) {
     for (const int width : {10, 16, 24, 36, 56, 80, 120, 180, 270, 400})
       add(quantised ? 16 : 1, width);

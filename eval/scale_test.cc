@@ -37,6 +37,7 @@ class Scale : public testing::Test {
     each.job.threads = 2;
     each.job.run_timeout = std::chrono::minutes(2);
     each.targets = {0.9};
+    each.warm_up_queries = 0;
     each.disk.time = std::chrono::milliseconds(100);
     each.disk.depths = {1, 8};
     each.gathers = {{{"loads", 1}, {"ns_a_line", 90}}, {{"loads", 32}, {"ns_a_line", 10}}};
