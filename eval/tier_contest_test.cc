@@ -165,9 +165,10 @@ void CheckAnswers(const SweepResult& rows) {
 }
 
 void CheckFastBytes(const Json& figures) {
-  for (const char* row : {"hmann best-first, 75 B, emulated", "hmann quantised, 75 B, 4 in flight",
-                          "Memory Mode, 75 B, model", "first-touch in query order, 75 B, model"}) {
-    EXPECT_NEAR(RowOf(figures, row)["fast_bytes"].get<double>(), 75 * 10000, 0.1 * 75 * 10000)
+  for (const char* row :
+       {"hmann best-first, 110 B, emulated", "hmann quantised, 110 B, 4 in flight",
+        "Memory Mode, 110 B, model", "first-touch in query order, 110 B, model"}) {
+    EXPECT_NEAR(RowOf(figures, row)["fast_bytes"].get<double>(), 110 * 10000, 0.1 * 110 * 10000)
         << row;
   }
   EXPECT_EQ(RowOf(figures, "HNSW all slow, emulated")["fast_bytes"], 0);
@@ -177,7 +178,7 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   TierContest contest;
   contest.emulated = "lat=2us";  // far above any noise of this machine
   contest.widths = {10, 60};
-  contest.fast_bytes = {75};
+  contest.fast_bytes = {110};
   const absl::StatusOr<std::string> graph = BuildRivalGraph(options_.job);
   ASSERT_TRUE(graph.ok()) << graph.status();
   contest.rival_graph = *graph;
@@ -191,7 +192,7 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   ASSERT_TRUE(result.ok()) << result.status();
   for (const ContestantRuns& program : result->runs) {
     const bool first =
-        program.name == "hmann, 75 B in DRAM" || program.name == "hmann, 75 B, hnswlib's graph";
+        program.name == "hmann, 110 B in DRAM" || program.name == "hmann, 110 B, hnswlib's graph";
     EXPECT_EQ(program.ready.cached, !first) << program.name << ": programs share index files";
   }
 
@@ -201,15 +202,15 @@ TEST_F(TierSweep, FiguresOfTheSample) {
     return RowOf(figures, start)["targets"][0]["slow_reads"].get<double>();
   };
   EXPECT_GT(reads("HNSW all slow, emulated"), reads("HNSW fast upper layers, emulated"));
-  EXPECT_GT(reads("HNSW all slow, emulated"), reads("first-touch in load order, 75 B, model"));
-  EXPECT_GT(reads("HNSW all slow, emulated"), reads("Memory Mode, 75 B, model"));
+  EXPECT_GT(reads("HNSW all slow, emulated"), reads("first-touch in load order, 110 B, model"));
+  EXPECT_GT(reads("HNSW all slow, emulated"), reads("Memory Mode, 110 B, model"));
   EXPECT_EQ(reads("HNSW all slow, emulated"), reads("HNSW all slow, 4 in flight"))
       << "queries in flight change no answer";
   EXPECT_LT(reads("HNSW, all DRAM"), 1e-6);
-  EXPECT_LT(reads("hmann best-first, 75 B, emulated"), reads("HNSW all slow, emulated"));
-  EXPECT_LT(reads("hmann quantised, 75 B, hnswlib's graph"), reads("HNSW all slow, emulated"));
-  EXPECT_EQ(reads("hmann best-first, 75 B, emulated"),
-            reads("hmann best-first, no prefetch, 75 B, emulated"))
+  EXPECT_LT(reads("hmann best-first, 110 B, emulated"), reads("HNSW all slow, emulated"));
+  EXPECT_LT(reads("hmann quantised, 110 B, hnswlib's graph"), reads("HNSW all slow, emulated"));
+  EXPECT_EQ(reads("hmann best-first, 110 B, emulated"),
+            reads("hmann best-first, no prefetch, 110 B, emulated"))
       << "fetching ahead changes no answer";
   const Json& slow = RowOf(figures, "HNSW all slow, emulated");
   EXPECT_NEAR(slow["targets"][0]["ratio"].get<double>(), 1, 1e-9);
@@ -223,7 +224,7 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   PrintTierTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("at recall 0.9"));
   EXPECT_THAT(table.str(),
-              HasSubstr("Memory Mode, fully associative, 75 B, model, emulated +2000 ns"));
+              HasSubstr("Memory Mode, fully associative, 110 B, model, emulated +2000 ns"));
   EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
 }
 
