@@ -45,9 +45,9 @@ void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
                                calibration->queries, calibration->origin);
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
-    std::cerr << absl::StrFormat("    %-11s %-10s k %-4d %.3f  effort %.2f\n",
-                                 Where(curve), std::string(Name(curve.walk)), curve.k,
-                                 found.recall, double{found.effort});
+    std::cerr << absl::StrFormat("    %-11s %-10s k %-4d %.3f  effort %.2f\n", Where(curve),
+                                 std::string(Name(curve.walk)), curve.k, found.recall,
+                                 double{found.effort});
   }
 }
 
