@@ -20,15 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// "hnswlib u8" as a file name.
-std::string FileName(const std::string& name) {
-  std::string file = name;
-  std::replace_if(
-      file.begin(), file.end(),
-      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
-  return file;
-}
-
 /// The last lines that a program said on stderr, for an error message; empty if none.
 std::string TailOfLog(const std::string& log) {
   const absl::StatusOr<std::string> text = ReadTextFile(log, 64_MiB);
@@ -162,6 +153,14 @@ absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::ui
 }
 
 }  // namespace
+
+std::string FileName(const std::string& name) {
+  std::string file = name;
+  std::replace_if(
+      file.begin(), file.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+  return file;
+}
 
 absl::Status Contestant::Error(const absl::Status& status) const {
   if (status.code() == absl::StatusCode::kCancelled) return status;

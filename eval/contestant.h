@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,10 +28,24 @@ struct ContestantJob {
   std::uint64_t query_count = 0;  ///< queries that are answered: the shape of the answers
   std::string work;               ///< of built indexes
   std::string folder;             ///< of logs and answers
-  std::chrono::milliseconds build_timeout{0}, run_timeout{0};  ///< 0: waits for ever
-  const std::atomic<bool>* cancelled = nullptr;                ///< not owned
+  std::chrono::milliseconds build_timeout{0};  ///< 0: waits for ever
+  std::chrono::milliseconds run_timeout = std::chrono::hours(1);
+  const std::atomic<bool>* cancelled = nullptr;  ///< not owned
 };
 
+/// A line of the table: those settings of a contestant that have all of `match`.
+struct CurveSpec {
+  std::string name;  ///< says what is emulated and what a model
+  Json match = Json::object();
+  std::string kind = "measured";  ///< or "emulated", "model"
+  bool aside = false;             ///< no line of the table, and not drawn unless asked for
+  /// Curves that it is held against, in the same round and of as many threads: of
+  /// "reference" (absent: the benchmark's), "dram", "zero" or "again" (the same in
+  /// another process: what differs is noise).
+  std::map<std::string, std::string> beside = {};
+};
+
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct ContestantSpec {
   std::string name;  ///< in tables and charts; unique
   std::vector<std::string>
@@ -40,7 +55,13 @@ struct ContestantSpec {
   bool keeps_several = false;   ///< queries of a thread in flight, if a setting says so
   std::string memory_group;  ///< cgroup.procs file of the cgroup that the program enters before it
                              ///< starts; "": ours
+  std::string again_of;      ///< the contestant that this is once more; it has its settings
+  std::vector<CurveSpec> curves;  ///< {}: one of all settings, and one of each walk aside
+  Json told = Json::object();     ///< what else its line of results.jsonl says: how it was built
 };
+
+/// "hnswlib u8" as a file name.
+std::string FileName(const std::string& name);
 
 /// A program's first line.
 struct Ready {

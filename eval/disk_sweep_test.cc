@@ -1,18 +1,17 @@
 // A whole small sweep on the disk under a memory limit, over the sample that ships.
 // Skipped where no memory cgroup can be made.
-#include "eval/disk_sweep.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "eval/disk_results.h"
+#include "eval/benchmark.h"
+#include "eval/memory_group.h"
+#include "eval/own_contestants.h"
 #include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/units.h"
@@ -32,17 +31,17 @@ class DiskSweep : public testing::Test {
     if (!group.ok()) GTEST_SKIP() << group.status().message();
     groups_ = fs::path(group->procs()).parent_path().parent_path();
     folder_ = absl::StrCat(testing::TempDir(), "disk_sweep_test.", ::getpid());
-    SweepOptions& sweep = options_.sweep;
-    sweep.job.base = "datasets/sample/base.u8bin";
-    sweep.job.queries = "datasets/sample/query.u8bin";
-    sweep.groundtruth = "datasets/sample/query.gt100";
-    sweep.job.query_rows = 50;
-    sweep.job.folder = folder_;
-    sweep.job.work = folder_ + "/work";
-    sweep.job.threads = 2;
-    sweep.rounds = 2;
-    sweep.targets = {0.95};
-    sweep.warm_up_queries = 20;
+    options_.job.base = "datasets/sample/base.u8bin";
+    options_.job.queries = "datasets/sample/query.u8bin";
+    options_.groundtruth = "datasets/sample/query.gt100";
+    options_.job.query_rows = 50;
+    options_.job.folder = folder_;
+    options_.job.work = folder_ + "/work";
+    options_.job.threads = 2;
+    options_.rounds = 2;
+    options_.targets = {0.95};
+    options_.warm_up_queries = 20;
+    options_.memory_limit = 0;
     options_.shapes = AllShapes({1, 2}, {1, 4});
     options_.disk.time = std::chrono::milliseconds(
         250);  // a busy machine may leave a thread without the CPU for a tenth of a second
@@ -50,13 +49,14 @@ class DiskSweep : public testing::Test {
     absl::StatusOr<std::vector<ContestantSpec>> specs =
         DiskContestants(DType::kU8, Metric::kL2, {{"promote", 0.16}});
     ASSERT_TRUE(specs.ok()) << specs.status();
-    sweep.contestants = *std::move(specs);
-    ASSERT_EQ(sweep.contestants.size(), 3u);
-    sweep.contestants.erase(
-        sweep.contestants.begin());  // the quantised walk; one of hmann's will do here
-    sweep.contestants[0].settings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
-                                     {{"walk", "best-first"}, {"ef_l1", 64}, {"ef_l0", 60}}};
-    sweep.contestants[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
+    std::vector<std::string> names;
+    for (const ContestantSpec& spec : *specs) names.push_back(spec.name);
+    ASSERT_THAT(names, ElementsAre("hmann quantised", "hmann best-first", "hmann quantised again",
+                                   "hnswlib"));
+    options_.contestants = {(*specs)[1], (*specs)[3]};  // one of hmann's will do here
+    options_.contestants[0].settings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                                        {{"walk", "best-first"}, {"ef_l1", 64}, {"ef_l0", 60}}};
+    options_.contestants[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
   }
   void TearDown() override {
     fs::remove_all(folder_);
@@ -68,106 +68,108 @@ class DiskSweep : public testing::Test {
     }
   }
 
-  absl::StatusOr<DiskSweepResult> Run() {
+  absl::StatusOr<std::vector<Json>> Run() {
     Progress progress(Progress::Show::kNever);
-    return RunDiskSweep(options_, progress,
+    return RunBenchmark(options_, progress,
                         [this](const std::string& line) { said_ += line + "\n"; });
   }
 
-  std::map<std::string, int> KindsOfLines() const {
-    std::map<std::string, int> kinds;
-    std::ifstream lines(folder_ + "/results.jsonl");
-    for (std::string line; std::getline(lines, line);)
-      ++kinds[Json::parse(line, nullptr, false).value("kind", "")];
-    return kinds;
-  }
-
-  DiskSweepOptions options_;
+  Benchmark options_;
   std::string folder_, said_;
   fs::path groups_;
 };
 
-void CheckRows(const Json& rows) {
-  ASSERT_EQ(rows.size(), 12u) << "six rows at recall@1 and six at recall@10";
-  for (const Json& row : rows) {
-    const bool own = row["contestant"].get<std::string>().starts_with("hmann");
-    EXPECT_GT(row["qps"].get<double>(), 0) << row;
-    EXPECT_GT(row["ratio"].get<double>(), 0) << row;
+void CheckRows(const Json& figures) {
+  ASSERT_EQ(figures["contestants"].size(), 6u);
+  for (const Json& row : figures["contestants"]) {
+    SCOPED_TRACE(row["name"].dump());
+    const bool own = row["name"].get<std::string>().starts_with("hmann");
+    const Json& at = row["targets"][0];
+    EXPECT_GT(at["qps"].get<double>(), 0);
+    EXPECT_GT(at["ratio"].get<double>(), 0);
     if (!own) {
-      EXPECT_NEAR(row["ratio"].get<double>(), 1, 1e-9) << row;
+      EXPECT_NEAR(at["ratio"].get<double>(), 1, 1e-9);
     }
-    EXPECT_LE(row["mean_us"].get<double>(), row["p99_us"].get<double>() * 1.0001) << row;
-    EXPECT_EQ(row["rounds"].is_null(), !own) << row;
+    EXPECT_LE(at["mean_us"].get<double>(), at["p99_us"].get<double>() * 1.0001);
+    EXPECT_EQ(at["rounds"].is_null(), !own);
     if (own) {
-      EXPECT_GT(row["blocks"].get<double>(), 0) << row;
+      EXPECT_GT(at["blocks"].get<double>(), 0);
+      EXPECT_GT(at["disk_share"].get<double>(), 0);
+      EXPECT_GT(at["of_limit"].get<double>(), 0);
     }
   }
 }
 
+void CheckMemory(const Json& figures) {
+  const Json& used = figures["disk"]["memory"]["contestants"];
+  ASSERT_EQ(used.size(), 2u);
+  for (const Json& memory : used) {
+    EXPECT_GT(memory["loaded_bytes"], 0u);
+    EXPECT_GT(memory["peak_bytes"], memory["loaded_bytes"]);
+    EXPECT_LE(memory["peak_bytes"], memory["limit_bytes"]);
+  }
+  const std::uint64_t limit = fs::file_size(used[0]["index_file"].get<std::string>()) / 4 + 64_MiB;
+  EXPECT_EQ(figures["contestants"][0]["place"]["memory_limit"], limit);
+}
+
 TEST_F(DiskSweep, BothContestantsOnTheSample) {
-  const absl::StatusOr<DiskSweepResult> result = Run();
-  ASSERT_TRUE(result.ok()) << result.status();
+  const absl::StatusOr<std::vector<Json>> lines = Run();
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  const std::vector<Curve> curves = CurvesOf(*lines);
   std::vector<std::string> names;
-  for (const ContestantRuns& row : result->sweep.runs) names.push_back(row.name);
-  EXPECT_THAT(names,
+  for (const Curve& row : curves) names.push_back(row.label);
+  ASSERT_THAT(names,
               ElementsAre("hmann best-first, 1 thread", "hmann best-first, 1 thread, 4 in flight",
                           "hnswlib, 1 thread", "hmann best-first, 2 threads",
                           "hmann best-first, 2 threads, 4 in flight", "hnswlib, 2 threads"));
   for (const std::size_t row : {1u, 3u, 4u}) {
     for (std::size_t s = 0; s < 2; ++s) {
-      EXPECT_EQ(result->sweep.runs[row].settings[s].recall,
-                result->sweep.runs[0].settings[s].recall)
+      EXPECT_EQ(curves[row].settings[s].recall, curves[0].settings[s].recall)
           << names[row] << ": equal dials";
-      EXPECT_EQ(result->sweep.runs[row].settings[s].counters["slow_reads"],
-                result->sweep.runs[0].settings[s].counters["slow_reads"]);
+      EXPECT_EQ(curves[row].settings[s].counters["slow_reads"],
+                curves[0].settings[s].counters["slow_reads"]);
     }
   }
   for (std::size_t s = 0; s < 2; ++s) {
-    EXPECT_EQ(result->sweep.runs[3].settings[s].counters,
-              result->sweep.runs[0].settings[s].counters)
+    EXPECT_EQ(curves[3].settings[s].counters, curves[0].settings[s].counters)
         << "counted once for all numbers of threads";
-    EXPECT_EQ(result->sweep.runs[4].settings[s].counters,
-              result->sweep.runs[1].settings[s].counters);
+    EXPECT_EQ(curves[4].settings[s].counters, curves[1].settings[s].counters);
   }
-  EXPECT_EQ(result->sweep.runs[2].settings[1].recall, result->sweep.runs[5].settings[1].recall)
+  EXPECT_EQ(curves[2].settings[1].recall, curves[5].settings[1].recall)
       << "hnswlib, with as many threads as it likes";
-  EXPECT_THAT(result->sweep.runs[2].ready.library, HasSubstr("u8, level 0 mapped"));
-  ASSERT_EQ(result->memory.size(), 2u);
-  EXPECT_EQ(result->memory_limit, fs::file_size(result->memory[0].index_file) / 4 + 64_MiB);
-  for (const LimitedMemory& memory : result->memory) {
-    EXPECT_GT(memory.loaded_bytes, 0u);
-    EXPECT_GT(memory.peak_bytes, memory.loaded_bytes);
-    EXPECT_LE(memory.peak_bytes, memory.limit_bytes);
-  }
+  EXPECT_THAT(curves[2].system["library"].get<std::string>(), HasSubstr("u8, level 0 mapped"));
 
-  const Json figures = ToJson(*result);
+  const Json figures = FiguresOf(*lines);
   const Json& disk = figures["disk"];
   ASSERT_EQ(disk["measured"].size(), 2u);
   EXPECT_GE(disk["most_iops"].get<double>(),
             disk["measured"][0]["depths"][0]["iops"].get<double>());
-  CheckRows(disk["rows"]);
+  CheckRows(figures);
+  CheckMemory(figures);
   // What the kernel counts for hmann is what it asked for itself: nothing comes out of a
   // page cache, nothing else is read.
-  const SettingRuns& alone = result->sweep.runs[0].settings[1];
+  const SettingRuns& alone = curves[0].settings[1];
   EXPECT_NEAR(alone.observed.at("read_bytes")[0], alone.counters["io_bytes"].get<double>(),
               0.05 * alone.counters["io_bytes"].get<double>());
 
-  const std::map<std::string, int> expected = {{"sweep", 1},      {"disk", 2},  {"memory", 1},
-                                               {"contestant", 2}, {"count", 6}, {"run", 2 * 12}};
-  EXPECT_EQ(KindsOfLines(), expected);
+  std::map<std::string, int> kinds;
+  for (const Json& line : *lines) ++kinds[line.value("kind", "")];
+  const std::map<std::string, int> expected = {{"benchmark", 1}, {"device", 2},  {"dram", 1},
+                                               {"memory", 2},    {"system", 2},  {"count", 6},
+                                               {"round", 2},     {"run", 2 * 12}};
+  EXPECT_EQ(kinds, expected);
   std::ostringstream table;
-  PrintDiskTables(figures, table);
-  EXPECT_THAT(table.str(),
-              AllOf(HasSubstr("reads per second, 2 threads"),
-                    HasSubstr("a quarter of hmann's index file and 64 MiB"), HasSubstr("@10 0.95"),
-                    HasSubstr("hmann best-first, 2 threads, 4 in flight")));
-  EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
+  PrintTables(figures, table);
+  EXPECT_THAT(table.str(), AllOf(HasSubstr("reads per second"), HasSubstr("at recall 0.95"),
+                                 HasSubstr("own memory, loaded"),
+                                 HasSubstr("hmann best-first, 2 threads, 4 in flight")));
+  EXPECT_TRUE(WriteReport(figures, BenchmarkPage(), folder_ + "/report.html").ok());
 }
 
 TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {
   options_.shapes = {{1, 1}};
   options_.memory_limit = 2_MiB;
-  const absl::StatusOr<DiskSweepResult> result = Run();
+  const absl::StatusOr<std::vector<Json>> result = Run();
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()),
               AllOf(HasSubstr("contestant hmann"), HasSubstr("2.0 MiB")));
@@ -176,10 +178,10 @@ TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {
 
 TEST_F(DiskSweep, CancelledItLeavesNothing) {
   std::atomic<bool> cancelled{false};
-  options_.sweep.job.cancelled = &cancelled;
+  options_.job.cancelled = &cancelled;
   Progress progress(Progress::Show::kNever);
-  const absl::StatusOr<DiskSweepResult> result =
-      RunDiskSweep(options_, progress, [&](const std::string& line) {
+  const absl::StatusOr<std::vector<Json>> result =
+      RunBenchmark(options_, progress, [&](const std::string& line) {
         if (line.starts_with("memory:")) cancelled = true;  // the cgroups are there
       });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
@@ -191,10 +193,7 @@ TEST_F(DiskSweep, WhatMakesNoSenseIsRefused) {
   options_.shapes = {{1, 0}};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("in flight"));
   options_.shapes = {{1, 1}};
-  options_.targets_at_1 = {2};
-  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("targets at 1"));
-  options_.targets_at_1 = {0.9};
-  options_.sweep.clock = RunClock::kCpu;
+  options_.clock = RunClock::kCpu;
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("clock"));
 }
 

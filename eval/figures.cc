@@ -1,214 +1,114 @@
 #include "eval/figures.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "eval/statistics.h"
 #include "index/base/statistics.h"
 
 namespace hmann {
 namespace {
 
-double Seconds(const SettingRuns& runs, std::size_t round, RunClock clock) {
-  return clock == RunClock::kCpu ? runs.cpu_seconds[round] : runs.seconds[round];
+Spread SpreadOf(const std::vector<double>& values) { return {Median(values), Mad(values)}; }
+
+}  // namespace
+
+std::vector<double> Quiet(const std::vector<double>& values, const std::vector<bool>& noisy) {
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i >= noisy.size() || !noisy[i]) kept.push_back(values[i]);
+  }
+  return kept.empty() ? values : kept;
 }
 
-std::vector<double> Qps(const SettingRuns& runs, const Reading& reading) {
-  std::vector<double> qps;
-  qps.reserve(runs.seconds.size());
-  for (std::size_t r = 0; r < runs.seconds.size(); ++r)
-    qps.push_back(static_cast<double>(reading.queries) / Seconds(runs, r, reading.clock));
-  return qps;
-}
-
-double Resolution(const Reading& reading) {
-  return 1.0 / (static_cast<double>(reading.queries) * reading.k);
-}
-
-/// Indices of the points on the front, recall ascending.
-std::vector<std::size_t> Front(const std::vector<PointFigures>& points) {
+CurveReader::CurveReader(const Curve& curve, const Reading& reading)
+    : curve_(curve), reading_(reading) {
   std::vector<OperatingPoint> operating;
-  operating.reserve(points.size());
-  for (const PointFigures& point : points) operating.push_back({point.recall, point.qps});
-  return ParetoFront(operating);
-}
-
-std::vector<PointFigures> Points(const ContestantRuns& runs, const Reading& reading) {
-  std::vector<PointFigures> points;
-  for (const SettingRuns& setting : runs.settings) {
-    const std::vector<double> qps = Qps(setting, reading);
-    points.push_back({setting.setting,
-                      setting.counters,
-                      Median(setting.recall),
-                      Median(qps),
-                      Mad(qps),
-                      false,
-                      {}});
-    for (const auto& [name, values] : setting.observed)
-      points.back().observed[name] = Median(values);
+  for (const SettingRuns& runs : curve.settings) {
+    std::vector<double> qps;
+    for (std::size_t r = 0; r < runs.seconds.size(); ++r) qps.push_back(Qps(runs, r));
+    const Spread spread = SpreadOf(Quiet(qps, runs.noisy));
+    points_.push_back(
+        {runs.setting, runs.counters, Median(runs.recall), spread.median, spread.mad, false});
+    for (const auto& [name, values] : runs.observed)
+      points_.back().observed[name] = Median(Quiet(values, runs.noisy));
+    operating.push_back({points_.back().recall, points_.back().qps});
   }
-  for (const std::size_t i : Front(points)) points[i].front = true;
-  return points;
+  front_ = ParetoFront(operating);
+  for (const std::size_t i : front_) points_[i].front = true;
 }
 
-/// Per round, QPS at the target; empty if the front does not reach it.
-struct RoundsAtTarget {
-  std::vector<double> qps;
-  double at_recall = 0;
-};
-
-RoundsAtTarget ReadRounds(const ContestantRuns& runs, const std::vector<PointFigures>& points,
-                          double target, const Reading& reading) {
-  const std::vector<std::size_t> front = Front(points);
-  RoundsAtTarget result;
-  std::vector<double> recalls(front.size()), values(front.size());
-  for (std::size_t i = 0; i < front.size(); ++i) recalls[i] = points[front[i]].recall;
-  const std::size_t rounds = runs.settings.empty() ? 0 : runs.settings[0].seconds.size();
-  for (std::size_t r = 0; r < rounds; ++r) {
-    for (std::size_t i = 0; i < front.size(); ++i) {
-      values[i] =
-          static_cast<double>(reading.queries) / Seconds(runs.settings[front[i]], r, reading.clock);
-    }
-    const std::optional<AtRecall> at =
-        InterpolateAtRecall(recalls, values, target, Resolution(reading));
-    if (!at) return {};
-    result.qps.push_back(at->value);
-    result.at_recall = at->recall;
-  }
-  return result;
+double CurveReader::Qps(const SettingRuns& runs, std::size_t round) const {
+  const double taken =
+      reading_.clock == RunClock::kCpu ? runs.cpu_seconds[round] : runs.seconds[round];
+  return static_cast<double>(reading_.queries) / taken;
 }
 
-double WallOverCpu(const ContestantRuns& runs) {
+double CurveReader::WallOverCpu() const {
   std::vector<double> ratios;
-  for (const SettingRuns& setting : runs.settings) {
-    for (std::size_t r = 0; r < setting.seconds.size(); ++r)
-      ratios.push_back(setting.seconds[r] / setting.cpu_seconds[r]);
+  for (const SettingRuns& runs : curve_.settings) {
+    for (std::size_t r = 0; r < runs.seconds.size(); ++r)
+      ratios.push_back(runs.seconds[r] / runs.cpu_seconds[r]);
   }
   return ratios.empty() ? 0 : Median(std::move(ratios));
 }
 
-/// What `value` says of the points of the front that have it, at a recall.
-std::optional<double> AtRecallOfFront(
-    const ContestantFigures& contestant, double target, const Reading& reading,
-    const std::function<std::optional<double>(const PointFigures&)>& value) {
-  std::vector<double> recalls, values;
-  for (const std::size_t i : Front(contestant.points)) {
-    const std::optional<double> found = value(contestant.points[i]);
-    if (!found) continue;
-    recalls.push_back(contestant.points[i].recall);
-    values.push_back(std::max(*found, 1e-9));  // none at all: a log needs something
-  }
-  const std::optional<AtRecall> at =
-      InterpolateAtRecall(recalls, values, target, Resolution(reading));
-  return at ? std::optional(at->value) : std::nullopt;
-}
-
-}  // namespace
-
-std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
-                                    const Reading& reading) {
-  std::vector<ContestantFigures> figures;
-  figures.reserve(runs.size());
-  for (const ContestantRuns& contestant : runs) {
-    figures.push_back({contestant.name,
-                       contestant.ready,
-                       contestant.build,
-                       Points(contestant, reading),
-                       {},
-                       WallOverCpu(contestant)});
-  }
-  const auto reference = std::find_if(runs.begin(), runs.end(), [&](const ContestantRuns& c) {
-    return c.name == reading.reference;
-  });
-  for (const double target : reading.targets) {
-    RoundsAtTarget of_reference;
-    if (reference != runs.end())
-      of_reference =
-          ReadRounds(*reference, figures[reference - runs.begin()].points, target, reading);
-    for (std::size_t c = 0; c < runs.size(); ++c) {
-      const RoundsAtTarget rounds = ReadRounds(runs[c], figures[c].points, target, reading);
-      TargetFigures at;
-      at.target = target;
-      if (!rounds.qps.empty()) {
-        at.qps = Median(rounds.qps);
-        at.qps_mad = Mad(rounds.qps);
-        at.at_recall = rounds.at_recall;
-        std::vector<double> ratios;
-        for (std::size_t r = 0; r < of_reference.qps.size(); ++r)
-          ratios.push_back(rounds.qps[r] / of_reference.qps[r]);
-        if (!ratios.empty()) {
-          at.ratio = Median(ratios);
-          at.ratio_mad = Mad(ratios);
-        }
-      }
-      figures[c].targets.push_back(at);
+CurveReader::Rounds CurveReader::RoundsAt(double target) const {
+  std::vector<double> recalls, values(front_.size());
+  for (const std::size_t i : front_) recalls.push_back(points_[i].recall);
+  // The neighbours that the target is read between.
+  const auto above = static_cast<std::size_t>(
+      std::lower_bound(recalls.begin(), recalls.end(), target) - recalls.begin());
+  Rounds rounds;
+  std::size_t count = SIZE_MAX;
+  for (const std::size_t i : front_) count = std::min(count, curve_.settings[i].seconds.size());
+  for (std::size_t r = 0; r < (front_.empty() ? 0 : count); ++r) {
+    bool noisy = false;
+    for (std::size_t i = 0; i < front_.size(); ++i) {
+      const SettingRuns& runs = curve_.settings[front_[i]];
+      values[i] = Qps(runs, r);
+      const bool read = i == above || i + 1 == above;
+      noisy = noisy || (read && r < runs.noisy.size() && runs.noisy[r]);
     }
+    const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution());
+    if (!at) return {};
+    rounds.qps.push_back(at->value);
+    rounds.noisy.push_back(noisy);
+    rounds.at_recall = at->recall;
   }
-  return figures;
+  return rounds;
 }
 
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const Json& match) {
-  ContestantRuns kept = {name, runs.ready, runs.build, {}};
-  for (const SettingRuns& runs_of : runs.settings) {
-    Json matched = runs_of.setting;
-    matched.update(match);
-    if (matched == runs_of.setting) kept.settings.push_back(runs_of);
+std::optional<TargetFigures> CurveReader::At(double target) const {
+  const Rounds rounds = RoundsAt(target);
+  if (rounds.qps.empty()) return std::nullopt;
+  return TargetFigures{SpreadOf(Quiet(rounds.qps, rounds.noisy)), rounds.at_recall};
+}
+
+std::optional<Spread> CurveReader::RatioTo(const CurveReader& other, double target) const {
+  const Rounds own = RoundsAt(target), others = other.RoundsAt(target);
+  std::vector<double> ratios;
+  std::vector<bool> noisy;
+  for (std::size_t r = 0; r < std::min(own.qps.size(), others.qps.size()); ++r) {
+    ratios.push_back(own.qps[r] / others.qps[r]);
+    noisy.push_back(own.noisy[r] || others.noisy[r]);
   }
-  return kept;
+  return ratios.empty() ? std::nullopt : std::optional(SpreadOf(Quiet(ratios, noisy)));
 }
 
-Json DescribeIndex(const Ready& ready, const Json& build) {
-  const auto of_build = [&](double seconds) { return ready.finished ? Json() : Json(seconds); };
-  return {{"library", ready.library},
-          {"build", build},
-          {"build_seconds", of_build(ready.build_seconds)},
-          {"build_cpu_seconds", of_build(ready.build_cpu_seconds)},
-          {"build_threads", ready.build_threads},
-          {"phases", ready.phases},
-          {"index_bytes", ready.index_bytes}};
-}
-
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant,
-                                      const std::string& counter, double target,
-                                      const Reading& reading) {
-  return AtRecallOfFront(contestant, target, reading,
-                         [&](const PointFigures& point) -> std::optional<double> {
-                           if (!point.counters.is_object() || !point.counters.contains(counter))
-                             return std::nullopt;
-                           return point.counters[counter].get<double>();
-                         });
-}
-
-std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name,
-                                       double target, const Reading& reading) {
-  return AtRecallOfFront(
-      contestant, target, reading, [&](const PointFigures& point) -> std::optional<double> {
-        const auto found = point.observed.find(name);
-        return found == point.observed.end() ? std::nullopt : std::optional(found->second);
-      });
-}
-
-ContestantRuns ByFirstAnswer(const ContestantRuns& runs) {
-  ContestantRuns read = runs;
-  for (SettingRuns& setting : read.settings) setting.recall = setting.recall_at_1;
-  return read;
-}
-
-ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
-                         const Reading& reading) {
-  ContestantRuns read = {runs.name, runs.ready, runs.build, {}};
-  for (const SettingRuns& setting : runs.settings) {
-    if (!setting.counters.is_object() || !setting.counters.contains(counter)) continue;
-    // A log needs something.
-    const double count = std::max(setting.counters[counter].get<double>(), 1e-9);
-    read.settings.push_back(setting);
-    for (std::vector<double>* seconds :
-         {&read.settings.back().seconds, &read.settings.back().cpu_seconds})
-      seconds->assign(setting.recall.size(), count * static_cast<double>(reading.queries));
+std::optional<double> CurveReader::ValueAt(const std::string& name, double target) const {
+  std::vector<double> recalls, values;
+  for (const std::size_t i : front_) {
+    const PointFigures& point = points_[i];
+    const auto told = point.observed.find(name);
+    const bool counted = point.counters.is_object() && point.counters.contains(name);
+    if (told == point.observed.end() && !counted) continue;
+    const double value = counted ? point.counters[name].get<double>() : told->second;
+    recalls.push_back(point.recall);
+    values.push_back(std::max(value, 1e-9));  // none at all: a log needs something
   }
-  return read;
+  const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution());
+  return at ? std::optional(at->value) : std::nullopt;
 }
 
 Json Shaped(const Json& settings, const std::vector<RunShape>& shapes) {
@@ -226,24 +126,10 @@ RunShape ShapeOfSetting(const Json& setting) {
   return {setting.value("threads", 1), setting.value("in_flight", 1)};
 }
 
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs) {
-  std::vector<ContestantRuns> rows;
-  for (const ContestantRuns& contestant : runs) {
-    std::set<std::pair<int, int>> seen;
-    for (const SettingRuns& setting : contestant.settings) {
-      const auto [threads, in_flight] = ShapeOfSetting(setting.setting);
-      if (!seen.emplace(threads, in_flight).second) continue;
-      std::string name =
-          absl::StrCat(contestant.name, ", ", threads, threads == 1 ? " thread" : " threads");
-      if (in_flight > 1) absl::StrAppend(&name, ", ", in_flight, " in flight");
-      rows.push_back(Filter(contestant, name, {{"threads", threads}, {"in_flight", in_flight}}));
-    }
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return ShapeOfSetting(a.settings[0].setting).threads <
-           ShapeOfSetting(b.settings[0].setting).threads;
-  });
-  return rows;
+bool Matches(const Json& setting, const Json& match) {
+  Json matched = setting;
+  matched.update(match);
+  return matched == setting;
 }
 
 Json SettingWithoutThreads(const Json& setting) {

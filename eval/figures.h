@@ -1,8 +1,7 @@
-/// From the runs of a sweep to what is told about them.
+/// From the runs of a benchmark to what is told about them: the one set of statistics.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,98 +18,98 @@ enum class RunClock {
   kCpu
 };  ///< what QPS is made of: elapsed time, or CPU time of the search thread
 
-/// One setting of a contestant: a value per round of each.
+/// One setting of a curve: a value per round of each.
 struct SettingRuns {
   Json setting;
   Json counters;  ///< null where nobody counted
   std::vector<double> recall, seconds, cpu_seconds;
-  std::vector<double> recall_at_1 = {};  ///< of the same answers: how often the first is a nearest
+  std::vector<bool> noisy = {};  ///< {}: none
   std::map<std::string, std::vector<double>> observed =
       {};  ///< what else timed runs told, by name: "mean_us", "p99_us", "read_bytes" a query
 };
 
-struct ContestantRuns {
-  std::string name;
-  Ready ready;
-  Json build;  ///< its own build settings
+/// Settings of one system in one place, over one data set.
+struct Curve {
+  std::string name;              ///< without the shape
+  std::string label;             ///< with it: "hmann, 2 threads, 8 in flight"
+  Json system = Json::object();  ///< its line of results.jsonl
+  Json spec = Json::object();    ///< kind, aside, beside (CurveSpec)
+  RunShape shape;
   std::vector<SettingRuns> settings;
 };
 
-struct PointFigures {
-  Json setting, counters;
-  double recall = 0, qps = 0, qps_mad = 0;  ///< medians over rounds
-  bool front = false;  ///< no other setting of this contestant beats it in both
-  std::map<std::string, double> observed = {};  ///< medians over rounds
-};
-
-/// A curve read at a recall. Absent values: the curve ends below the target.
-struct TargetFigures {
-  double target = 0;
-  std::optional<double> qps, qps_mad;
-  std::optional<double> at_recall;  ///< above the target if nothing was measured below it
-  std::optional<double> ratio,
-      ratio_mad;  ///< to the reference in the same round; absent without one
-};
-
-struct ContestantFigures {
-  std::string name;
-  Ready ready;
-  Json build;
-  std::vector<PointFigures> points;
-  std::vector<TargetFigures> targets;
-  double wall_over_cpu = 0;  ///< median over all runs: 1.00 on a quiet machine
-};
-
-/// What the figures of a sweep share.
+/// What the figures of a benchmark share.
 struct Reading {
   std::uint64_t queries = 0;
   std::uint32_t k = 0;
   RunClock clock = RunClock::kWall;
-  std::vector<double> targets;
-  std::string reference;  ///< contestant that ratios are to; "" for none
 };
 
-/// The front is chosen on medians, and each round is then read along that same front, so
-/// that a contestant with many settings gains nothing by the luck of single runs. Ratios
-/// are taken within a round; their median and MAD are over rounds.
-std::vector<ContestantFigures> Read(const std::vector<ContestantRuns>& runs,
-                                    const Reading& reading);
+struct PointFigures {
+  Json setting, counters;
+  double recall = 0, qps = 0, qps_mad = 0;      ///< medians over rounds
+  bool front = false;                           ///< no other setting of this curve beats it in both
+  std::map<std::string, double> observed = {};  ///< medians over rounds
+};
 
-/// The settings of `runs` that have all of `match`, as a contestant of its own (a walk of
-/// hmann, say).
-ContestantRuns Filter(const ContestantRuns& runs, const std::string& name, const Json& match);
+/// A median over rounds, and the median distance from it.
+struct Spread {
+  double median = 0, mad = 0;
+};
 
-/// What the index of a contestant is, for JSON.
-Json DescribeIndex(const Ready& ready, const Json& build);
+/// QPS of a curve read at a recall.
+struct TargetFigures {
+  Spread qps;
+  double at_recall = 0;  ///< above the target if nothing was measured below it
+};
 
-/// A counter along the front at a recall, log over -log(1 - recall) as QPS; nullopt where
-/// the curve does not reach or nobody counted.
-std::optional<double> CounterAtRecall(const ContestantFigures& contestant,
-                                      const std::string& counter, double target,
-                                      const Reading& reading);
+/// Reads a curve. The front is chosen on medians, and each round is then read along that
+/// same front, so that a curve with many settings gains nothing by the luck of single
+/// runs. Rounds that others disturbed count where there are no others. The curve must
+/// outlive it.
+class CurveReader {
+ public:
+  CurveReader(const Curve& curve, const Reading& reading);
 
-/// The same of what timed runs told beside their times.
-std::optional<double> ObservedAtRecall(const ContestantFigures& contestant, const std::string& name,
-                                       double target, const Reading& reading);
+  const Curve& curve() const { return curve_; }
+  const std::vector<PointFigures>& points() const { return points_; }
+  /// Median over all runs: 1.00 on a quiet machine.
+  double WallOverCpu() const;
 
-/// The same runs, read by how often the first answer is a nearest: for a Reading with k =
-/// 1.
-ContestantRuns ByFirstAnswer(const ContestantRuns& runs);
+  /// nullopt, as below: the curve ends below the target.
+  std::optional<TargetFigures> At(double target) const;
+  /// QPS as a multiple of another's in the same round.
+  std::optional<Spread> RatioTo(const CurveReader& other, double target) const;
+  /// A counter, or what timed runs told, along the front at a recall, log over -log(1 -
+  /// recall) as QPS; nullopt where nobody counted, too.
+  std::optional<double> ValueAt(const std::string& name, double target) const;
 
-/// The same runs with a counter in the place of the clock: QPS becomes one over the
-/// counter's mean a query, so that fronts, targets and ratios are of work instead of
-/// time. Settings that were not counted are left out.
-ContestantRuns ByCounter(const ContestantRuns& runs, const std::string& counter,
-                         const Reading& reading);
+ private:
+  /// QPS of each round at the target; {}: the front does not reach it.
+  struct Rounds {
+    std::vector<double> qps;
+    std::vector<bool> noisy;
+    double at_recall = 0;
+  };
+  Rounds RoundsAt(double target) const;
+  double Resolution() const { return 1.0 / (static_cast<double>(reading_.queries) * reading_.k); }
+  double Qps(const SettingRuns& runs, std::size_t round) const;
+
+  const Curve& curve_;
+  Reading reading_;
+  std::vector<PointFigures> points_;
+  std::vector<std::size_t> front_;  ///< of points_, recall ascending
+};
+
+/// The values that nobody disturbed; all, where there are none.
+std::vector<double> Quiet(const std::vector<double>& values, const std::vector<bool>& noisy);
 
 /// Every setting in every shape.
 Json Shaped(const Json& settings, const std::vector<RunShape>& shapes);
 /// The shape that a setting says: one thread, one query where it says none.
 RunShape ShapeOfSetting(const Json& setting);
-/// The same apart again, a contestant a shape, those of as many threads together: "hmann,
-/// 2 threads, 8 in flight".
-std::vector<ContestantRuns> SplitByShape(const std::vector<ContestantRuns>& runs);
-
+/// Whether a setting has all of `match`.
+bool Matches(const Json& setting, const Json& match);
 /// A setting without "threads": however many there are, a query finds the same with the
 /// same work.
 Json SettingWithoutThreads(const Json& setting);

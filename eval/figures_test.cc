@@ -11,121 +11,111 @@ namespace hmann {
 namespace {
 
 /// Settings with recalls, each with a time per round.
-ContestantRuns Runs(const std::string& name,
-                    const std::vector<std::pair<double, std::vector<double>>>& settings) {
-  ContestantRuns runs;
-  runs.name = name;
+Curve Runs(const std::string& name,
+           const std::vector<std::pair<double, std::vector<double>>>& settings) {
+  Curve curve;
+  curve.name = curve.label = name;
   for (const auto& [recall, seconds] : settings) {
-    runs.settings.push_back({{{"ef", runs.settings.size()}},
-                             nullptr,
-                             std::vector<double>(seconds.size(), recall),
-                             seconds,
-                             seconds});
+    curve.settings.push_back({{{"ef", curve.settings.size()}},
+                              nullptr,
+                              std::vector<double>(seconds.size(), recall),
+                              seconds,
+                              seconds});
   }
-  return runs;
+  return curve;
 }
 
-const Reading kReading = {.queries = 1000,
-                          .k = 10,
-                          .clock = RunClock::kWall,
-                          .targets = {0.9, 0.99},
-                          .reference = "slow"};
+const Reading kReading = {.queries = 1000, .k = 10, .clock = RunClock::kWall};
 
 TEST(Figures, RatiosAreWithinARound) {
   // The machine is twice as slow in round 1, for both: the ratio does not see it.
-  const std::vector<ContestantFigures> figures =
-      Read({Runs("slow", {{0.9, {1, 2, 1}}, {0.99, {4, 8, 4}}}),
-            Runs("fast", {{0.9, {0.5, 1, 0.5}}, {0.99, {1, 2, 1}}})},
-           kReading);
-  ASSERT_EQ(figures.size(), 2u);
-  EXPECT_DOUBLE_EQ(*figures[0].targets[0].qps, 1000);
-  EXPECT_DOUBLE_EQ(*figures[0].targets[0].ratio, 1);
-  EXPECT_NEAR(*figures[1].targets[0].ratio, 2, 1e-9);
-  EXPECT_NEAR(*figures[1].targets[1].ratio, 4, 1e-9);
-  EXPECT_NEAR(*figures[1].targets[1].ratio_mad, 0, 1e-9);
-  EXPECT_NEAR(*figures[1].targets[1].qps, 1000, 1e-9) << "the median round";
+  const Curve slow = Runs("slow", {{0.9, {1, 2, 1}}, {0.99, {4, 8, 4}}}),
+              fast = Runs("fast", {{0.9, {0.5, 1, 0.5}}, {0.99, {1, 2, 1}}});
+  const CurveReader slow_reader(slow, kReading), fast_reader(fast, kReading);
+  EXPECT_DOUBLE_EQ(slow_reader.At(0.9)->qps.median, 1000);
+  EXPECT_DOUBLE_EQ(slow_reader.RatioTo(slow_reader, 0.9)->median, 1);
+  EXPECT_NEAR(fast_reader.RatioTo(slow_reader, 0.9)->median, 2, 1e-9);
+  EXPECT_NEAR(fast_reader.RatioTo(slow_reader, 0.99)->median, 4, 1e-9);
+  EXPECT_NEAR(fast_reader.RatioTo(slow_reader, 0.99)->mad, 0, 1e-9);
+  EXPECT_NEAR(fast_reader.At(0.99)->qps.median, 1000, 1e-9) << "the median round";
 }
 
 TEST(Figures, OneLuckyRunDoesNotMakeAFront) {
   // Setting 1 is slower than setting 0 but for one round.
-  const std::vector<ContestantFigures> figures =
-      Read({Runs("x", {{0.95, {1, 1, 1}}, {0.95, {2, 0.1, 2}}})}, kReading);
-  EXPECT_TRUE(figures[0].points[0].front);
-  EXPECT_FALSE(figures[0].points[1].front);
-  EXPECT_DOUBLE_EQ(*figures[0].targets[0].qps, 1000);
-  EXPECT_DOUBLE_EQ(*figures[0].targets[0].at_recall, 0.95) << "nothing was measured at 0.9";
+  const Curve curve = Runs("x", {{0.95, {1, 1, 1}}, {0.95, {2, 0.1, 2}}});
+  const CurveReader reader(curve, kReading);
+  EXPECT_TRUE(reader.points()[0].front);
+  EXPECT_FALSE(reader.points()[1].front);
+  EXPECT_DOUBLE_EQ(reader.At(0.9)->qps.median, 1000);
+  EXPECT_DOUBLE_EQ(reader.At(0.9)->at_recall, 0.95) << "nothing was measured at 0.9";
 }
 
 TEST(Figures, WhatIsNotReachedHasNoValue) {
-  const std::vector<ContestantFigures> figures =
-      Read({Runs("slow", {{0.9, {1}}, {0.999, {4}}}), Runs("low", {{0.91, {1}}})}, kReading);
-  EXPECT_FALSE(figures[1].targets[1].qps.has_value());
-  EXPECT_FALSE(figures[1].targets[1].ratio.has_value());
-  EXPECT_TRUE(figures[0].targets[1].ratio.has_value());
-}
-
-TEST(Figures, WithoutTheReferenceThereAreNoRatios) {
-  const std::vector<ContestantFigures> figures = Read({Runs("alone", {{0.95, {1}}})}, kReading);
-  EXPECT_TRUE(figures[0].targets[0].qps.has_value());
-  EXPECT_FALSE(figures[0].targets[0].ratio.has_value());
+  const Curve slow = Runs("slow", {{0.9, {1}}, {0.999, {4}}}), low = Runs("low", {{0.91, {1}}}),
+              none;
+  const CurveReader slow_reader(slow, kReading), low_reader(low, kReading),
+      none_reader(none, kReading);
+  EXPECT_FALSE(low_reader.At(0.99).has_value());
+  EXPECT_FALSE(low_reader.RatioTo(slow_reader, 0.99).has_value());
+  EXPECT_TRUE(slow_reader.RatioTo(slow_reader, 0.99).has_value());
+  EXPECT_FALSE(slow_reader.RatioTo(low_reader, 0.99).has_value());
+  EXPECT_FALSE(none_reader.At(0.1).has_value());
 }
 
 TEST(Figures, TheClockIsTheOneAskedFor) {
-  ContestantRuns runs = Runs("x", {{0.95, {2, 2, 2}}});
-  runs.settings[0].cpu_seconds = {1, 1, 1};
+  Curve curve = Runs("x", {{0.95, {2, 2, 2}}});
+  curve.settings[0].cpu_seconds = {1, 1, 1};
   Reading reading = kReading;
-  EXPECT_DOUBLE_EQ(Read({runs}, reading)[0].points[0].qps, 500);
+  EXPECT_DOUBLE_EQ(CurveReader(curve, reading).points()[0].qps, 500);
   reading.clock = RunClock::kCpu;
-  EXPECT_DOUBLE_EQ(Read({runs}, reading)[0].points[0].qps, 1000);
-  EXPECT_DOUBLE_EQ(Read({runs}, reading)[0].wall_over_cpu, 2);
+  EXPECT_DOUBLE_EQ(CurveReader(curve, reading).points()[0].qps, 1000);
+  EXPECT_DOUBLE_EQ(CurveReader(curve, reading).WallOverCpu(), 2);
+}
+
+TEST(Figures, RoundsThatOthersDisturbedDoNotCount) {
+  Curve curve = Runs("x", {{0.9, {1, 8, 1.25}}, {0.99, {4, 4, 4}}});
+  const Curve other = Runs("y", {{0.9, {2, 2, 2.5}}});
+  curve.settings[0].observed["p99_us"] = {100, 900, 300};
+  curve.settings[0].noisy = {false, true, false};
+  const CurveReader reader(curve, kReading), other_reader(other, kReading);
+  EXPECT_DOUBLE_EQ(reader.points()[0].qps, 900) << "of 1,000 and 800";
+  EXPECT_DOUBLE_EQ(reader.points()[0].observed.at("p99_us"), 200);
+  EXPECT_DOUBLE_EQ(reader.At(0.9)->qps.median, 900);
+  EXPECT_DOUBLE_EQ(reader.RatioTo(other_reader, 0.9)->median, 2);
+  EXPECT_DOUBLE_EQ(other_reader.RatioTo(reader, 0.9)->median, 0.5);
+  curve.settings[0].noisy = {true, true, true};
+  EXPECT_DOUBLE_EQ(CurveReader(curve, kReading).points()[0].qps, 800)
+      << "all were disturbed: all count";
+  EXPECT_EQ(Quiet({1, 2, 3}, {}), (std::vector<double>{1, 2, 3}));
+}
+
+TEST(Figures, ADisturbedRunElsewhereOnTheFrontIsNoneHere) {
+  Curve curve = Runs("x", {{0.9, {1, 1}}, {0.95, {2, 4}}, {0.99, {8, 8}}});
+  curve.settings[2].noisy = {true, false};
+  EXPECT_DOUBLE_EQ(CurveReader(curve, kReading).At(0.95)->qps.median, 375)
+      << "read of the second setting in both rounds";
 }
 
 TEST(Figures, CountersAreReadAlongTheFront) {
-  ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.99, {10}}, {0.95, {100}}});
-  runs.settings[0].counters = {{"slow_reads", 100}};
-  runs.settings[1].counters = {{"slow_reads", 1000}};
-  runs.settings[2].counters = {{"slow_reads", 1e6}};  // beaten by setting 1: not on the front
-  const ContestantFigures figures = Read({runs}, kReading)[0];
-  EXPECT_NEAR(*CounterAtRecall(figures, "slow_reads", 0.9, kReading), 100, 1e-6);
-  EXPECT_NEAR(*CounterAtRecall(figures, "slow_reads", 1 - std::sqrt(0.001), kReading),
-              std::sqrt(1e5), 1e-6);
-  EXPECT_FALSE(CounterAtRecall(figures, "slow_reads", 0.999, kReading).has_value());
-  EXPECT_FALSE(CounterAtRecall(figures, "no such counter", 0.9, kReading).has_value());
+  Curve curve = Runs("x", {{0.9, {1}}, {0.99, {10}}, {0.95, {100}}});
+  curve.settings[0].counters = {{"slow_reads", 100}};
+  curve.settings[1].counters = {{"slow_reads", 1000}};
+  curve.settings[2].counters = {{"slow_reads", 1e6}};  // beaten by setting 1: not on the front
+  const CurveReader reader(curve, kReading);
+  EXPECT_NEAR(*reader.ValueAt("slow_reads", 0.9), 100, 1e-6);
+  EXPECT_NEAR(*reader.ValueAt("slow_reads", 1 - std::sqrt(0.001)), std::sqrt(1e5), 1e-6);
+  EXPECT_FALSE(reader.ValueAt("slow_reads", 0.999).has_value());
+  EXPECT_FALSE(reader.ValueAt("no such counter", 0.9).has_value());
 }
 
 TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
-  ContestantRuns runs = Runs("x", {{0.9, {1, 1, 1}}, {0.99, {10, 10, 10}}});
-  runs.settings[0].observed["p99_us"] = {90, 100, 900};
-  runs.settings[1].observed["p99_us"] = {1000, 999, 5000};
-  const ContestantFigures figures = Read({runs}, kReading)[0];
-  EXPECT_EQ(figures.points[0].observed.at("p99_us"), 100);
-  EXPECT_NEAR(*ObservedAtRecall(figures, "p99_us", 1 - std::sqrt(0.001), kReading), std::sqrt(1e5),
-              1e-6);
-  EXPECT_FALSE(ObservedAtRecall(figures, "p50_us", 0.9, kReading).has_value());
-}
-
-TEST(Figures, ACounterCanStandForTheClock) {
-  // By time the second is beaten by the third; by distances it is not.
-  ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.95, {10}}, {0.96, {5}}, {0.99, {20}}});
-  for (std::size_t i = 0; i < 3; ++i)
-    runs.settings[i].counters = {{"distances", 100 * static_cast<double>(i + 1)}};
-  const ContestantRuns counted = ByCounter(runs, "distances", kReading);
-  ASSERT_EQ(counted.settings.size(), 3u) << "the fourth was not counted";
-  const ContestantFigures figures = Read({counted}, kReading)[0];
-  EXPECT_TRUE(figures.points[1].front);
-  EXPECT_NEAR(1 / *figures.targets[0].qps, 100, 1e-9);
-  EXPECT_TRUE(ByCounter(runs, "no such counter", kReading).settings.empty());
-}
-
-TEST(Figures, TheFirstAnswerIsAReadingOfItsOwn) {
-  ContestantRuns runs = Runs("x", {{0.9, {1}}, {0.99, {10}}});
-  runs.settings[0].recall_at_1 = {0.97};
-  runs.settings[1].recall_at_1 = {1.0};
-  Reading reading = kReading;
-  reading.k = 1;
-  reading.targets = {0.97};
-  EXPECT_DOUBLE_EQ(*Read({ByFirstAnswer(runs)}, reading)[0].targets[0].qps, 1000);
-  EXPECT_LT(*Read({runs}, reading)[0].targets[0].qps, 1000);
+  Curve curve = Runs("x", {{0.9, {1, 1, 1}}, {0.99, {10, 10, 10}}});
+  curve.settings[0].observed["p99_us"] = {90, 100, 900};
+  curve.settings[1].observed["p99_us"] = {1000, 999, 5000};
+  const CurveReader reader(curve, kReading);
+  EXPECT_EQ(reader.points()[0].observed.at("p99_us"), 100);
+  EXPECT_NEAR(*reader.ValueAt("p99_us", 1 - std::sqrt(0.001)), std::sqrt(1e5), 1e-6);
+  EXPECT_FALSE(reader.ValueAt("p50_us", 0.9).has_value());
 }
 
 TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
@@ -134,11 +124,11 @@ TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
   EXPECT_EQ(SettingWithoutThreads({{"ef", 40}}), Json({{"ef", 40}}));
 }
 
-TEST(Figures, FilterKeepsSomeSettings) {
-  const ContestantRuns kept = Filter(Runs("x", {{0.9, {1}}, {0.99, {10}}}), "y", {{"ef", 1}});
-  EXPECT_EQ(kept.name, "y");
-  ASSERT_EQ(kept.settings.size(), 1u);
-  EXPECT_EQ(kept.settings[0].recall[0], 0.99);
+TEST(Figures, ASettingMatchesWhatItHasAllOf) {
+  EXPECT_TRUE(Matches({{"ef", 1}, {"walk", "x"}}, {{"ef", 1}}));
+  EXPECT_TRUE(Matches({{"ef", 1}}, Json::object()));
+  EXPECT_FALSE(Matches({{"ef", 1}}, {{"ef", 2}}));
+  EXPECT_FALSE(Matches({{"ef", 1}}, {{"walk", "x"}}));
 }
 
 TEST(Schedule, EachOnceAndSpread) {

@@ -7,10 +7,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "eval/disk_sweep.h"
+#include "eval/benchmark.h"
 #include "eval/own_contestants.h"
 #include "eval/results.h"
-#include "eval/sweep.h"
 #include "server/testing/fixture.h"
 
 namespace hmann {
@@ -48,13 +47,13 @@ class Finished : public testing::Test {
     Add("served", {{"server", served.server->address()}, {"index", "sift"}});
   }
 
-  absl::StatusOr<SweepResult> Run() {
+  absl::StatusOr<std::vector<Json>> Run(const Say& say = [](const std::string&) {}) {
     Progress progress(Progress::Show::kNever);
-    return RunSweep(options_, progress, [](const std::string&) {});
+    return RunBenchmark(options_, progress, say);
   }
 
   std::string folder_;
-  SweepOptions options_;
+  Benchmark options_;
 };
 
 TEST_F(Finished, OnEveryTierAndThroughAServerTheAnswersAreTheSame) {
@@ -63,39 +62,49 @@ TEST_F(Finished, OnEveryTierAndThroughAServerTheAnswersAreTheSame) {
   Add("nvme", {{"index", SampleIndex()}, {"slow", "nvme"}});
   AddServer(served);
   options_.shapes = AllShapes({1, 2}, {1, 4});
-  const absl::StatusOr<SweepResult> result = Run();
-  ASSERT_TRUE(result.ok()) << result.status();
-  ASSERT_EQ(result->runs.size(), 3u * 2 * 2);
+  const absl::StatusOr<std::vector<Json>> lines = Run();
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  const std::vector<Curve> curves = CurvesOf(*lines);
+  ASSERT_EQ(curves.size(), 3u * 2 * 2);
   std::set<std::string> names;
-  for (const ContestantRuns& runs : result->runs) {
-    SCOPED_TRACE(runs.name);
-    names.insert(runs.name);
-    ASSERT_EQ(runs.settings.size(), 2u);
+  for (const Curve& curve : curves) {
+    SCOPED_TRACE(curve.label);
+    names.insert(curve.label);
+    ASSERT_EQ(curve.settings.size(), 2u);
     for (std::size_t s = 0; s < 2; ++s) {
-      EXPECT_EQ(runs.settings[s].recall, result->runs[0].settings[s].recall);
-      EXPECT_GT(runs.settings[s].observed.at("p99_us").at(0), 0);
-      EXPECT_EQ(runs.settings[s].counters["distances"],
-                result->runs[0].settings[s].counters["distances"]);
+      EXPECT_EQ(curve.settings[s].recall, curves[0].settings[s].recall);
+      EXPECT_GT(curve.settings[s].observed.at("p99_us").at(0), 0);
+      EXPECT_EQ(curve.settings[s].counters["distances"],
+                curves[0].settings[s].counters["distances"]);
     }
   }
   EXPECT_TRUE(names.contains("served, 2 threads, 4 in flight"));
-  const Json figures = ToJson(*result);
+  const Json figures = FiguresOf(*lines);
   EXPECT_EQ(figures["data"]["n"], 10000);
   EXPECT_TRUE(figures["data"]["base"].is_null());
-  EXPECT_EQ(figures["work"].size(), 3u) << "shapes take the same work";
+  std::set<std::string> places;
   for (const Json& contestant : figures["contestants"]) {
+    places.insert(contestant["place"].dump());
     EXPECT_TRUE(contestant["build_seconds"].is_null());
     EXPECT_GE(contestant["targets"][0]["p99_us"], contestant["targets"][0]["mean_us"]);
+  }
+  EXPECT_EQ(places.size(), 3u) << "two tiers and a server";
+  for (const Json& line : *lines) {
+    if (line["kind"] == "run") {
+      EXPECT_TRUE(places.contains(line["place"].dump())) << line;
+    }
   }
 }
 
 TEST_F(Finished, WithoutShapesOneThreadSearchesAndNobodyAsksForLatencies) {
   Add("mapped", {{"index", SampleIndex()}});
-  const absl::StatusOr<SweepResult> result = Run();
-  ASSERT_TRUE(result.ok()) << result.status();
-  ASSERT_EQ(result->runs.size(), 1u);
-  EXPECT_TRUE(result->runs[0].settings[0].observed.empty());
-  EXPECT_TRUE(ToJson(*result)["contestants"][0]["targets"][0]["mean_us"].is_null());
+  const absl::StatusOr<std::vector<Json>> lines = Run();
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  const std::vector<Curve> curves = CurvesOf(*lines);
+  ASSERT_EQ(curves.size(), 1u);
+  EXPECT_EQ(curves[0].label, "mapped");
+  EXPECT_TRUE(curves[0].settings[0].observed.empty());
+  EXPECT_TRUE(FiguresOf(*lines)["contestants"][0]["targets"][0]["mean_us"].is_null());
 }
 
 TEST_F(Finished, ABaseThatIsGoneOrOfOtherRowsIsNamed) {
@@ -124,11 +133,10 @@ TEST_F(Finished, AnIndexThatIsGoneOrOfOtherVectorsIsNamed) {
 TEST_F(Finished, AServerThatGoesAwayEndsTheSweepWithItsName) {
   auto served = std::make_unique<Served>(LoopbackOptions({{"sift", SampleIndex()}}));
   AddServer(*served);
-  options_.started = [&](std::size_t, pid_t) {
-    served.reset();
-    return absl::OkStatus();
-  };
-  const absl::Status status = Run().status();
+  // Its index stands by then.
+  const absl::Status status = Run([&](const std::string& line) {
+                                if (line.ends_with(" settings")) served.reset();
+                              }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("contestant served"));
   EXPECT_TRUE(fs::exists(folder_ + "/results.jsonl.part"));

@@ -5,18 +5,23 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "eval/contestant.h"
 #include "eval/disk.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
+
+/// How fast this machine's DRAM gives lines at random, by loads in flight: an array of
+/// `loads` `ns_a_line`. Half a second. `folder`: of a file that may be needed meanwhile.
+absl::StatusOr<Json> MeasureGathers(const std::string& folder);
 
 /// Queries a second of one thread, whose `lines` come as fast as this memory gives lines
 /// at random with as many loads in flight as suit it best. nullopt where nobody counted
 /// or nothing was measured.
-std::optional<double> MemoryLimitQps(const std::vector<LoadsInFlight>& memory,
-                                     const std::optional<double>& lines);
+std::optional<double> MemoryLimitQps(const Json& gathers, const std::optional<double>& lines);
 
 /// A drive at a depth between or beyond those measured, straight between neighbours.
 /// Needs at least one depth.
@@ -30,5 +35,9 @@ DriveAt AtDepth(std::span<const DepthFigures> depths, double depth);
 /// gives with all of these in flight. nullopt for a query without reads.
 std::optional<double> DriveLimitQps(std::span<const DepthFigures> depths, double reads,
                                     double rounds, int queries_in_flight);
+
+/// A drive as a line of results.jsonl, and back.
+Json ToJson(const DiskFigures& disk);
+std::vector<DepthFigures> DepthsOf(const Json& device);
 
 }  // namespace hmann

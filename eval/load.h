@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/cpp/client.h"
 #include "datasets/vector_file.h"
+#include "eval/benchmark.h"
 
 namespace hmann {
 
@@ -46,5 +48,21 @@ struct LoadReport {
 /// INVALID_ARGUMENT for options that cannot be; NOT_FOUND for a pid of no process; of the
 /// first call, which tells whether the server has the index.
 absl::StatusOr<LoadReport> OfferLoad(const VectorFile& queries, const LoadOptions& options);
+
+/// Load at several rates, as a benchmark: a line of results.jsonl (results.h) for each
+/// setting, rate and round.
+struct LoadBenchmark {
+  LoadOptions load;  ///< but for rate and dials, of which k counts
+  std::string queries;
+  std::vector<double> rates = {100};
+  Json settings = {Json::object()};  ///< of dials; an array
+  int rounds = 1;
+  std::string folder;                            ///< of results.jsonl; "": none is written
+  const std::atomic<bool>* cancelled = nullptr;  ///< not owned; looked at between runs
+};
+
+/// `say` gets a line for the eye after each run. Errors: those of OfferLoad and of files;
+/// INVALID_ARGUMENT naming a key that is no dial; CANCELLED.
+absl::StatusOr<std::vector<Json>> RunLoad(const LoadBenchmark& benchmark, const Say& say);
 
 }  // namespace hmann

@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "eval/results.h"
 #include "server/testing/fixture.h"
 
 namespace hmann {
@@ -84,6 +88,38 @@ void ExpectSomeLate(bool stream, std::uint32_t batch, double rate) {
 TEST(LoadTest, WhatIsNotAnsweredIsCountedByCode) { ExpectSomeLate(false, 64, 100); }
 
 TEST(LoadTest, LateAnswersOfAStreamAreLate) { ExpectSomeLate(true, 1, 1000); }
+
+TEST(LoadTest, EverySettingRateAndRoundIsALine) {
+  const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
+  LoadBenchmark benchmark;
+  benchmark.load = To(served);
+  benchmark.load.time = 300ms;
+  benchmark.queries = "datasets/sample/query.u8bin";
+  benchmark.rates = {100, 200};
+  benchmark.settings = {{{"walk", "best-first"}, {"ef_l0", 10}}, Json::object()};
+  benchmark.rounds = 2;
+  benchmark.folder = absl::StrCat(testing::TempDir(), "load_test.", ::getpid());
+  const auto lines = RunLoad(benchmark, [](const std::string&) {});
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  ASSERT_EQ(lines->size(), 1u + 2 * 2 * 2);
+  const auto read = ReadResults(benchmark.folder + "/results.jsonl");
+  std::filesystem::remove_all(benchmark.folder);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Json figures = FiguresOf(*read);
+  ASSERT_EQ(figures["load"].size(), 8u);
+  for (const Json& row : figures["load"]) {
+    EXPECT_EQ(row["answered"], row["offered"]) << row;
+    EXPECT_GE(row["p99_us"], row["p50_us"]) << row;
+    EXPECT_TRUE(row["failed"].empty()) << row;
+  }
+  EXPECT_EQ(figures["load"][1]["rate"], 200);
+  std::ostringstream table;
+  PrintTables(figures, table);
+  EXPECT_THAT(table.str(), testing::HasSubstr("queries/s"));
+  benchmark.settings = {{{"colour", 1}}};
+  EXPECT_THAT(std::string(RunLoad(benchmark, [](const std::string&) {}).status().message()),
+              testing::HasSubstr("colour"));
+}
 
 TEST(LoadTest, WhatCannotBeIsNamed) {
   const Served served(LoopbackOptions({{"sift", SampleIndex()}}));

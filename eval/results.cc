@@ -1,273 +1,193 @@
 #include "eval/results.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cerrno>
+#include <cstdio>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "eval/columns.h"
-#include "eval/hardware_limit.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
 #include "index/base/units.h"
 
 namespace hmann {
 namespace {
 
-Json PointJson(const PointFigures& point) {
-  return {{"setting", point.setting}, {"recall", point.recall}, {"qps", point.qps},
-          {"qps_mad", point.qps_mad}, {"front", point.front},   {"counters", point.counters}};
+std::string Text(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// `of`: whose they are.
-Json TargetJson(const TargetFigures& at, const ContestantFigures& of, const SweepResult& result) {
-  const Reading& reading = result.reading;
-  const std::optional<double> lines = CounterAtRecall(of, "lines", at.target, reading);
-  const std::optional<double> limit =
-      of.ready.waits ? std::nullopt : MemoryLimitQps(result.memory, lines);
-  const int threads = of.points.empty() ? 1 : ShapeOfSetting(of.points[0].setting).threads;
-  return {{"lines", OrNull(lines)},
-          {"of_limit", limit && at.qps ? Json(*at.qps / (threads * *limit)) : Json(nullptr)},
-          {"mean_us", OrNull(ObservedAtRecall(of, "mean_us", at.target, reading))},
-          {"p99_us", OrNull(ObservedAtRecall(of, "p99_us", at.target, reading))},
-          {"recall", at.target},
-          {"qps", OrNull(at.qps)},
-          {"qps_mad", OrNull(at.qps_mad)},
-          {"at_recall", OrNull(at.at_recall)},
-          {"ratio", OrNull(at.ratio)},
-          {"ratio_mad", OrNull(at.ratio_mad)}};
-}
-
-Json ContestantJson(const ContestantFigures& contestant, const SweepResult& result) {
-  Json points = Json::array(), targets = Json::array();
-  for (const PointFigures& point : contestant.points) points.push_back(PointJson(point));
-  for (const TargetFigures& at : contestant.targets)
-    targets.push_back(TargetJson(at, contestant, result));
-  Json json = {{"name", contestant.name}};
-  json.update(DescribeIndex(contestant.ready, contestant.build));
-  json.update(Json{{"wall_over_cpu", contestant.wall_over_cpu},
-                   {"waits", contestant.ready.waits},
-                   {"points", points},
-                   {"targets", targets}});
-  return json;
-}
-
-/// Of a time that may not be known.
-std::string TimeCell(const Json& seconds) {
-  return seconds.is_null() ? "-" : FormatDuration(seconds.get<double>());
-}
-
-bool Has(const SweepResult& result, const std::string& name) {
-  return std::any_of(result.runs.begin(), result.runs.end(),
-                     [&](const ContestantRuns& runs) { return runs.name == name; });
-}
-
-/// hmann beside itself; null unless it ran twice.
-Json Noise(const SweepResult& result) {
-  if (!Has(result, "hmann")) return nullptr;
-  Reading reading = result.reading;
-  reading.reference = "hmann";
-  for (const ContestantFigures& contestant : Read(result.runs, reading))
-    if (contestant.name == "hmann-aa") return NoiseOf(contestant);
-  return nullptr;
-}
-
-/// A row for each contestant that counts, by walk where it has several: what a query took
-/// at each target, along the front of that counter.
-Json Work(const SweepResult& result) {
-  Json work = Json::array();
-  std::set<std::pair<Json, Json>> seen;
-  for (const ContestantRuns& runs : result.runs) {
-    // However a contestant's queries are spread, each takes the same work.
-    if (!result.search_threads.empty() && !seen.emplace(runs.build, runs.ready.library).second)
-      continue;
-    std::set<std::string> walks;  // "": of a contestant that has one
-    for (const SettingRuns& setting : runs.settings)
-      walks.insert(setting.setting.value("walk", std::string()));
-    for (const std::string& walk : walks) {
-      const ContestantRuns of_walk =
-          Filter(runs, runs.name, walk.empty() ? Json::object() : Json{{"walk", walk}});
-      Json row = {{"contestant", runs.name}, {"walk", walk}};
-      for (const char* counter : {"distances", "slow_reads"}) {
-        const ContestantRuns counted = ByCounter(of_walk, counter, result.reading);
-        if (counted.settings.empty()) continue;
-        row[counter] = Json::array();
-        const std::vector<ContestantFigures> figures = Read({counted}, result.reading);
-        for (const TargetFigures& at : figures[0].targets)
-          row[counter].push_back(at.qps ? Json(1 / *at.qps) : Json(nullptr));
-      }
-      if (row.contains("distances")) work.push_back(row);
-    }
+/// What the readers below rely on.
+bool Readable(const Json& line, bool first) {
+  const auto is = [&](const char* key, auto test) {
+    const auto found = line.find(key);
+    return found != line.end() && ((*found).*test)();
+  };
+  if (!line.is_object() || !is("kind", &Json::is_string)) return false;
+  if ((line["kind"] == "benchmark") != first) return false;
+  if (first) {
+    for (const char* key : {"data", "build", "environment"})
+      if (!is(key, &Json::is_object)) return false;
+    return is("version", &Json::is_number_unsigned) && is("targets", &Json::is_array) &&
+           is("shapes", &Json::is_array) && is("rounds", &Json::is_number);
   }
-  return work;
+  if (line["kind"] == "system")
+    return is("system", &Json::is_string) && is("curves", &Json::is_array) &&
+           is("data", &Json::is_number);
+  if (line["kind"] == "count")
+    return is("system", &Json::is_string) && is("setting", &Json::is_object) &&
+           is("counters", &Json::is_object) && is("data", &Json::is_number);
+  if (line["kind"] != "run" || line.contains("offered")) return true;
+  return is("system", &Json::is_string) && is("setting", &Json::is_object) &&
+         is("data", &Json::is_number) && is("recall", &Json::is_number) &&
+         is("seconds", &Json::is_number) && is("cpu_seconds", &Json::is_number);
 }
 
-/// Of a sweep that asked for latencies.
-void PrintLatencies(const Json& figures, std::ostream& out) {
-  std::vector<std::vector<std::string>> rows = {{"mean / p99 us of a query"}};
-  for (const Json& target : figures["targets"])
-    rows[0].push_back(absl::StrFormat("at %g", target.get<double>()));
-  for (const Json& contestant : figures["contestants"]) {
-    rows.push_back({contestant["name"].get<std::string>()});
-    for (const Json& at : contestant["targets"]) {
-      rows.back().push_back(at["mean_us"].is_null()
-                                ? "-"
-                                : absl::StrFormat("%.0f / %.0f", at["mean_us"].get<double>(),
-                                                  at["p99_us"].get<double>()));
-    }
+/// What a system did, by setting.
+struct SystemRuns {
+  Json line;
+  std::vector<SettingRuns> settings;
+
+  SettingRuns& Of(const Json& setting) {
+    for (SettingRuns& runs : settings)
+      if (runs.setting == setting) return runs;
+    settings.push_back({setting, nullptr, {}, {}, {}});
+    return settings.back();
   }
-  PrintColumns(rows, 1, out);
-}
+};
 
-void PrintWork(const Json& figures, std::ostream& out) {
-  std::vector<std::vector<std::string>> rows = {{"work a query", "walk"}};
-  for (const auto& [counter, name] :
-       {std::pair("distances", "distances"), std::pair("slow_reads", "slow reads")}) {
-    for (const Json& target : figures["targets"])
-      rows[0].push_back(absl::StrFormat("%s at %g", name, target.get<double>()));
-    for (std::size_t i = 0; i < figures["work"].size(); ++i) {
-      const Json& row = figures["work"][i];
-      if (rows.size() < i + 2)
-        rows.push_back({row["contestant"].get<std::string>(), row["walk"].get<std::string>()});
-      for (std::size_t t = 0; t < figures["targets"].size(); ++t) {
-        const bool has = row.contains(counter) && !row[counter][t].is_null();
-        rows[i + 1].push_back(has ? absl::StrFormat("%.1f", row[counter][t].get<double>()) : "-");
-      }
-    }
+void AddRun(const Json& line, SettingRuns* runs) {
+  runs->recall.push_back(line["recall"].get<double>());
+  runs->seconds.push_back(line["seconds"].get<double>());
+  runs->cpu_seconds.push_back(line["cpu_seconds"].get<double>());
+  runs->noisy.push_back(line.value("noisy", false));
+  for (const char* name : {"mean_us", "p50_us", "p99_us", "cpu_us", "read_bytes"}) {
+    if (line.contains(name) && line[name].is_number())
+      runs->observed[name].push_back(line[name].get<double>());
   }
-  PrintColumns(rows, 2, out);
 }
 
-/// What a contestant in memory makes of the lines that this memory gives.
-void PrintLimits(const Json& figures, std::ostream& out) {
-  const auto best = std::min_element(
-      figures["memory"].begin(), figures["memory"].end(), [](const Json& a, const Json& b) {
-        return a["ns_a_line"].get<double>() < b["ns_a_line"].get<double>();
-      });
-  std::vector<std::vector<std::string>> rows = {{"lines a query, of what DRAM gives"}};
-  for (const Json& target : figures["targets"])
-    rows[0].push_back(absl::StrFormat("at %g", target.get<double>()));
-  for (const Json& contestant : figures["contestants"]) {
-    std::vector<std::string> row = {contestant["name"].get<std::string>()};
-    for (const Json& at : contestant["targets"]) {
-      if (at["of_limit"].is_null()) continue;
-      row.push_back(absl::StrFormat("%.0f, %.0f %%", at["lines"].get<double>(),
-                                    100 * at["of_limit"].get<double>()));
+/// A curve of a system in each shape that its settings have.
+void AddCurves(const SystemRuns& system, const Json& spec, bool shaped,
+               std::vector<Curve>* curves) {
+  std::vector<Curve> of_spec;
+  for (const SettingRuns& runs : system.settings) {
+    if (runs.seconds.empty() || !Matches(runs.setting, spec["match"])) continue;
+    const RunShape shape = ShapeOfSetting(runs.setting);
+    auto found = std::find_if(of_spec.begin(), of_spec.end(), [&](const Curve& curve) {
+      return curve.shape.threads == shape.threads && curve.shape.in_flight == shape.in_flight;
+    });
+    if (found == of_spec.end()) {
+      const std::string name = spec["name"].get<std::string>();
+      std::string label = name;
+      if (shaped)
+        absl::StrAppend(&label, ", ", shape.threads, shape.threads == 1 ? " thread" : " threads");
+      if (shaped && shape.in_flight > 1)
+        absl::StrAppend(&label, ", ", shape.in_flight, " in flight");
+      of_spec.push_back({name, label, system.line, spec, shape, {}});
+      found = of_spec.end() - 1;
     }
-    if (row.size() == rows[0].size()) rows.push_back(std::move(row));
+    found->settings.push_back(runs);
   }
-  if (rows.size() == 1) return;
-  out << absl::StrFormat("DRAM gives a thread a line at random every %.1f ns, %d loads in flight\n",
-                         (*best)["ns_a_line"].get<double>(), (*best)["loads"].get<int>());
-  PrintColumns(rows, 1, out);
-}
-
-std::string QpsCell(const Json& at) {
-  if (at["qps"].is_null()) return "-";
-  const bool above = at["at_recall"].get<double>() > at["recall"].get<double>() + 1e-12;
-  return absl::StrFormat("%.0f%s", at["qps"].get<double>(), above ? "*" : "");
-}
-
-std::string RatioCell(const Json& at) {
-  if (at["ratio"].is_null()) return "";
-  return absl::StrFormat("%.2fx +-%.2f", at["ratio"].get<double>(), at["ratio_mad"].get<double>());
+  for (Curve& curve : of_spec) curves->push_back(std::move(curve));
 }
 
 }  // namespace
 
-std::string BaseName(const Json& data) {
-  return data[data["base"].is_null() ? "queries" : "base"].get<std::string>();
+absl::Status ResultFile::Open(const std::string& folder) {
+  path_ = absl::StrCat(folder, "/results.jsonl");
+  out_.open(path_ + ".part", std::ios::trunc);
+  return Check();
 }
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+absl::Status ResultFile::Write(Json line) {
+  out_ << Text(line) << std::flush;
+  lines_.push_back(std::move(line));
+  return Check();
+}
 
-Json NoiseOf(const ContestantFigures& contestant) {
-  Json noise = Json::array();
-  for (const TargetFigures& at : contestant.targets) {
-    if (at.ratio)
-      noise.push_back({{"recall", at.target}, {"ratio", *at.ratio}, {"ratio_mad", *at.ratio_mad}});
+absl::StatusOr<std::vector<Json>> ResultFile::Commit() {
+  out_.close();
+  HMANN_RETURN_IF_ERROR(Check());
+  if (std::rename((path_ + ".part").c_str(), path_.c_str()) != 0)
+    return ErrnoError(errno, "rename", path_);
+  return std::move(lines_);
+}
+
+absl::Status ResultFile::Check() {
+  if (out_.good()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("write ", path_, ".part: the disk does not take it"));
+}
+
+absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
+  HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 1_GiB));
+  std::vector<Json> lines;
+  for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    lines.push_back(Json::parse(line.begin(), line.end(), nullptr, false));
+    if (Readable(lines.back(), lines.size() == 1)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": line ", lines.size(), ": expected an object of kind ",
+                     lines.size() == 1 ? "benchmark" : "system, run, count, ...",
+                     " with its keys, found something else"));
   }
-  return noise;
+  if (lines.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": line 1: expected an object of kind benchmark, found no line"));
+  if (lines[0]["version"] != kResultsVersion)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": line 1: expected version ",
+                                                   kResultsVersion, ", found ",
+                                                   lines[0]["version"].dump()));
+  return lines;
 }
 
-void PrintNoise(const Json& noise, std::ostream& out) {
-  for (const Json& at : noise) {
-    out << absl::StrFormat("  noise: hmann beside itself at %g: ratio %.3f +-%.3f\n",
-                           at["recall"].get<double>(), at["ratio"].get<double>(),
-                           at["ratio_mad"].get<double>());
-  }
+absl::Status WriteResults(const std::string& path, const std::vector<Json>& lines) {
+  return WriteTextFile(path, absl::StrJoin(lines, "", [](std::string* out, const Json& line) {
+                         absl::StrAppend(out, Text(line));
+                       }));
 }
 
-Json ToJson(const SweepResult& result) {
-  Json contestants = Json::array();
-  for (const ContestantFigures& contestant : Read(result.runs, result.reading))
-    contestants.push_back(ContestantJson(contestant, result));
-  const std::string base = BaseName(result.data);
-  Json figures = {
-      {"title", absl::StrCat("Recall against speed: ", base.substr(base.rfind('/') + 1))},
-      {"data", result.data},
-      {"build", result.build},
-      {"environment", result.environment},
-      {"rounds", result.rounds},
-      {"clock", result.reading.clock == RunClock::kCpu ? "cpu" : "wall"},
-      {"reference",
-       Has(result, result.reading.reference) ? Json(result.reading.reference) : Json(nullptr)},
-      {"targets", result.reading.targets},
-      {"search_threads", result.search_threads},
-      {"contestants", contestants}};
-  for (const LoadsInFlight& at : result.memory)
-    figures["memory"].push_back({{"loads", at.loads}, {"ns_a_line", at.ns_per_line.median}});
-  if (Json work = Work(result); !work.empty()) figures["work"] = work;
-  if (Json noise = Noise(result); !noise.is_null()) figures["noise"] = noise;
-  return figures;
-}
-
-std::string DataLine(const Json& figures) {
-  const Json& data = figures["data"];
-  return absl::StrFormat("%s: %d x %d %s, %s; %d queries, k = %d; %d rounds", BaseName(data),
-                         data["n"].get<std::uint64_t>(), data["dim"].get<int>(),
-                         data["dtype"].get<std::string>(), data["metric"].get<std::string>(),
-                         data["query_count"].get<std::uint64_t>(), data["k"].get<int>(),
-                         figures["rounds"].get<int>());
-}
-
-void PrintSweepTable(const Json& figures, std::ostream& out) {
-  out << DataLine(figures) << (figures["clock"] == "cpu" ? ", CPU" : ", wall") << " time"
-      << (figures["search_threads"].empty() ? ", one search thread\n" : ", closed loop\n");
-  std::vector<std::vector<std::string>> rows(1);
-  rows[0] = {"contestant", "library", "build", "of CPU", "index", "wall/CPU"};
-  for (const Json& target : figures["targets"]) {
-    rows[0].push_back(absl::StrFormat("QPS at %g", target.get<double>()));
-    rows[0].push_back(figures["reference"].is_null()
-                          ? ""
-                          : absl::StrCat("x ", figures["reference"].get<std::string>()));
-  }
-  bool above = false;
-  double wall_over_cpu = 0;
-  for (const Json& contestant : figures["contestants"]) {
-    if (!contestant["waits"].get<bool>())
-      wall_over_cpu = std::max(wall_over_cpu, contestant["wall_over_cpu"].get<double>());
-    rows.push_back({contestant["name"].get<std::string>(), contestant["library"].get<std::string>(),
-                    TimeCell(contestant["build_seconds"]),
-                    TimeCell(contestant["build_cpu_seconds"]),
-                    FormatSize(contestant["index_bytes"].get<std::uint64_t>()),
-                    absl::StrFormat("%.2f", contestant["wall_over_cpu"].get<double>())});
-    for (const Json& at : contestant["targets"]) {
-      rows.back().push_back(QpsCell(at));
-      rows.back().push_back(RatioCell(at));
-      above = above || rows.back()[rows.back().size() - 2].ends_with('*');
+std::vector<Curve> CurvesOf(const std::vector<Json>& lines) {
+  std::vector<SystemRuns> systems;
+  std::map<std::pair<double, std::string>, std::size_t> place_of;
+  const auto of = [&](const Json& line) -> SystemRuns* {
+    const auto found =
+        place_of.find({line["data"].get<double>(), line["system"].get<std::string>()});
+    return found == place_of.end() ? nullptr : &systems[found->second];
+  };
+  for (const Json& line : lines) {
+    const std::string kind = line["kind"].get<std::string>();
+    if (kind == "system") {
+      place_of[{line["data"].get<double>(), line["system"].get<std::string>()}] = systems.size();
+      systems.push_back({line, {}});
+    } else if (kind == "count") {
+      if (SystemRuns* system = of(line)) system->Of(line["setting"]).counters = line["counters"];
+    } else if (kind == "run" && !line.contains("offered")) {
+      if (SystemRuns* system = of(line)) AddRun(line, &system->Of(line["setting"]));
     }
   }
-  PrintColumns(rows, 2, out);
-  if (!figures["search_threads"].empty()) PrintLatencies(figures, out);
-  if (figures.contains("work")) PrintWork(figures, out);
-  if (figures.contains("memory")) PrintLimits(figures, out);
-  if (above) out << "  * the lowest recall that was measured lies above this target\n";
-  if (wall_over_cpu > 1.05 && figures["clock"] == "wall") {
-    out << "  the machine was busy: runs took longer than their CPU time; --clock cpu leaves the "
-           "waiting out\n";
+  std::vector<Curve> curves;
+  for (SystemRuns& system : systems) {
+    // Counted once for all numbers of threads.
+    for (SettingRuns& runs : system.settings) {
+      for (const SettingRuns& other : system.settings) {
+        if (runs.counters.is_null() &&
+            SettingWithoutThreads(other.setting) == SettingWithoutThreads(runs.setting))
+          runs.counters = other.counters;
+      }
+    }
+    for (const Json& spec : system.line["curves"])
+      AddCurves(system, spec, !lines[0]["shapes"].empty(), &curves);
   }
-  if (figures.contains("noise")) PrintNoise(figures["noise"], out);
+  std::stable_sort(curves.begin(), curves.end(), [](const Curve& a, const Curve& b) {
+    const double n = a.system["data"].get<double>(), m = b.system["data"].get<double>();
+    return n != m ? n < m : a.shape.threads < b.shape.threads;
+  });
+  return curves;
 }
 
 }  // namespace hmann

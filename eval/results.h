@@ -1,45 +1,81 @@
-/// What a sweep tells: as one JSON object (of `--json` and of the page), and as a table
-/// for the eye.
+/// results.jsonl, the one file of every benchmark. Its first line is {"kind":
+/// "benchmark", "version", "title", "data", "build", "environment", "options", "rounds",
+/// "clock", "reference", "targets", "shapes"}: what was measured, on which machine, how.
+/// Behind it, in the order of time:
+///
+/// - "system": who takes part and where: `system` `place` (`slow` `server`
+///   `memory_limit`) `data` (vectors) `made_up` `library` `build` `build_seconds` ...
+///   `curves` (CurveSpec);
+/// - "run": `system` `place` `data` `setting` `round` and what was measured: `recall`
+///   `qps` `seconds` `cpu_seconds`, latencies and bytes, where others were looked for
+///   `others_busy` `others_steal` (shares of the CPU), and `noisy`. Of load that was
+///   offered: `rate` `offered` `answered` `failed` and latencies;
+/// - "count": counters of a setting, untimed;
+/// - "round": `others_busy` `others_steal` over a whole round;
+/// - "device": a drive by itself, by depth; "dram": the machine's memory;
+/// - "memory": what a system had of its limit;
+/// - "data": where there are several sizes, one of them, with all its lines behind it.
 #pragma once
 
+#include <fstream>
 #include <ostream>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "eval/figures.h"
-#include "eval/sweep.h"
 
 namespace hmann {
 
-/// `title` `data` `build` `environment` `rounds` `clock` `reference` `targets`
-/// `search_threads` ([]: one) `contestants` (each: `name` `library` `build`
-/// `build_seconds` `build_cpu_seconds` `build_threads` `phases` `index_bytes`
-/// `wall_over_cpu` `waits`, `points`: `setting` `recall` `qps` `qps_mad` `front`
-/// `counters`, `targets`: `recall` `qps` `qps_mad` `at_recall` `ratio` `ratio_mad`
-/// `mean_us` `p99_us` `lines` (cache lines a query) `of_limit` (QPS, of what as many
-/// lines a query at random allow; f32 may be above 1, since the lines of a row come
-/// faster), null where the curve does not reach or nobody asked, counted or measured;
-/// what a build took is null of an index that stood before), `memory` where it was
-/// measured (of the machine's DRAM: `loads`, `ns_a_line`), `work` of those that count
-/// (`contestant`, `walk`, and a query's `distances` and `slow_reads` at each target, null
-/// where the curve does not reach) and, where hmann ran twice, `noise` (`recall` and the
-/// `ratio` of the two, median and MAD over rounds).
-Json ToJson(const SweepResult& result);
+inline constexpr int kResultsVersion = 1;
 
-/// The file that was searched; where only finished indexes are known, that of the
-/// queries.
-std::string BaseName(const Json& data);
+/// Lines as they are written, under another name until they are whole.
+class ResultFile {
+ public:
+  /// Begins <folder>/results.jsonl.part. Errors: RESOURCE_EXHAUSTED, as below.
+  absl::Status Open(const std::string& folder);
+  absl::Status Write(Json line);
+  /// Renames it; gives all lines.
+  absl::StatusOr<std::vector<Json>> Commit();
 
-/// What was searched and how often, of the figures of a sweep, without the line's end.
-std::string DataLine(const Json& figures);
+ private:
+  absl::Status Check();
 
-Json OrNull(const std::optional<double>& value);
+  std::string path_;
+  std::ofstream out_;
+  std::vector<Json> lines_;
+};
 
-/// A contestant beside itself: `recall`, `ratio` and `ratio_mad` of each target that has
-/// a ratio; and as lines for the eye.
-Json NoiseOf(const ContestantFigures& contestant);
-void PrintNoise(const Json& noise, std::ostream& out);
+/// Errors: of the file; INVALID_ARGUMENT naming the line that cannot be read, or a
+/// version of the future.
+absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path);
+/// The file whole or not at all.
+absl::Status WriteResults(const std::string& path, const std::vector<Json>& lines);
 
-/// The same figures as a table.
-void PrintSweepTable(const Json& figures, std::ostream& out);
+/// What was run, a curve for each CurveSpec and shape, those of as many threads together.
+std::vector<Curve> CurvesOf(const std::vector<Json>& lines);
+
+/// All that is told of the lines, of `--json`, of the page and of the tables: the first
+/// line's keys, and
+/// - `contestants`, a row for each curve: `name` `system` `place` `data` `kind` `aside`
+///   `threads` `in_flight`, what its index is (`library` `build` `build_seconds` ...),
+///   `wall_over_cpu` `waits` `noisy` (runs), `points` (`setting` `recall` `qps` `qps_mad`
+///   `front` `counters`), and `targets`: `recall` `qps` `qps_mad` `at_recall` `ratio`
+///   `ratio_mad` (to the reference with as many threads) `of_all_dram`
+///   `of_without_latency` (likewise, with `_mad`), `mean_us` `p99_us` `cpu_us`, a query's
+///   `distances` `estimates` `slow_reads` `slow_bytes` `rounds` `io_reads` `lines`
+///   (counters) and `blocks` (4 KiB that disks gave, as the kernel counts), and
+///   `limit_qps` `of_limit` (what memory or drive allow) `disk_share` (blocks x QPS of
+/// what the drive gives);
+/// - `noise` of what ran twice: `contestant` `recall` `ratio` `ratio_mad`;
+/// - `quiet`: `runs` `noisy` `busy` `steal` (medians over rounds);
+/// - `memory` (of DRAM: `loads` `ns_a_line`), `disk` (`measured` `most_iops`, `memory`),
+///   `sizes` and `load`, where there are such lines.
+/// null: the curve does not reach, or nobody asked, counted or measured.
+Json FiguresOf(const std::vector<Json>& lines);
+
+/// Tables for the eye.
+void PrintTables(const Json& figures, std::ostream& out);
 
 }  // namespace hmann

@@ -1,31 +1,30 @@
 #include "eval/scale.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "datasets/vector_file.h"
-#include "eval/memory_group.h"
+#include "eval/hardware_limit.h"
+#include "eval/own_contestants.h"
 #include "eval/report/environment.h"
+#include "eval/results.h"
 #include "eval/scale_data.h"
-#include "eval/scale_file.h"
-#include "eval/scale_results.h"
-#include "eval/scale_search.h"
-#include "eval/scale_structure.h"
+#include "eval/structure.h"
 #include "index/base/checksum.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/bounded.h"
+#include "index/hmann.h"
 #include "index/tiers/tier.h"
-#include "index/tune/build_estimate.h"
 
 namespace hmann {
 namespace {
 
 namespace fs = std::filesystem;
-using Say = std::function<void(const std::string&)>;
 
 /// Shape, and a checksum of rows spread over the file: what a changed file differs in.
 Json Fingerprint(const VectorFile& file) {
@@ -41,44 +40,36 @@ Json Fingerprint(const VectorFile& file) {
           {"checksum", absl::StrFormat("%016x", sum)}};
 }
 
+/// With all that the sizes follow from in its "options".
 Json Head(const ScaleOptions& options, const VectorFile& base, const VectorFile& queries) {
-  const ContestantJob& job = options.job;
-  Json shapes = Json::array();
-  for (const RunShape& shape : options.shapes) shapes.push_back({shape.threads, shape.in_flight});
-  return {{"kind", "scale"},
-          {"base", Fingerprint(base)},
-          {"queries", Fingerprint(queries)},
-          {"query_rows", job.query_rows},
-          {"learn", options.learn},
-          {"metric", std::string(Name(job.metric))},
-          {"m", job.m},
-          {"ef_construction", job.ef_construction},
-          {"k", job.k},
-          {"fast_bytes", options.fast_bytes},
-          {"structures_of", options.goal_rows},
-          {"walks", options.walks},
-          {"tiers", options.tiers},
-          {"targets", options.targets},
-          {"rounds", options.rounds},
-          {"shapes", shapes},
-          {"memory_limit", options.memory_limit ? Json(*options.memory_limit) : Json()},
-          {"build_memory", options.build_memory},
-          {"resample",
-           {{"parts", options.resample.parts},
-            {"near", options.resample.near},
-            {"share", options.resample.share},
-            {"seed", options.resample.seed}}}};
+  const ContestantJob& job = options.each.job;
+  Json head = HeadLine(options.each, {{"base", job.base},
+                                      {"queries", job.queries},
+                                      {"dim", base.dim()},
+                                      {"dtype", std::string(Name(base.dtype()))},
+                                      {"metric", std::string(Name(job.metric))},
+                                      {"k", job.k},
+                                      {"query_count", queries.n()}});
+  head["options"] = {{"base", Fingerprint(base)},
+                     {"queries", Fingerprint(queries)},
+                     {"metric", head["data"]["metric"]},
+                     {"m", job.m},
+                     {"ef_construction", job.ef_construction},
+                     {"k", job.k},
+                     {"fast_bytes", options.fast_bytes},
+                     {"tiers", options.tiers},
+                     {"targets", head["targets"]},
+                     {"rounds", head["rounds"]},
+                     {"shapes", head["shapes"]},
+                     {"build_memory", options.build_memory}};
+  return head;
 }
 
-Json BuildJson(const BuildReport& report, const std::string& from) {
-  Json phases = Json::array();
-  for (const PhaseTime& phase : report.phases) {
-    phases.push_back({{"name", phase.name},
-                      {"seconds", phase.seconds},
-                      {"cpu_seconds", phase.cpu_seconds},
-                      {"anonymous_bytes", phase.anonymous_bytes}});
-  }
-  Json bytes = Json::array();
+/// How an index was built, for the line of its system.
+Json BuildJson(const BuildReport& report, const std::string& from, const std::string& structure) {
+  Json phases = Json::object(), bytes = Json::array();
+  for (const PhaseTime& phase : report.phases)
+    if (phase.name != "total") phases[phase.name] = phase.cpu_seconds;
   for (const StructureBytes& part : report.info.bytes) {
     bytes.push_back(
         {{"structure", part.name},
@@ -86,25 +77,17 @@ Json BuildJson(const BuildReport& report, const std::string& from) {
          {"a_vector", static_cast<double>(part.bytes) / static_cast<double>(report.info.n)}});
   }
   return {{"from", from},
-          {"phases", phases},
-          {"seconds", report.phases.back().seconds},
-          {"cpu_seconds", report.phases.back().cpu_seconds},
+          {"structure", structure},
+          {"build_seconds", report.phases.back().seconds},
+          {"build_cpu_seconds", report.phases.back().cpu_seconds},
+          {"build_threads", report.threads},
           {"peak_anonymous_bytes", report.peak_anonymous_bytes},
           {"work_bytes", report.work_bytes},
-          {"threads", report.threads},
-          {"file_bytes", report.info.file_bytes},
+          {"phases", phases},
           {"bytes", bytes}};
 }
 
-/// What an interrupted run has left; nullopt: nothing whole.
-std::optional<Json> ReadObject(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path, 16_MiB);
-  if (!text.ok()) return std::nullopt;
-  Json json = Json::parse(*text, nullptr, false);
-  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
-}
-
-/// One size, from its vectors to its line.
+/// One size, from its vectors to its lines.
 class OneSize {
  public:
   OneSize(const ScaleOptions& options, const VectorFile& base, std::uint64_t n, Progress& progress,
@@ -112,55 +95,46 @@ class OneSize {
       : options_(options),
         real_(base),
         n_(n),
-        folder_(absl::StrCat(options.job.folder, "/size-", n)),
+        folder_(absl::StrCat(options.each.job.folder, "/size-", n)),
         progress_(progress),
         say_(say) {}
 
-  /// What the size will take of the disk while it is at work. Errors: of planning.
+  /// What the size will take of the disk while it is at work, but for the work folder of
+  /// its builds. Errors: of structures.
   absl::StatusOr<std::uint64_t> DiskBytes() const {
-    const PlanShape shape = Shape();
-    std::uint64_t vectors = NeedsMadeUp(real_, n_) ? n_ * real_.row_bytes() : 0, indexes = 0,
-                  work = 0;
+    std::uint64_t vectors = n_ > real_.n() ? n_ * real_.row_bytes() : 0, index = 0;
     for (const double bytes : options_.fast_bytes) {
-      HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, Plan(bytes));
-      HMANN_ASSIGN_OR_RETURN(const BuildEstimate estimate,
-                             EstimateBuild(shape, plan.structure, 1, options_.build_memory));
-      // Two at a time: the next is promoted from the one before.
-      indexes = options_.keep ? indexes + plan.file_bytes : std::max(indexes, 2 * plan.file_bytes);
-      if (options_.build_memory > 0 && estimate.bounded)
-        work = std::max(work, estimate.bounded->work_bytes);
+      HMANN_ASSIGN_OR_RETURN(const PlanStructure structure, Structure(bytes));
+      HMANN_ASSIGN_OR_RETURN(const std::uint64_t file, PlannedFileBytes(Shape(), structure));
+      index = std::max(index, file);
     }
-    return vectors + indexes + work;
+    return vectors + 2 * index;  // the next is promoted from the one before
   }
 
-  absl::StatusOr<Json> Run() {
+  absl::StatusOr<std::vector<Json>> Run() {
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) return ErrnoError(error.value(), "mkdir", folder_);
-    HMANN_ASSIGN_OR_RETURN(const SizedData data,
-                           PrepareSize(options_, real_, n_, folder_, progress_, say_));
-    HMANN_ASSIGN_OR_RETURN(const DeviceProfile machine, Measure());
-    const MemoryProfile& dram = *machine.Memory("dram");
-    Json gathers = Json::array();
-    for (const LoadsInFlight& at : dram.in_flight)
-      gathers.push_back({{"loads", at.loads}, {"ns_a_line", at.ns_per_line.median}});
-    Json line = {{"kind", "size"},
-                 {"n", n_},
-                 {"made_up", data.made_up},
-                 {"queries", data.ask_count},
-                 {"learned_from", data.learn_count},
-                 {"density", data.density},
-                 {"gathers", gathers},
-                 {"environment", DescribeEnvironment()},
-                 {"indexes", Json::array()}};
+    HMANN_ASSIGN_OR_RETURN(data_,
+                           PrepareSize(options_.each.job, real_, n_, folder_, progress_, say_));
+    gathers_ = options_.each.gathers;
+    if (gathers_.is_null()) {
+      HMANN_ASSIGN_OR_RETURN(gathers_, MeasureGathers(folder_));
+    }
+    std::vector<Json> lines = {{{"kind", "data"},
+                                {"data", n_},
+                                {"made_up", data_.made_up},
+                                {"queries", data_.query_rows},
+                                {"density", data_.density},
+                                {"gathers", gathers_},
+                                {"environment", DescribeEnvironment()}}};
     std::string before;
     for (const double bytes : options_.fast_bytes) {
-      HMANN_ASSIGN_OR_RETURN(Json index, RunIndex(data, bytes, dram, before));
-      if (!before.empty() && !options_.keep) fs::remove(before, error);
+      HMANN_RETURN_IF_ERROR(RunIndex(bytes, before, &lines));
+      if (!before.empty()) fs::remove(before, error);
       before = PathOf(bytes);
-      line["indexes"].push_back(std::move(index));
     }
-    return line;
+    return lines;
   }
 
   /// Removes what is large.
@@ -176,98 +150,111 @@ class OneSize {
  private:
   PlanShape Shape() const {
     BuildOptions build;
-    build.metric = options_.job.metric;
-    build.m = options_.job.m;
-    build.ef_construction = options_.job.ef_construction;
+    build.metric = options_.each.job.metric;
+    build.m = options_.each.job.m;
+    build.ef_construction = options_.each.job.ef_construction;
     return ShapeOf(build, n_, real_.dim(), real_.dtype());
   }
-  /// What the planner chooses for as many vectors as growth is extrapolated to, where
-  /// whole pages and the reserve are little, in this size's numbers: of a small index
-  /// they would be most of it, and each size would get another structure.
-  absl::StatusOr<PlacementPlan> Plan(double bytes) const {
-    PlanShape goal = Shape();
-    goal.n = options_.goal_rows;
-    HMANN_ASSIGN_OR_RETURN(PlacementPlan plan, PlanForBytes(goal, "nvme", bytes));
-    const double share = static_cast<double>(n_) / static_cast<double>(goal.n);
-    const auto part = [share](std::uint64_t of) {
-      return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(of)));
-    };
-    plan.structure.n1 = std::clamp<NodeId>(static_cast<NodeId>(part(plan.structure.n1)), 2,
-                                           static_cast<NodeId>(n_ - 1));
-    plan.cache_bytes = part(plan.cache_bytes);
-    for (PlacedBytes& placed : plan.bytes) placed.bytes = part(placed.bytes);
-    HMANN_ASSIGN_OR_RETURN(plan.file_bytes, PlannedFileBytes(Shape(), plan.structure));
-    return plan;
+  absl::StatusOr<PlanStructure> Structure(double bytes) const {
+    return StructureForBytes(Shape(), bytes, BitsForBytes(Shape(), bytes));
   }
   std::string PathOf(double bytes) const { return absl::StrFormat("%s/%g.hmann", folder_, bytes); }
 
-  absl::StatusOr<DeviceProfile> Measure() {
-    ProfileOptions profile = options_.machine;
-    profile.scratch = folder_ + "/probe";
-    return MeasureProfile(profile, progress_);
+  /// The index on every tier.
+  absl::Status RunIndex(double bytes, const std::string& before, std::vector<Json>* lines) {
+    std::vector<std::string> folders;
+    bool done = true;
+    for (const std::string& tier : options_.tiers) {
+      folders.push_back(absl::StrFormat("%s/%g-%s", folder_, bytes, FileName(tier)));
+      done = done && ReadResults(folders.back() + "/results.jsonl").ok();
+    }
+    Json built;
+    if (!done) {
+      HMANN_ASSIGN_OR_RETURN(built, MakeIndex(bytes, before));
+    }
+    for (std::size_t t = 0; t < folders.size(); ++t) {
+      absl::StatusOr<std::vector<Json>> ran = ReadResults(folders[t] + "/results.jsonl");
+      if (!ran.ok()) {
+        HMANN_ASSIGN_OR_RETURN(const Benchmark benchmark,
+                               OnTier(bytes, options_.tiers[t], folders[t], built));
+        say_(absl::StrFormat("  %g bytes: searched on %s", bytes, options_.tiers[t]));
+        ran = RunBenchmark(benchmark, progress_, [](const std::string&) {});
+        HMANN_RETURN_IF_ERROR(ran.status());
+      }
+      lines->insert(lines->end(), ran->begin() + 1, ran->end());
+    }
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<Json> RunIndex(const SizedData& data, double bytes, const MemoryProfile& dram,
-                                const std::string& before) {
-    HMANN_ASSIGN_OR_RETURN(const PlacementPlan plan, Plan(bytes));
-    SizedIndex index;
-    index.path = PathOf(bytes);
-    index.folder = absl::StrFormat("%s/%g", folder_, bytes);
-    index.cache = CacheSettingsOf(plan);
-    index.fast_bytes = bytes;
-    std::error_code error;
-    fs::create_directories(index.folder, error);
-    if (error) return ErrnoError(error.value(), "mkdir", index.folder);
-    const std::string done = index.folder + "/figures.json";
-    if (std::optional<Json> kept = ReadObject(done)) return *std::move(kept);
-    HMANN_ASSIGN_OR_RETURN(const Json build, MakeIndex(data, plan, bytes, before));
-    HMANN_ASSIGN_OR_RETURN(index.info, ReadInfo(index.path));
-    HMANN_ASSIGN_OR_RETURN(const Json searched,
-                           SearchOnTiers(options_, data, index, dram, progress_, say_));
-    Json line = {
-        {"fast_bytes", bytes},
-        {"structure", DescribeStructure(Shape(), plan.structure)},
-        {"cache_bytes", plan.cache_bytes},
-        {"planned_a_vector", static_cast<double>(StructureBytesOf(plan)) / static_cast<double>(n_)},
-        {"build", build}};
-    line.update(searched);
-    HMANN_RETURN_IF_ERROR(WriteTextFile(done, line.dump()));
-    return line;
+  absl::StatusOr<Benchmark> OnTier(double bytes, const std::string& tier, const std::string& folder,
+                                   const Json& built) const {
+    Benchmark benchmark = options_.each;
+    const std::string name = absl::StrFormat("%g B, %s", bytes, tier);
+    HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(PathOf(bytes)));
+    HMANN_ASSIGN_OR_RETURN(
+        ContestantSpec spec,
+        FinishedContestant(name, {{"index", PathOf(bytes)}, {"fast", "dram"}, {"slow", tier}}));
+    const bool cells = info.codes.bits > 0;
+    spec.settings = Json::array();
+    for (const char* walk : {"quantised", "best-first"}) {
+      if (!cells && walk == std::string_view("quantised")) continue;
+      for (const Json& setting : Ladder(walk, tier, benchmark.job.metric))
+        spec.settings.push_back(setting);
+      spec.curves.push_back({absl::StrCat(name, ", ", walk), {{"walk", walk}}});
+    }
+    spec.told = built;
+    spec.told["fast_bytes_asked"] = bytes;
+    benchmark.contestants = {std::move(spec)};
+    benchmark.shape = DataShape{info.n, info.dim, info.dtype};
+    benchmark.job.base.clear();
+    benchmark.job.queries = data_.queries;
+    benchmark.job.query_rows = data_.query_rows;
+    benchmark.job.folder = folder;
+    benchmark.groundtruth = data_.truth;
+    benchmark.made_up = data_.made_up;
+    benchmark.gathers = gathers_;
+    if (!tier.starts_with("nvme"))
+      benchmark.memory_limit.reset();
+    else
+      benchmark.memory_limit = ScaleMemoryLimit(n_, bytes);
+    return benchmark;
   }
 
   /// Built out of vectors, or promoted out of the index before, whose L0 is the same;
   /// with what that took kept beside it, written last.
-  absl::StatusOr<Json> MakeIndex(const SizedData& data, const PlacementPlan& plan, double bytes,
-                                 const std::string& before) {
+  absl::StatusOr<Json> MakeIndex(double bytes, const std::string& before) {
     const std::string path = PathOf(bytes), kept = path + ".json";
     std::error_code ignored;
-    if (fs::exists(path, ignored)) {
-      if (std::optional<Json> build = ReadObject(kept)) return *std::move(build);
+    if (const absl::StatusOr<std::string> text = ReadTextFile(kept, 16_MiB);
+        text.ok() && fs::exists(path, ignored)) {
+      Json build = Json::parse(*text, nullptr, false);
+      if (build.is_object()) return build;
     }
+    HMANN_ASSIGN_OR_RETURN(const PlanStructure structure, Structure(bytes));
+    const ContestantJob& job = options_.each.job;
     BuildOptions build;
     const bool promotes = !before.empty() && fs::exists(before, ignored);
     if (!promotes) {
-      build.base = data.base;
+      build.base = data_.base;
       build.rows = n_;
-      build.metric = options_.job.metric;
-      build.m = options_.job.m;
-      build.ef_construction = options_.job.ef_construction;
+      build.metric = job.metric;
+      build.m = job.m;
+      build.ef_construction = job.ef_construction;
     } else {
       build.from_index = before;
     }
     build.out = path;
-    build.promote = ShareOf(Shape(), plan.structure.n1);
-    build.bits = plan.structure.bits;
-    build.replicas = plan.structure.replicas;
-    build.threads = options_.job.threads;
-    build.cancelled = options_.job.cancelled;
+    build.promote = ShareOf(Shape(), structure.n1);
+    build.bits = structure.bits;
+    build.threads = job.threads;
+    build.cancelled = job.cancelled;
     build.memory = options_.build_memory;
     if (build.memory > 0) build.work = absl::StrFormat("%s/work-%g", folder_, bytes);
+    const std::string described = DescribeStructure(Shape(), structure);
     say_(absl::StrFormat("  %g bytes: %s, %s", bytes,
-                         promotes ? "promoting the one before" : "building",
-                         DescribeStructure(Shape(), plan.structure)));
+                         promotes ? "promoting the one before" : "building", described));
     HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(build, progress_));
-    const Json json = BuildJson(report, promotes ? "promotion" : "vectors");
+    Json json = BuildJson(report, promotes ? "promotion" : "vectors", described);
     HMANN_RETURN_IF_ERROR(WriteTextFile(kept, json.dump()));
     return json;
   }
@@ -278,27 +265,53 @@ class OneSize {
   std::string folder_;
   Progress& progress_;
   const Say& say_;
+  SizedData data_;
+  Json gathers_;
 };
 
-/// Before the work: room for the largest size, or for all that is kept.
-absl::Status CheckRoom(const ScaleOptions& options, const VectorFile& base, const ScaleFile& file,
-                       Progress& progress, const Say& say) {
-  std::uint64_t most = 0, largest = 0;
+/// The lines of an earlier run of the same; the first alone where there was none.
+absl::StatusOr<std::vector<Json>> LinesSoFar(const std::string& folder, const Json& head) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return ErrnoError(error.value(), "mkdir", folder);
+  const std::string path = folder + "/results.jsonl";
+  if (!fs::exists(path, error)) {
+    if (!fs::is_empty(folder, error)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          folder, ": expected an empty folder, or one with results.jsonl, found something else"));
+    }
+    HMANN_RETURN_IF_ERROR(WriteResults(path, {head}));
+  }
+  HMANN_ASSIGN_OR_RETURN(std::vector<Json> lines, ReadResults(path));
+  for (const auto& [key, value] : head["options"].items()) {
+    const Json found = lines[0].value("options", Json::object()).value(key, Json());
+    if (found == value) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": expected ", key, " ", value.dump(), ", found ", found.dump(),
+                     ": its sizes were measured of something else (another --out)"));
+  }
+  return lines;
+}
+
+/// The part of all lines that is of one size; {}: it is not done.
+std::vector<Json> LinesOf(const std::vector<Json>& lines, std::uint64_t n) {
+  std::vector<Json> of_size;
+  for (const Json& line : lines)
+    if (line.value("data", Json()) == n) of_size.push_back(line);
+  return of_size;
+}
+
+/// Before the work: room for the largest size.
+absl::Status CheckRoom(const ScaleOptions& options, const VectorFile& base,
+                       const std::vector<Json>& lines, Progress& progress, const Say& say) {
+  std::uint64_t most = 0;
   for (const std::uint64_t n : options.sizes) {
-    if (file.Find(n) != nullptr) continue;
+    if (!LinesOf(lines, n).empty()) continue;
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t bytes,
                            OneSize(options, base, n, progress, say).DiskBytes());
-    most = options.keep ? most + bytes : std::max(most, bytes);
-    largest = n;
+    most = std::max(most, bytes);
   }
-  std::error_code error;
-  const fs::space_info room = fs::space(options.job.folder, error);
-  if (error || room.available >= most) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(options.job.folder, ": expected room for ", FormatSize(most),
-                   " (vectors, "
-                   "indexes and work of ",
-                   largest, " vectors), found ", FormatSize(room.available)));
+  return CheckDiskRoom(options.each.job.folder, "vectors and indexes of the largest size", most);
 }
 
 }  // namespace
@@ -316,46 +329,37 @@ absl::Status ScaleOptions::Validate() const {
         "sizes: expected at least one, from 100 vectors on, each larger than the one before");
   if (fast_bytes.empty() || *std::min_element(fast_bytes.begin(), fast_bytes.end()) <= 0)
     return absl::InvalidArgumentError("fast bytes: expected at least one number above 0");
-  for (const std::string& walk : walks) {
-    if (walk != "quantised" && walk != "best-first" && walk != "multi-start")
-      return absl::InvalidArgumentError(absl::StrCat(
-          "walks: expected some of quantised, best-first, multi-start, found '", walk, "'"));
-  }
-  if (walks.empty() || tiers.empty() || shapes.empty() || learn == 0 || rounds < 1)
-    return absl::InvalidArgumentError(
-        "scale: expected at least one walk, tier, shape, learning query and round");
+  if (tiers.empty() || each.shapes.empty() || each.rounds < 1)
+    return absl::InvalidArgumentError("scale: expected at least one tier, shape and round");
   for (const std::string& tier : tiers) HMANN_RETURN_IF_ERROR(MakeTier(tier).status());
-  return CheckRecalls("targets", targets);
+  return CheckRecalls("targets", each.targets);
 }
 
-absl::StatusOr<Json> RunScale(const ScaleOptions& options, Progress& progress, const Say& say) {
+absl::StatusOr<std::vector<Json>> RunScale(const ScaleOptions& options, Progress& progress,
+                                           const Say& say) {
   HMANN_RETURN_IF_ERROR(options.Validate());
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(options.job.base));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(options.job.queries));
-  HMANN_ASSIGN_OR_RETURN(ScaleFile file,
-                         ScaleFile::Open(options.job.folder, Head(options, base, queries)));
-  for (const std::string& tier : options.tiers) {
-    if (tier.starts_with("nvme"))
-      HMANN_RETURN_IF_ERROR(MemoryGroup::Create("probe", 64_MiB).status());
-  }
-  HMANN_RETURN_IF_ERROR(CheckRoom(options, base, file, progress, say));
-  Json lines = Json::array();
+  const ContestantJob& job = options.each.job;
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
+  HMANN_ASSIGN_OR_RETURN(std::vector<Json> lines,
+                         LinesSoFar(job.folder, Head(options, base, queries)));
+  HMANN_RETURN_IF_ERROR(CheckRoom(options, base, lines, progress, say));
+  std::vector<Json> asked = {lines[0]};
   for (std::size_t i = 0; i < options.sizes.size(); ++i) {
     const std::uint64_t n = options.sizes[i];
-    const Json* done = file.Find(n);
+    std::vector<Json> of_size = LinesOf(lines, n);
     say(absl::StrCat("size ", i + 1, " of ", options.sizes.size(), ": ", n, " vectors",
-                     NeedsMadeUp(base, n) ? ", made up" : "",
-                     done != nullptr ? ", done before" : ""));
-    if (done == nullptr) {
+                     n > base.n() ? ", made up" : "", of_size.empty() ? "" : ", done before"));
+    if (of_size.empty()) {
       OneSize size(options, base, n, progress, say);
-      HMANN_ASSIGN_OR_RETURN(const Json line, size.Run());
-      HMANN_RETURN_IF_ERROR(file.Add(line));
-      if (!options.keep) size.Clean();
-      done = file.Find(n);
+      HMANN_ASSIGN_OR_RETURN(of_size, size.Run());
+      lines.insert(lines.end(), of_size.begin(), of_size.end());
+      HMANN_RETURN_IF_ERROR(WriteResults(job.folder + "/results.jsonl", lines));
+      size.Clean();
     }
-    lines.push_back(*done);
+    asked.insert(asked.end(), of_size.begin(), of_size.end());
   }
-  return ScaleFigures(options, Head(options, base, queries), lines);
+  return asked;
 }
 
 }  // namespace hmann

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,24 +11,18 @@ namespace hmann {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 struct SizedData {
-  std::string base;        ///< vector file, of which the first n rows count
-  std::string learn, ask;  ///< queries that dials are chosen on; others, that figures are of
-  std::string learn_truth, ask_truth;  ///< their exact neighbours
+  std::string base;            ///< vector file, of which the first n rows count
+  std::string queries, truth;  ///< and their exact neighbours
+  std::uint64_t query_rows = 0;
   bool made_up = false;
-  std::uint64_t learn_count = 0, ask_count = 0;
   Json
       density;  ///< `tenth` (median distance of the 10th neighbour), `intrinsic_dim`; null: unknown
 };
 
-/// Whether an index of n vectors needs made-up ones. `base`: the real ones.
-bool NeedsMadeUp(const VectorFile& base, std::uint64_t n);
-
-/// Makes in `folder` what is not there yet: vectors if they must be made up, both sets of
-/// queries, exact neighbours. Errors: those of the files, Resample and ExactNeighbours;
-/// INVALID_ARGUMENT for fewer than two queries.
-absl::StatusOr<SizedData> PrepareSize(const ScaleOptions& options, const VectorFile& base,
+/// Makes in `folder` what is not there yet: vectors and queries if they must be made up,
+/// exact neighbours. Errors: those of the files, Resample and ExactNeighbours.
+absl::StatusOr<SizedData> PrepareSize(const ContestantJob& job, const VectorFile& base,
                                       std::uint64_t n, const std::string& folder,
-                                      Progress& progress,
-                                      const std::function<void(const std::string&)>& say);
+                                      Progress& progress, const Say& say);
 
 }  // namespace hmann

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "eval/report/pages.h"
 #include "eval/results.h"
+#include "eval/structure.h"
 
 namespace hmann {
 namespace {
@@ -30,94 +30,98 @@ PlanShape Sample() {
   return shape;
 }
 
-const TierRow& RowNamed(const TierPlan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.rows.begin(), plan.rows.end(),
-                                  [&](const TierRow& row) { return row.name == name; });
-  EXPECT_NE(found, plan.rows.end()) << name;
-  return *found;
+/// Every curve that takes part, by name.
+std::map<std::string, CurveSpec> CurvesByName(const Benchmark& benchmark) {
+  std::map<std::string, CurveSpec> curves;
+  for (const ContestantSpec& spec : benchmark.contestants) {
+    for (const CurveSpec& curve : spec.curves)
+      EXPECT_TRUE(curves.emplace(curve.name, curve).second) << curve.name;
+  }
+  return curves;
 }
 
-TEST(TierPlan, EveryRowSaysWhatItIsAndPointsAtRowsThatAreThere) {
+TEST(TierContest, EveryCurveSaysWhatItIsAndIsHeldAgainstCurvesThatAreThere) {
   TierContest contest;
   contest.rival_graph = "hnsw.index";
-  const absl::StatusOr<TierPlan> plan = PlanTiers(contest, Sample());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  std::set<std::string> names, programs;
-  for (const TierRow& row : plan->rows) EXPECT_TRUE(names.insert(row.name).second) << row.name;
-  for (const ContestantSpec& spec : plan->programs) programs.insert(spec.name);
-  EXPECT_THAT(plan->emulated, HasSubstr("lat=300ns"));
-  for (const TierRow& row : plan->rows) {
-    SCOPED_TRACE(row.name);
-    EXPECT_TRUE(programs.contains(row.program));
-    if (row.kind == "measured") {
-      EXPECT_THAT(row.name, HasSubstr("all DRAM"));
+  Benchmark benchmark;
+  ASSERT_TRUE(AddTiers(contest, Sample(), &benchmark).ok());
+  const std::map<std::string, CurveSpec> curves = CurvesByName(benchmark);
+  EXPECT_THAT(benchmark.title, HasSubstr("lat=300ns"));
+  EXPECT_TRUE(curves.contains(benchmark.reference)) << benchmark.reference;
+  int again = 0;
+  for (const auto& [name, curve] : curves) {
+    SCOPED_TRACE(name);
+    for (const auto& [as, other] : curve.beside) EXPECT_TRUE(curves.contains(other)) << other;
+    again += curve.beside.contains("again") ? 1 : 0;
+    if (curve.kind == "measured") {
+      EXPECT_THAT(name, HasSubstr("all DRAM"));
       continue;
     }
-    EXPECT_EQ(RowNamed(*plan, row.rival).match["in_flight"], row.match["in_flight"]);
-    EXPECT_THAT(row.rival, HasSubstr("HNSW all slow"));
-    if (absl::StrContains(row.name, "hnswlib's graph")) continue;
-    EXPECT_THAT(row.name, HasSubstr("emulated +"));
-    EXPECT_EQ(row.kind == "model", absl::StrContains(row.name, "model"));
-    EXPECT_EQ(RowNamed(*plan, row.all_dram).kind, "measured");
-    EXPECT_EQ(RowNamed(*plan, row.all_dram).match["in_flight"], row.match["in_flight"]);
-    if (!row.aside) {
-      EXPECT_THAT(RowNamed(*plan, row.without_latency).name, HasSubstr("emulated +0 ns"));
-    }
+    EXPECT_THAT(name, HasSubstr("emulated +"));
+    EXPECT_EQ(curve.kind == "model", absl::StrContains(name, "model"));
+    if (curve.aside) continue;
+    EXPECT_EQ(curve.beside.at("reference"), benchmark.reference);
+    if (absl::StrContains(name, "hnswlib's graph")) continue;
+    EXPECT_EQ(curves.at(curve.beside.at("dram")).kind, "measured");
+    EXPECT_TRUE(curves.at(curve.beside.at("zero")).aside);
+    EXPECT_THAT(curve.beside.at("zero"), HasSubstr("emulated +0 ns"));
   }
-  EXPECT_TRUE(names.contains(plan->reference));
-  EXPECT_TRUE(names.contains(plan->own));
-  EXPECT_TRUE(names.contains(plan->own_again));
+  EXPECT_EQ(again, 1);
 }
 
-TEST(TierPlan, EveryRowHasARunAtEachWidthAndEveryRunBelongsToARow) {
+TEST(TierContest, EveryCurveHasARunAtEachWidthAndEveryRunBelongsToACurve) {
   TierContest contest;
   contest.prefetch = {"ahead", "off", "round", "helper"};
   contest.widths = {10, 50};
   contest.rival_graph = "hnsw.index";
-  const absl::StatusOr<TierPlan> plan = PlanTiers(contest, Sample());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  SweepResult ran;
-  std::size_t settings = 0, in_rows = 0;
-  for (const ContestantSpec& spec : plan->programs) {
-    ContestantRuns& program = ran.runs.emplace_back();
-    program.name = spec.name;
-    for (const Json& setting : spec.settings) {
-      SettingRuns runs;
-      runs.setting = setting;
-      program.settings.push_back(runs);
-      ++settings;
+  Benchmark benchmark;
+  ASSERT_TRUE(AddTiers(contest, Sample(), &benchmark).ok());
+  std::size_t settings = 0, in_curves = 0;
+  for (const ContestantSpec& spec : benchmark.contestants) {
+    settings += spec.settings.size();
+    for (const CurveSpec& curve : spec.curves) {
+      const auto matching =
+          std::count_if(spec.settings.begin(), spec.settings.end(),
+                        [&](const Json& setting) { return Matches(setting, curve.match); });
+      EXPECT_EQ(matching, 2) << curve.name;
+      in_curves += static_cast<std::size_t>(matching);
     }
   }
-  for (const ContestantRuns& row : AsTierRows(ran, *plan).runs) {
-    EXPECT_EQ(row.settings.size(), 2u) << row.name;
-    in_rows += row.settings.size();
-  }
-  EXPECT_EQ(in_rows, settings);
+  EXPECT_EQ(in_curves, settings);
 }
 
-TEST(TierPlan, WhatMakesNoSenseIsRefused) {
-  TierContest contest;
-  contest.emulated = "lat=0ns";
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()),
-              HasSubstr("latency above 0"));
-  contest.emulated = "slowly";
-  EXPECT_FALSE(PlanTiers(contest, Sample()).ok());
-  contest = {};
-  contest.widths.clear();
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()), HasSubstr("widths"));
-  contest = {};
-  contest.fast_bytes = {};
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()),
-              HasSubstr("fast bytes"));
-  contest.fast_bytes = {0.01};
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()),
-              HasSubstr("0.01 bytes"));
-  contest = {};
-  contest.in_flight = {0};
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()), HasSubstr("in flight"));
-  contest = {};
-  contest.prefetch = {"off"};
-  EXPECT_THAT(std::string(PlanTiers(contest, Sample()).status().message()), HasSubstr("ahead"));
+TEST(StructureForBytes, AsManyPromotedNodesAsTheBytesHoldWhateverTheSize) {
+  for (const auto& [bytes, bits] : {std::pair(27.0, 1u), {43.0, 2u}, {75.0, 2u}, {86.0, 4u}}) {
+    EXPECT_EQ(BitsForBytes(Sample(), bytes), bits) << bytes;
+    for (const std::uint64_t n : {10'000ull, 1'000'000ull, 1'000'000'000ull}) {
+      PlanShape shape = Sample();
+      shape.n = n;
+      for (const std::uint32_t with : {0u, bits}) {
+        const absl::StatusOr<PlanStructure> structure = StructureForBytes(shape, bytes, with);
+        ASSERT_TRUE(structure.ok()) << structure.status();
+        const double taken =
+            static_cast<double>(*FastBytesOf(shape, *structure)) / static_cast<double>(n);
+        EXPECT_LE(taken, bytes);
+        EXPECT_GT(taken, 0.98 * bytes) << n << " " << with;
+      }
+    }
+  }
+  EXPECT_EQ(BitsForBytes(Sample(), 10), 0u);
+}
+
+TEST(TierContest, WhatMakesNoSenseIsRefused) {
+  const auto error = [](auto change) {
+    TierContest contest;
+    change(contest);
+    Benchmark benchmark;
+    return std::string(AddTiers(contest, Sample(), &benchmark).message());
+  };
+  EXPECT_THAT(error([](TierContest& c) { c.emulated = "lat=0ns"; }), HasSubstr("latency above 0"));
+  EXPECT_NE(error([](TierContest& c) { c.emulated = "slowly"; }), "");
+  EXPECT_THAT(error([](TierContest& c) { c.widths.clear(); }), HasSubstr("widths"));
+  EXPECT_THAT(error([](TierContest& c) { c.fast_bytes = {}; }), HasSubstr("fast bytes"));
+  EXPECT_THAT(error([](TierContest& c) { c.fast_bytes = {0.01}; }), HasSubstr("0.01 bytes"));
+  EXPECT_THAT(error([](TierContest& c) { c.prefetch = {"off"}; }), HasSubstr("ahead"));
 }
 
 class TierSweep : public testing::Test {
@@ -137,12 +141,14 @@ class TierSweep : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::string folder_;
-  SweepOptions options_;
+  Benchmark options_;
 };
 
-const Json& RowOf(const Json& figures, const std::string& start) {
-  for (const Json& row : figures["tiers"]["rows"]) {
-    if (absl::StartsWith(row["name"].get<std::string>(), start)) return row;
+/// The first row of a name that starts so, of one query at a time or of four.
+const Json& RowOf(const Json& figures, const std::string& start, int in_flight = 1) {
+  for (const Json& row : figures["contestants"]) {
+    if (absl::StartsWith(row["name"].get<std::string>(), start) && row["in_flight"] == in_flight)
+      return row;
   }
   static const Json none;
   ADD_FAILURE() << "no row " << start;
@@ -150,27 +156,46 @@ const Json& RowOf(const Json& figures, const std::string& start) {
 }
 
 /// The same search wherever its bytes lie.
-void CheckAnswers(const SweepResult& rows) {
+void CheckAnswers(const std::vector<Curve>& curves) {
   std::map<std::string, double> recall_of_walk;
-  for (const ContestantRuns& row : rows.runs) {
+  for (const Curve& row : curves) {
+    ASSERT_EQ(row.settings.size(), 2u) << row.label;
+    const Json& setting = row.settings[1].setting;
     const std::string same =
-        row.settings[1].setting.contains("walk")
-            ? absl::StrCat(row.settings[1].setting["walk"].get<std::string>(),
+        setting.contains("walk")
+            ? absl::StrCat(setting["walk"].get<std::string>(),
                            absl::StrContains(row.name, "hnswlib's graph") ? ", theirs" : "")
             : "HNSW";
     const auto [found, is_new] = recall_of_walk.emplace(same, row.settings[1].recall[0]);
-    EXPECT_EQ(found->second, row.settings[1].recall[0]) << row.name;
-    EXPECT_GT(row.settings[1].recall[0], 0.9) << row.name;
+    EXPECT_EQ(found->second, row.settings[1].recall[0]) << row.label;
+    EXPECT_GT(row.settings[1].recall[0], 0.9) << row.label;
   }
 }
 
 void CheckFastBytes(const Json& figures) {
-  for (const char* row : {"hmann best-first, 75 B, emulated", "hmann quantised, 75 B, 4 in flight",
+  for (const char* row : {"hmann best-first, 75 B, emulated", "hmann quantised, 75 B, 2 bits",
                           "Memory Mode, 75 B, model", "first-touch in query order, 75 B, model"}) {
     EXPECT_NEAR(RowOf(figures, row)["fast_bytes"].get<double>(), 75 * 10000, 0.1 * 75 * 10000)
         << row;
   }
   EXPECT_EQ(RowOf(figures, "HNSW all slow, emulated")["fast_bytes"], 0);
+}
+
+void CheckReads(const Json& figures) {
+  const auto reads = [&](const std::string& start, int in_flight = 1) {
+    return RowOf(figures, start, in_flight)["targets"][0]["slow_reads"].get<double>();
+  };
+  const double all_slow = reads("HNSW all slow, emulated");
+  EXPECT_GT(all_slow, reads("HNSW fast upper layers, emulated"));
+  EXPECT_GT(all_slow, reads("first-touch in load order, 75 B, model"));
+  EXPECT_GT(all_slow, reads("Memory Mode, 75 B, model"));
+  EXPECT_EQ(all_slow, reads("HNSW all slow, emulated", 4)) << "queries in flight change no answer";
+  EXPECT_LT(reads("HNSW, all DRAM"), 1e-6);
+  EXPECT_LT(reads("hmann best-first, 75 B, emulated"), all_slow);
+  EXPECT_LT(reads("hmann quantised, 75 B, 2 bits, hnswlib's graph"), all_slow);
+  EXPECT_EQ(reads("hmann best-first, 75 B, emulated"),
+            reads("hmann best-first, no prefetch, 75 B, emulated"))
+      << "fetching ahead changes no answer";
 }
 
 TEST_F(TierSweep, FiguresOfTheSample) {
@@ -181,50 +206,35 @@ TEST_F(TierSweep, FiguresOfTheSample) {
   const absl::StatusOr<std::string> graph = BuildRivalGraph(options_.job);
   ASSERT_TRUE(graph.ok()) << graph.status();
   contest.rival_graph = *graph;
-  const absl::StatusOr<TierPlan> plan = PlanTiers(contest, Sample());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  options_.contestants = plan->programs;
-  options_.reference = plan->reference;
+  ASSERT_TRUE(AddTiers(contest, Sample(), &options_).ok());
   Progress progress(Progress::Show::kNever);
-  const absl::StatusOr<SweepResult> result =
-      RunSweep(options_, progress, [](const std::string&) {});
-  ASSERT_TRUE(result.ok()) << result.status();
-  for (const ContestantRuns& program : result->runs) {
-    const bool first =
-        program.name == "hmann, 75 B in DRAM" || program.name == "hmann, 75 B, hnswlib's graph";
-    EXPECT_EQ(program.ready.cached, !first) << program.name << ": programs share index files";
+  const absl::StatusOr<std::vector<Json>> lines =
+      RunBenchmark(options_, progress, [](const std::string&) {});
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  for (const Json& line : *lines) {
+    if (line["kind"] != "system") continue;
+    const std::string name = line["system"].get<std::string>();
+    const bool first = name.ends_with(" in DRAM") || name.ends_with("hnswlib's graph");
+    EXPECT_EQ(line["cached"], !first) << name << ": programs share index files";
   }
 
-  CheckAnswers(AsTierRows(*result, *plan));
-  const Json figures = TierFigures(*result, *plan);
-  const auto reads = [&](const std::string& start) {
-    return RowOf(figures, start)["targets"][0]["slow_reads"].get<double>();
-  };
-  EXPECT_GT(reads("HNSW all slow, emulated"), reads("HNSW fast upper layers, emulated"));
-  EXPECT_GT(reads("HNSW all slow, emulated"), reads("first-touch in load order, 75 B, model"));
-  EXPECT_GT(reads("HNSW all slow, emulated"), reads("Memory Mode, 75 B, model"));
-  EXPECT_EQ(reads("HNSW all slow, emulated"), reads("HNSW all slow, 4 in flight"))
-      << "queries in flight change no answer";
-  EXPECT_LT(reads("HNSW, all DRAM"), 1e-6);
-  EXPECT_LT(reads("hmann best-first, 75 B, emulated"), reads("HNSW all slow, emulated"));
-  EXPECT_LT(reads("hmann quantised, 75 B, hnswlib's graph"), reads("HNSW all slow, emulated"));
-  EXPECT_EQ(reads("hmann best-first, 75 B, emulated"),
-            reads("hmann best-first, no prefetch, 75 B, emulated"))
-      << "fetching ahead changes no answer";
-  const Json& slow = RowOf(figures, "HNSW all slow, emulated");
-  EXPECT_NEAR(slow["targets"][0]["ratio"].get<double>(), 1, 1e-9);
-  EXPECT_LT(slow["targets"][0]["of_all_dram"].get<double>(), 0.5) << "2 us a touch show";
-  EXPECT_GT(slow["targets"][0]["without_latency"].get<double>(),
-            slow["targets"][0]["qps"].get<double>());
+  CheckAnswers(CurvesOf(*lines));
+  const Json figures = FiguresOf(*lines);
+  CheckReads(figures);
+  const Json& slow = RowOf(figures, "HNSW all slow, emulated")["targets"][0];
+  EXPECT_NEAR(slow["ratio"].get<double>(), 1, 1e-9);
+  EXPECT_LT(slow["of_all_dram"].get<double>(), 0.5) << "2 us a touch show";
+  EXPECT_LT(slow["of_without_latency"].get<double>(), 1);
   CheckFastBytes(figures);
-  EXPECT_EQ(figures["noise"].size(), 1u);
+  EXPECT_EQ(figures["noise"].size(), 2u) << "one at a time, and four in flight";
 
   std::ostringstream table;
-  PrintTierTables(figures, table);
+  PrintTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("at recall 0.9"));
-  EXPECT_THAT(table.str(),
-              HasSubstr("Memory Mode, fully associative, 75 B, model, emulated +2000 ns"));
-  EXPECT_TRUE(WriteReport(figures, SweepPage(), folder_ + "/report.html").ok());
+  EXPECT_THAT(
+      table.str(),
+      HasSubstr("Memory Mode, fully associative, 75 B, model, emulated +2000 ns, 1 thread"));
+  EXPECT_TRUE(WriteReport(figures, BenchmarkPage(), folder_ + "/report.html").ok());
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ backend hmann
   const haproxy = start(join(programs, "usr/sbin/haproxy"), ["-db", "-f", config]);
   const query = () => spawnSync(hmann, ["query", "--server", `127.0.0.1:${front}`, "--index", "sample", "--queries", "datasets/sample/query.u8bin", "--rows", "1"]);
   await until(async () => query().status === 0, "a query through haproxy");
-  const load = start(join(values.build, "libexec/hmann/hmann-eval"), ["load", "--server", `127.0.0.1:${front}`, "--index", "sample", "--queries",
+  const load = start(join(values.build, "libexec/hmann/hmann-eval"), ["load", "--server", `127.0.0.1:${front}`, "--server-index", "sample", "--queries",
     "datasets/sample/query.u8bin", "--rate", "300", "--time", "20s", "--deadline", "5s", "--connections", "8", "--json"]);
   for (const i of [0, 1]) {
     await sleep(3000);

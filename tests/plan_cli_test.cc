@@ -200,13 +200,6 @@ TEST(Profile, IsWrittenAndRead) {
     depth *= 2;
   }
   EXPECT_GT(depth, 32u);
-
-  const std::string index = folder / "a.hmann";
-  ASSERT_EQ(Hmann({"build", "--base", kBase, "--rows", "1000", "--out", index}).exit_code, 0);
-  std::ofstream(file, std::ios::trunc).close();
-  const Outcome tuned = Hmann({"tune", index, "--profile", file});
-  EXPECT_EQ(tuned.exit_code, 1);
-  EXPECT_THAT(tuned.err, AllOf(HasSubstr(file), HasSubstr("found 0 bytes")));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// The traces by which the models of Memory Mode are accepted, beside what the study that
-/// they follow gives. Shared by the test and by `hmann eval memory-mode`.
+/// they follow gives. memory_mode_test holds and prints them.
 #pragma once
 
 #include <cstdint>

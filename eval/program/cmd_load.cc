@@ -2,101 +2,56 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "eval/columns.h"
 #include "eval/load.h"
-#include "eval/program/eval_flags.h"
-#include "index/base/statistics.h"
+#include "eval/program/flags.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/connect_flags.h"
 #include "tools/flags.h"
-#include "tools/print.h"
-#include "tools/query_report.h"
+#include "tools/interrupt.h"
 
 namespace hmann {
 namespace {
 
-struct LoadFlags {
-  LoadOptions load;
-  std::string queries;
-  std::vector<double> rates = {100};
-  bool json = false;
+struct LoadFlags : EvalFlags {
+  LoadBenchmark load;
 };
 
-constexpr std::pair<const char*, double> kShares[] = {
-    {"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}, {"max_us", 1}};
-
-nlohmann::ordered_json Figures(const LoadOptions& load, const LoadReport& report) {
-  const auto per_request = [&](double cpu_seconds) {
-    return RoundToDecimals(1e6 * cpu_seconds / static_cast<double>(report.offered), 1);
-  };
-  const auto answered = static_cast<double>(report.latency_us.size());
-  nlohmann::ordered_json figures = {{"rate", load.rate},
-                                    {"batch", load.batch},
-                                    {"offered", report.offered},
-                                    {"answered", report.latency_us.size()}};
-  figures["queries_per_second"] =
-      RoundToDecimals(answered * static_cast<double>(load.batch) / report.seconds, 1);
-  for (const auto& [name, share] : kShares) {
-    figures[name] = nullptr;
-    if (!report.latency_us.empty())
-      figures[name] = RoundToDecimals(Percentile(report.latency_us, share), 1);
+absl::Status RunLoadCommand(LoadFlags& flags) {
+  LoadBenchmark& load = flags.load;
+  if (!flags.settings.empty()) {
+    load.settings = Json::array();
+    for (const std::string& text : flags.settings) {
+      HMANN_ASSIGN_OR_RETURN(const auto named, NamedJson(text, "--settings", Json::value_t::array));
+      if (named.first != load.load.index)
+        return absl::InvalidArgumentError(
+            absl::StrCat("--settings: expected ", load.load.index, "=[...], found '", text, "'"));
+      load.settings.insert(load.settings.end(), named.second.begin(), named.second.end());
+    }
   }
-  figures["client_cpu_us"] = per_request(report.client_cpu_seconds);
-  if (load.server_pid != 0) figures["server_cpu_us"] = per_request(report.server_cpu_seconds);
-  nlohmann::ordered_json failed = nlohmann::ordered_json::object();
-  for (const auto& [code, count] : report.ended) {
-    if (code != absl::StatusCode::kOk) failed[absl::StatusCodeToString(code)] = count;
-  }
-  figures["failed"] = failed;
-  return figures;
-}
-
-void Print(const std::vector<nlohmann::ordered_json>& rows) {
-  std::vector<std::vector<std::string>> cells = {{"requests a second"}};
-  for (const auto& [name, value] : rows.front().items()) {
-    if (name != "rate") cells[0].push_back(name);
-  }
-  for (const nlohmann::ordered_json& row : rows) {
-    cells.emplace_back();
-    for (const auto& [name, value] : row.items())
-      cells.back().push_back(value.is_null() ? "-" : value.dump());
-  }
-  PrintColumns(cells, 0, std::cout);
-}
-
-absl::Status RunLoad(LoadFlags& flags) {
-  HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(flags.queries));
-  HMANN_RETURN_IF_ERROR(queries.FitQueries(queries.dim(), queries.dtype(), "the file itself"));
-  std::vector<nlohmann::ordered_json> rows;
-  for (const double rate : flags.rates) {
-    flags.load.rate = rate;
-    HMANN_ASSIGN_OR_RETURN(const LoadReport report, OfferLoad(queries, flags.load));
-    rows.push_back(Figures(flags.load, report));
-    if (!flags.json) std::cerr << absl::StrFormat("  %g requests a second: done\n", rate);
-  }
-  if (flags.json) return PrintJson({{"load", rows}});
-  Print(rows);
-  return absl::OkStatus();
+  load.folder = flags.benchmark.job.folder;
+  load.cancelled = CancelOnInterrupt();
+  HMANN_ASSIGN_OR_RETURN(const std::vector<Json> lines,
+                         RunLoad(load, [](const std::string& line) { std::cerr << line << '\n'; }));
+  return flags.Tell(lines);
 }
 
 }  // namespace
 
 EvalCommand SetupEvalLoad(CLI::App& eval) {
   auto flags = std::make_shared<LoadFlags>();
-  LoadOptions* load = &flags->load;
+  LoadOptions* load = &flags->load.load;
   CLI::App* app = eval.add_subcommand(
       "load",
       "What a server answers when requests arrive at random times, whether or not it keeps up: "
       "latencies from the arrival on, what is refused or late, CPU time");
   app->add_option("--server", load->server, "HOST:PORT or unix:PATH of a running `hmann serve`")
       ->required();
-  app->add_option("--index", load->index, "name of the index on the server")->required();
-  app->add_option("--queries", flags->queries, "vector file of the index's type and dimension")
+  app->add_option("--server-index", load->index, "name of the index there")->required();
+  app->add_option("--queries", flags->load.queries, "vector file of the index's type and dimension")
       ->required();
   AddConnectFlags(*app, &load->connect);
-  app->add_option("--rate", flags->rates, "requests a second, one run of each")
+  app->add_option("--rate", flags->load.rates, "requests a second, one run of each")
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -119,16 +74,20 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   app->add_option("--server-pid", load->server_pid,
                   "process of the server, on this machine: its CPU time a request")
       ->check(CLI::Range(1, 1 << 30));
-  app->add_option("--seed", load->seed, "of the times")->capture_default_str();
+  app->add_option("--settings", flags->settings,
+                  "INDEX=[{...}]: dials, as `hmann search --json` names them, a run of each");
   app->add_option("--k", load->search.k, "neighbours per query")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  AddDials(*app, &load->search);
-  app->add_flag("--json", flags->json, "the figures as one JSON object on stdout");
-  app->footer(
-      "Example:\n  hmann eval load --server 127.0.0.1:50051 --index sift --queries q.u8bin "
-      "--rate 500,1000,2000");
-  return {app, [flags] { return RunLoad(*flags); }};
+  app->add_option("--rounds", flags->load.rounds, "times that every rate is run")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  flags->AddOut(*app,
+                "--server 127.0.0.1:50051 --server-index sift --queries q.u8bin --rate "
+                "500,1000,2000",
+                false);
+  app->get_option("--out")->description("folder of results.jsonl and report.html");
+  return {app, [flags] { return RunLoadCommand(*flags); }};
 }
 
 }  // namespace hmann

@@ -9,7 +9,6 @@
 #include "eval/own_contestants.h"
 #include "index/base/status_macros.h"
 #include "tools/connect_flags.h"
-#include "tools/open_flags.h"
 
 namespace hmann {
 namespace {
@@ -32,45 +31,35 @@ absl::Status Agree(const std::string& name, const Kind& kind, std::optional<Kind
                                                  ", as the index before it, found ", Text(kind)));
 }
 
-Json Opening(const FinishedFlags& flags, const std::string& path, const std::string& slow) {
-  Json build = {{"index", path}, {"fast", flags.open.fast}, {"slow", slow}};
-  if (flags.open.cache != CachePolicy::kNone) {
-    build["cache"] = std::string(Name(flags.open.cache));
-    build["cache_bytes"] = flags.open.cache_bytes;
-  }
-  build["migration_bytes"] = flags.open.migration_bytes;
-  if (flags.open.helper_threads > 0) build["helper_threads"] = flags.open.helper_threads;
-  return build;
-}
-
 /// Both walks that reads from a device leave a choice of.
-Json DeviceLadder(bool codes) {
-  Json settings = BlockTierLadder("best-first");
+Json DeviceLadder(bool codes, Metric metric) {
+  Json settings = Ladder("best-first", "nvme", metric);
   if (!codes) return settings;
-  for (const Json& setting : BlockTierLadder("quantised")) settings.push_back(setting);
+  for (const Json& setting : Ladder("quantised", "nvme", metric)) settings.push_back(setting);
   return settings;
 }
 
-absl::Status AddFiles(const FinishedFlags& flags, SweepOptions* sweep, std::optional<Kind>* all) {
+absl::Status AddFiles(const FinishedFlags& flags, Benchmark* benchmark, std::optional<Kind>* all) {
   for (const std::string& path : flags.indexes) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
     HMANN_RETURN_IF_ERROR(Agree(path, {{info.n, info.dim, info.dtype}, info.metric}, all));
     const std::string stem = std::filesystem::path(path).stem().string();
     std::vector<std::string> slow = flags.slow;
-    if (slow.empty()) slow.push_back(flags.open.slow);
+    if (slow.empty()) slow.emplace_back("mapped");
     for (const std::string& tier : slow) {
       HMANN_ASSIGN_OR_RETURN(
           ContestantSpec spec,
-          FinishedContestant(absl::StrCat(stem, " on ", tier), Opening(flags, path, tier)));
-      const bool cells = info.codes.bits > 0;
-      if (tier.starts_with("nvme")) spec.settings = DeviceLadder(cells);
-      sweep->contestants.push_back(std::move(spec));
+          FinishedContestant(absl::StrCat(stem, " on ", tier),
+                             {{"index", path}, {"fast", "dram"}, {"slow", tier}}));
+      if (tier.starts_with("nvme")) spec.settings = DeviceLadder(info.codes.bits > 0, info.metric);
+      benchmark->contestants.push_back(std::move(spec));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status AddServers(const FinishedFlags& flags, SweepOptions* sweep, std::optional<Kind>* all) {
+absl::Status AddServers(const FinishedFlags& flags, Benchmark* benchmark,
+                        std::optional<Kind>* all) {
   for (const std::string& address : flags.servers) {
     HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(address, flags.connect));
     std::vector<std::string> names = flags.served;
@@ -97,8 +86,8 @@ absl::Status AddServers(const FinishedFlags& flags, SweepOptions* sweep, std::op
           std::any_of(index.placements.begin(), index.placements.end(), [](const auto& placement) {
             return placement.structure == "l0" && placement.tier.starts_with("nvme");
           });
-      if (device) spec.settings = DeviceLadder(index.bits > 0);
-      sweep->contestants.push_back(std::move(spec));
+      if (device) spec.settings = DeviceLadder(index.bits > 0, metric);
+      benchmark->contestants.push_back(std::move(spec));
     }
   }
   return absl::OkStatus();
@@ -109,8 +98,6 @@ absl::Status AddServers(const FinishedFlags& flags, SweepOptions* sweep, std::op
 void AddFinished(CLI::App& app, FinishedFlags* flags) {
   app.add_option("--index", flags->indexes,
                  "a finished index file, searched as it is; again for several beside each other");
-  AddOpenFlags(app, &flags->open);
-  app.remove_option(app.get_option("--slow"));
   app.add_option("--slow", flags->slow,
                  "tier of L0 of --index (default mapped), as `hmann search` takes it; again for "
                  "several beside each other")
@@ -121,13 +108,13 @@ void AddFinished(CLI::App& app, FinishedFlags* flags) {
   AddConnectFlags(app, &flags->connect);
 }
 
-absl::Status AddFinishedContestants(const FinishedFlags& flags, SweepOptions* sweep) {
+absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark) {
   std::optional<Kind> all;
-  HMANN_RETURN_IF_ERROR(AddFiles(flags, sweep, &all));
-  HMANN_RETURN_IF_ERROR(AddServers(flags, sweep, &all));
+  HMANN_RETURN_IF_ERROR(AddFiles(flags, benchmark, &all));
+  HMANN_RETURN_IF_ERROR(AddServers(flags, benchmark, &all));
   if (!all) return absl::OkStatus();
-  sweep->shape = all->shape;
-  sweep->job.metric = all->metric;
+  benchmark->shape = all->shape;
+  benchmark->job.metric = all->metric;
   return absl::OkStatus();
 }
 

@@ -6,7 +6,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "client/cpp/client.h"
-#include "eval/sweep.h"
+#include "eval/benchmark.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -14,8 +14,7 @@ namespace hmann {
 /// Indexes that stand: files, opened here, and those of running servers.
 struct FinishedFlags {
   std::vector<std::string> indexes;  ///< files
-  OpenOptions open;                  ///< but for `slow`
-  std::vector<std::string> slow;     ///< tiers that each is opened on; {}: open.slow
+  std::vector<std::string> slow;     ///< tiers that each is opened on; {}: mapped
   std::vector<std::string> servers;  ///< addresses
   std::vector<std::string> served;   ///< names of indexes there; {}: all
   client::ConnectOptions connect;
@@ -23,13 +22,13 @@ struct FinishedFlags {
   bool any() const { return !indexes.empty() || !servers.empty(); }
 };
 
-/// Declares --index, how it is opened, --server and how it is reached. `flags` must
+/// Declares --index, --slow, --server and how it is reached. `flags` must
 /// outlive `app`.
 void AddFinished(CLI::App& app, FinishedFlags* flags);
 
-/// Adds a contestant of each index on each tier and on each server, and says in `sweep`
-/// what they are of: shape and metric. Errors: of a file or server that cannot be read;
-/// INVALID_ARGUMENT for indexes of different shapes or metrics.
-absl::Status AddFinishedContestants(const FinishedFlags& flags, SweepOptions* sweep);
+/// Adds a contestant of each index on each tier and on each server, and says in
+/// `benchmark` what they are of: shape and metric. Errors: of a file or server that
+/// cannot be read; INVALID_ARGUMENT for indexes of different shapes or metrics.
+absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark);
 
 }  // namespace hmann

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "eval/program/eval_flags.h"
+#include "eval/program/flags.h"
 #include "tools/command_tree.h"
 #include "tools/run_commands.h"
 
@@ -34,8 +34,8 @@ EvalCommand SetupEvalCompletion(CLI::App& eval) {
 CommandAction SetupEvalCommands(CLI::App& app) {
   app.require_subcommand(1);
   std::vector<EvalCommand> commands = {
-      SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalMemoryMode(app), SetupEvalDisk(app),
-      SetupEvalScale(app), SetupEvalLoad(app),  SetupEvalMan(app),        SetupEvalCompletion(app)};
+      SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalDisk(app),      SetupEvalScale(app),
+      SetupEvalLoad(app),  SetupEvalMan(app),   SetupEvalCompletion(app)};
   return [commands = std::move(commands)]() -> absl::Status {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();

@@ -50,7 +50,9 @@ export function colourOf(page, name) {
 
 /** Moves the mouse over the chart until its box says what is wanted; the box's text, or null. */
 export async function hoverUntil(page, chart, want) {
-  const box = await (await page.$(`${chart} .u-over`)).boundingBox();
+  const over = await page.$(`${chart} .u-over`);
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
   for (let y = 4; y < box.height; y += 12) {
     for (let x = 4; x < box.width; x += 12) {
       await page.mouse.move(box.x + x, box.y + y);

@@ -8,8 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const pages = {
-  SweepPage: { file: "report.html", source: "sweep_page.cc", main: "sweep.html", scripts: ["dom.js", "curves.js", "charts.js", "tiers.js", "disk.js", "page.js"] },
-  ScalePage: { file: "scale_report.html", source: "scale_page.cc", main: "scale.html", scripts: ["dom.js", "curves.js", "charts.js", "scale.js"] },
+  BenchmarkPage: { file: "report.html", source: "benchmark_page.cc", main: "benchmark.html", scripts: ["dom.js", "curves.js", "charts.js", "tables.js", "series.js", "page.js"] },
 };
 
 const here = dirname(fileURLToPath(import.meta.url));

@@ -236,6 +236,7 @@ function speedCell(row, at, most, name) {
     text(speed, "span", "not reached", "quiet");
   } else {
     text(speed, "b", formatFigure(at.qps)).dataset.qps = at.qps;
+    if (at.at_recall > at.recall + 1e-12) text(speed, "span", "*");
     text(speed, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
     const bar = paint(element("span", "bar", element("span", "track", speed)), name);
     bar.style.width = `${Math.max(2, (100 * at.qps) / most)}px`;

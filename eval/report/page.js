@@ -2,10 +2,12 @@
 
 const results = JSON.parse(document.getElementById("results").textContent);
 const resolution = 1 / (results.data.query_count * results.data.k);
-const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false };
+const allSizes = [...new Set(results.contestants.map((c) => c.data))];
+const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false, size: allSizes[allSizes.length - 1],
+  figure: "slow_reads", target: results.targets[Math.floor(results.targets.length / 2)] };
 
 const KNOWN = ["hmann", "hmann-batch", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss", "faiss-sq8", "faiss-ivfpq"];
-const others = results.contestants.map((c) => c.name).filter((name) => !KNOWN.includes(name));
+const others = [...new Set(results.contestants.map((c) => c.name))].filter((name) => !KNOWN.includes(name));
 /** The custom property that holds a contestant's colour. */
 function colourName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
 
@@ -13,13 +15,15 @@ function paint(node, name) { node.style.setProperty("--swatch", `var(${colourNam
 
 const walks = [...new Set(results.contestants.flatMap((c) => c.points.map((p) => p.setting.walk)).filter(Boolean))].sort();
 
+const ofSize = () => results.contestants.filter((c) => c.data === state.size);
+
 /** The curves that the controls leave: a walk's filter touches only contestants that have walks. */
 function shownCurves() {
-  return results.contestants.filter((c) => !state.hidden.has(c.name)).map((contestant) => {
+  return ofSize().filter((c) => !state.hidden.has(c.name)).map((contestant) => {
     const points = contestant.points.filter((p) => state.walk === "all" || !p.setting.walk || p.setting.walk === state.walk);
     const front = paretoFront(points);
     return {
-      name: contestant.name, label: contestant.label, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
+      name: contestant.name, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
       others: state.frontOnly ? [] : points.filter((p) => !front.includes(p)),
     };
   });
@@ -40,29 +44,35 @@ function pointLines(point, curve) {
 }
 
 function draw() {
+  if (results.load) fillLoad();
+  if (allSizes.length === 0) return;
   const curves = shownCurves(), perQuery = state.unit === "us";
   drawCurves(byId("curves"), {
     curves, across: recallAcross(results.targets, resolution), unit: perQuery ? "µs per query" : "queries per second",
     value: perQuery ? (point) => 1e6 / point.qps : (point) => point.qps, hover: pointLines, spoken: byId("spoken"),
   });
-  if (results.reference) drawRatios(byId("ratio"), { curves, reference: results.reference, targets: results.targets, resolution });
+  if (reference) drawRatios(byId("ratio"), { curves, reference: reference.name, targets: results.targets, resolution });
+  if (allSizes.length > 1) drawGrowth();
 }
+
+/** The curve that the chart of ratios is to. */
+const reference = results.contestants.find((c) => c.curve === results.reference) ?? null;
 
 function fillHeader() {
   const { data, build } = results;
   document.title = `hmann: ${results.title}`;
   byId("title").textContent = results.title;
-  byId("subtitle").textContent = `${formatCount(data.n)} vectors of ${data.dim} × ${data.dtype}, ${data.metric}; ${formatCount(data.query_count)} queries, `
-    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.disk || results.search_threads?.length ? "closed loop" : "one search thread"}; median of ${results.rounds} rounds`;
-  const own = results.contestants.find((c) => c.name === (results.tiers ? results.tiers.own : "hmann"));
-  const sentences = own && results.reference && results.reference !== "hmann" ? own.targets.filter((at) => at.ratio !== null).slice(-2)
-    .map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
+  const vectors = allSizes.length > 1 ? `${allSizes.map(formatCount).join(", ")} vectors` : data.n ? `${formatCount(data.n)} vectors` : "Vectors";
+  byId("subtitle").textContent = `${vectors} of ${data.dim} × ${data.dtype}${data.metric ? `, ${data.metric}` : ""}; ${formatCount(data.query_count)} queries, `
+    + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.load ? "arrivals at random" : results.shapes.length ? "closed loop" : "one search thread"}; median of ${results.rounds} round${results.rounds === 1 ? "" : "s"}`;
+  const own = results.contestants.find((c) => c.name.startsWith("hmann") && !c.aside && c.targets.some((at) => at.ratio !== null) && c.curve !== results.reference);
+  const sentences = own ? own.targets.filter((at) => at.ratio !== null).slice(-2).map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
   byId("headline").textContent = sentences.length ? `${own.name} is ${sentences.join(", and ")}.` : "";
-  byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same contestant beats; faint dots are the rest.";
+  byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same curve beats; faint dots are the rest.";
 }
 
 function fillControls() {
-  for (const { name } of results.contestants) {
+  for (const name of [...new Set(results.contestants.map((c) => c.name))]) {
     const chip = paint(text(byId("legend"), "button", name), name);
     chip.type = "button";
     chip.setAttribute("aria-pressed", String(!state.hidden.has(name)));
@@ -72,91 +82,63 @@ function fillControls() {
       update();
     });
   }
-  byId("walks").hidden = walks.length < 2;
-  for (const walk of walks.length < 2 ? [] : ["all", ...walks]) {
-    const label = element("label", "", byId("walks")), input = element("input", "", label);
-    Object.assign(input, { type: "radio", name: "walk", value: walk, checked: walk === "all" });
-    text(label, "span", walk);
-    input.addEventListener("change", () => { state.walk = walk; update(); });
-  }
+  radios("sizes", "size", allSizes, formatCount, state.size, (size) => { state.size = size; });
+  radios("walks", "walk", walks.length < 2 ? [] : ["all", ...walks], String, "all", (walk) => { state.walk = walk; });
   for (const input of document.querySelectorAll("input[name=unit]")) input.addEventListener("change", () => { state.unit = input.value; update(); });
   byId("front-only").addEventListener("change", (event) => { state.frontOnly = event.target.checked; update(); });
 }
 
-function nameCell(row, name, shown = name) {
+function nameCell(row, of, shownName = of.name) {
   const cell = element("th", "text", row);
   cell.scope = "row";
-  paint(element("span", "dot", cell), name);
-  cell.append(shown);
+  paint(element("span", "dot", cell), of.name);
+  cell.append(shownName + (allSizes.length > 1 ? `, ${sizeText(of)}` : ""));
+  if (of.noisy > 0) text(cell, "span", ` ${of.noisy} runs disturbed`, "quiet");
 }
 
 function fillTargets() {
-  const titles = [["contestant", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])];
-  const body = headRow(byId("targets"), titles);
-  let above = false;
-  for (const contestant of results.contestants.filter((one) => !one.aside)) {
+  const table = byId("targets");
+  table.replaceChildren();
+  const body = headRow(table, [["contestant", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])]);
+  for (const contestant of ofSize().filter((one) => !one.aside)) {
     const row = element("tr", "", body);
-    nameCell(row, contestant.name);
+    nameCell(row, contestant);
     for (const at of contestant.targets) {
       const cell = element("td", "", row);
       if (at.qps === null) { text(cell, "span", "not reached", "quiet"); continue; }
-      const starred = at.at_recall > at.recall + 1e-12;
-      above = above || starred;
-      text(cell, "b", formatFigure(at.qps) + (starred ? "*" : "")).dataset.qps = at.qps;
+      text(cell, "b", formatFigure(at.qps) + (at.at_recall > at.recall + 1e-12 ? "*" : "")).dataset.qps = at.qps;
       text(cell, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
-      if (at.ratio !== null && contestant.name !== results.reference) {
-        element("br", "", cell);
-        text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
-        text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
-      }
-      if (at.of_limit) {
-        element("br", "", cell);
-        text(cell, "span", `${formatCount(Math.round(at.lines))} cache lines, ${(100 * at.of_limit).toFixed(0)} % of what DRAM gives`, "quiet").dataset.lines = at.lines;
-      }
-      if (at.mean_us) {
-        element("br", "", cell);
-        text(cell, "span", `mean ${formatFigure(at.mean_us)}, p99 ${formatFigure(at.p99_us)} µs`, "quiet").dataset.p99 = at.p99_us;
-      }
+      if (at.ratio === null || contestant.curve === results.reference) continue;
+      element("br", "", cell);
+      text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
+      text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
     }
   }
+}
+
+function fillNotes() {
+  const above = results.contestants.some((c) => !c.aside && c.targets.some((at) => at.at_recall > at.recall + 1e-12));
   byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
-    + (results.reference ? ` × is the ratio to ${results.reference} within the same round.` : "")
-    + (results.memory ? ` DRAM gives a thread a cache line at random every ${Math.min(...results.memory.map((at) => at.ns_a_line)).toFixed(1)} ns, with many loads in flight.` : "")
-    + (above ? " * The lowest recall measured already lies above this target." : "");
-  if (results.noise && results.noise.length > 0) {
-    const worst = Math.max(...results.noise.map((at) => Math.abs(at.ratio - 1)));
-    byId("noise").textContent = `Noise of this machine: hmann, run twice over the same index${results.tiers ? "" : " (hmann-aa)"}, differs from itself by at most ${(100 * worst).toFixed(1)} % `
-      + `(${results.noise.map((at) => `${at.ratio.toFixed(3)} at ${at.recall}`).join(", ")}). Smaller differences mean nothing.`;
-  }
+    + (results.reference ? ` × is the ratio to ${results.reference} with as many threads, within the same round.` : "") + (above ? " * The lowest recall measured already lies above this target." : "");
+  byId("rows-note").textContent = (results.memory ? `DRAM gives a thread a cache line at random every ${Math.min(...results.memory.map((at) => at.ns_a_line)).toFixed(1)} ns, with many loads in flight; the limit in memory is as many lines as a query needs `
+    + "(computed from its counters) at that rate. " : "") + (results.options.emulated ? `The slow memory is emulated (${results.options.emulated}), on top of this machine's DRAM. Memory Mode and first-touch are models, fed with the trace of the search and then timed on the emulated memory.` : "");
 }
 
-function barCell(row, value, most, label, name) {
-  const cell = element("td", "", row);
-  text(cell, "span", label);
-  const bar = paint(element("span", "bar", element("span", "track", cell)), name);
-  bar.style.width = `${Math.max(2, (100 * value) / most)}px`;
-}
-
-function fillBuilds() {
-  const body = headRow(byId("builds"), [["contestant", "text"], ["library", "text"], ["build time", ""], ["threads", ""], ["index, vectors included", ""], ["parts", "text"]]);
-  const most = (key) => Math.max(...results.contestants.map((c) => c[key]));
-  // Curves of one program share its index.
-  for (const c of results.contestants.filter((one, i, all) => !one.program || all.findIndex((other) => other.program === one.program) === i)) {
-    const row = element("tr", "", body);
-    nameCell(row, c.name, c.program);
-    const own = Object.fromEntries(Object.entries(c.build).filter(([, value]) => !c.library.includes(String(value))));
-    text(row, "td", c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), "text");
-    if (c.build_seconds === null) text(row, "td", "stood before", "quiet");
-    else barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
-    text(row, "td", c.build_seconds === null ? "-" : String(c.build_threads));
-    barCell(row, c.index_bytes, most("index_bytes"), formatBytes(c.index_bytes), c.name);
-    text(row, "td", Object.entries(c.phases).map(([phase, seconds]) => `${phase} ${formatSeconds(seconds)}`).join(", "), "text quiet");
+/** What the machine adds. */
+function fillNoise() {
+  const { noise, quiet } = results;
+  if (noise.length > 0) {
+    const worst = Math.max(...noise.map((at) => Math.abs(at.ratio - 1)));
+    byId("noise").textContent = `Noise of this machine: ${[...new Set(noise.map((at) => at.contestant))].join(", ")}, a second run of the same over the same index, differs from the first by at most ${(100 * worst).toFixed(1)} % `
+      + `(${noise.map((at) => `${at.ratio.toFixed(3)} at ${at.recall}`).join(", ")}). Smaller differences mean nothing.`;
   }
+  byId("quiet").textContent = (quiet.noisy > 0 ? `${quiet.noisy} of ${quiet.runs} runs were disturbed by others, twice; medians leave them out where there are others. ` : `None of ${quiet.runs} runs was disturbed by others. `)
+    + (quiet.busy === null ? "" : `Others took ${percent(quiet.busy)} of the CPU, other virtual machines ${percent(quiet.steal)} (median of the rounds).`);
 }
 
 function fillEnvironment() {
   const { environment: e, data, build } = results;
-  const wallOverCpu = Math.max(...results.contestants.filter((c) => !c.waits).map((c) => c.wall_over_cpu), 1);
+  const wallOverCpu = Math.max(1, ...results.contestants.filter((c) => !c.waits).map((c) => c.wall_over_cpu));
   const rows = {
     ...machineRows(e),
     "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
@@ -172,7 +154,7 @@ function fillPoints() {
   for (const curve of shownCurves()) {
     for (const point of [...curve.front, ...curve.others].sort((a, b) => a.recall - b.recall)) {
       const row = element("tr", "", body);
-      nameCell(row, curve.name);
+      nameCell(row, { name: curve.name, data: state.size });
       text(row, "td", settingText(point.setting), "text");
       text(row, "td", formatRecall(point.recall));
       text(row, "td", `${formatFigure(point.qps)} ± ${formatFigure(point.qps_mad)}`);
@@ -184,20 +166,31 @@ function fillPoints() {
 
 function update() {
   draw();
+  if (allSizes.length === 0) return;
+  fillTargets();
+  fillRows(ofSize().filter((one) => !one.aside));
   fillPoints();
+  if (allSizes.length > 1) fillFits();
 }
 
+function show(...sections) { for (const name of sections) byId(name).hidden = false; }
+
 fillHeader();
-fillControls();
-fillTargets();
-fillBuilds();
-fillTiers();
-fillDisk();
+fillNoise();
 fillEnvironment();
-if (results.reference) {
-  byId("ratio-section").hidden = false;
-  byId("ratio-heading").textContent = `Speed as a multiple of ${results.reference}`;
-  byId("ratio").setAttribute("aria-label", `Chart: speed of each contestant as a multiple of ${results.reference}, over recall. The table above has the figures.`);
+if (allSizes.length > 0) {
+  show("curves-section", "targets-section", "rows-section", "builds-section", "all");
+  fillControls();
+  fillNotes();
+  fillBuilds();
+}
+if (allSizes.length > 1) { show("growth-section"); fillGrowthControls(); }
+if (results.disk) { show("disk-section"); fillDisk(); }
+if (results.load) show("load-section");
+if (reference) {
+  show("ratio-section");
+  byId("ratio-heading").textContent = `Speed as a multiple of ${reference.name}`;
+  byId("ratio").setAttribute("aria-label", `Chart: speed of each contestant as a multiple of ${reference.name}, over recall. The table above has the figures.`);
 }
 update();
-redrawWhenNeeded(byId("curves"), draw);
+redrawWhenNeeded(document.querySelector("main"), draw);

@@ -1,4 +1,4 @@
-// The page of a sweep in a real browser.
+// The page of a benchmark in a real browser.
 //   node --test page_test.mjs     with the environment that browser.mjs wants
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as web from "./browser.mjs";
 
-/** Made-up figures whose curves are easy to tell apart; `results` is what `hmann eval sweep --json` prints. */
+/** Made-up figures whose curves are easy to tell apart; `results` is what `hmann eval --json` prints. */
 function makeResults() {
   const targets = [0.9, 0.95, 0.99];
   const curve = (speed, settings) => settings.map(({ setting, recall, slow = 1 }, i) => ({
@@ -19,7 +19,8 @@ function makeResults() {
   const pools = recalls.map((recall, i) => ({ setting: { walk: "best-first", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
   const beams = recalls.map((recall, i) => ({ setting: { walk: "multi-start", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
   const contestant = (name, library, speed, points, extra = {}) => ({
-    name, library, build: {}, build_seconds: 100 / speed, build_cpu_seconds: 190 / speed, build_threads: 2, phases: {}, index_bytes: 5e8 / speed,
+    name, curve: name, system: name, place: {}, data: 1234567, made_up: false, kind: "measured", aside: false, threads: 1, in_flight: 1, fast_bytes: null, waits: false, noisy: 0,
+    library, build: {}, build_seconds: 100 / speed, build_cpu_seconds: 190 / speed, build_threads: 2, phases: {}, index_bytes: 5e8 / speed,
     wall_over_cpu: 1.004, points,
     targets: targets.map((recall, i) => ({ recall, qps: (speed * 1234.5) / (i + 1), qps_mad: 3.25, at_recall: recall, ratio: speed, ratio_mad: 0.011 })), ...extra,
   });
@@ -28,15 +29,16 @@ function makeResults() {
   Object.assign(slow.targets[0], { at_recall: 0.93 });
   const own = contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } });
   Object.assign(own.targets[1], { lines: 1840.4, of_limit: 0.803 });
+  own.noisy = 2;
   return {
-    title: "Recall against speed: made up", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
+    version: 1, options: {}, shapes: [], quiet: { runs: 54, noisy: 2, busy: 0.31, steal: 0.04 }, title: "Recall against speed: made up", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
     build: { m: 16, ef_construction: 100, threads: 2 }, rounds: 3, clock: "wall", reference: "hnswlib", targets,
     environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64",
       system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" },
     contestants: [
       own, contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
     memory: [{ loads: 1, ns_a_line: 88 }, { loads: 16, ns_a_line: 6.52 }],
-    noise: [{ recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
+    noise: [{ contestant: "hmann-aa", recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { contestant: "hmann-aa", recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
   };
 }
 
@@ -83,8 +85,18 @@ test("heading and sentence say what was measured", async () => {
 });
 
 test("beside a speed in memory stands what memory allows", async () => {
-  assert.match(await page.textContent("#targets"), /1,840 cache lines, 80 % of what DRAM gives/);
-  assert.match(await page.textContent("#targets-note"), /every 6\.5 ns, with many loads in flight/);
+  const row = await page.locator("#rows table").nth(1).locator("tbody tr").first().allTextContents();
+  assert.match(row[0], /1,84080 %/);
+  assert.match(await page.textContent("#rows-note"), /every 6\.5 ns, with many loads in flight/);
+  const titles = await page.locator("#rows table").first().locator("thead th").allTextContents();
+  assert.deepEqual(titles, ["", "QPS", "×"], "columns in which nobody says anything are left out");
+});
+
+test("what others had of the machine is told", async () => {
+  assert.match(await page.textContent("#noise"), /hmann-aa, a second run of the same/);
+  assert.match(await page.textContent("#quiet"), /2 of 54 runs were disturbed.*others took 31 % of the CPU, other virtual machines 4\.0 %/i);
+  assert.match((await page.locator("#targets tbody tr").first().allTextContents())[0], /2 runs disturbed/);
+  for (const hidden of ["#growth-section", "#load-section", "#disk-section"]) assert.equal(await page.isVisible(hidden), false, hidden);
 });
 
 test("both charts are drawn, every contestant in its colour", async () => {
@@ -191,54 +203,98 @@ test("dark readers get a dark page with the same curves", async () => {
   assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
 });
 
-test("two memories: bars, shares and labels; what stands aside is not drawn", async () => {
-  const row = (name, kind, qps, more = {}) => ({ name, kind, fast_bytes: 75.5 * 1234567, targets: results.targets.map((recall) => ({
-    recall, qps, qps_mad: 3, ratio: qps === null ? null : qps / 1000, ratio_mad: 0.01, of_all_dram: 0.8125, of_all_dram_mad: 0.01, without_latency: 5000, of_without_latency: 0.8, slow_reads: 77, slow_bytes: 9e4, ...more })) });
+test("two memories: bars, shares and kinds; what stands aside is not drawn", async () => {
   const [hmann, hnsw, slow] = structuredClone(results.contestants);
-  Object.assign(hmann, { name: "hmann best-first, emulated +300 ns", label: "hmann best-first (emulated)", program: "hmann", kind: "emulated", aside: false });
-  Object.assign(hnsw, { name: "HNSW all slow, emulated +300 ns", program: "HNSW", kind: "emulated", aside: false });
-  Object.assign(slow, { name: "HNSW all slow, emulated +0 ns", program: "HNSW", kind: "emulated", aside: true });
-  const tiers = { emulated: "lat=300ns,lines=12", reference: hnsw.name, own: hmann.name,
-    rows: [row(hmann.name, "emulated", 4000), row("Memory Mode 10 %, model, emulated +300 ns", "model", 1500), row(hnsw.name, "emulated", null, { of_all_dram: null })] };
-  const shown = { ...results, contestants: [hmann, hnsw, slow], reference: hnsw.name, tiers };
+  Object.assign(hmann, { name: "hmann best-first, 75 B, emulated +300 ns", curve: "hmann best-first, 75 B, emulated +300 ns", system: "hmann, 75 B", kind: "emulated", fast_bytes: 75.5 * 1234567, noisy: 0 });
+  Object.assign(hnsw, { name: "HNSW all slow, emulated +300 ns", curve: "HNSW all slow, emulated +300 ns", system: "HNSW", kind: "emulated" });
+  Object.assign(slow, { name: "HNSW all slow, emulated +0 ns", system: "HNSW", kind: "emulated", aside: true });
+  for (const at of hmann.targets) Object.assign(at, { qps: 4000, qps_mad: 3, ratio: 4, slow_reads: 77, of_all_dram: 0.8125, of_without_latency: 0.8 });
+  for (const at of hnsw.targets) Object.assign(at, { qps: 1500, ratio: 1 });
+  const shown = { ...results, contestants: [hmann, hnsw, slow], reference: hnsw.name, options: { emulated: "lat=300ns,lines=12" } };
   await show(web.fill("report.html", shown, join(folder, "tiers.html")));
-  assert.match(await page.textContent("#tiers-note"), /emulated \(lat=300ns,lines=12\).*are models/);
-  assert.equal(await page.locator("#tiers table").count(), results.targets.length);
-  const cells = await page.locator("#tiers table").first().locator("tbody tr").allTextContents();
-  assert.equal(cells.length, 3);
-  assert.match(cells[0], /hmann best-first, emulated \+300 nsemulated4,000± 34\.00×81\.3 %5,000 \(80 %\)7775\.5/);
-  assert.match(cells[1], /Memory Mode 10 %, model, emulated \+300 nsmodel1,500/);
-  assert.match(cells[2], /not reached/);
-  const bars = await page.locator("#tiers table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
+  assert.match(await page.textContent("#rows-note"), /emulated \(lat=300ns,lines=12\).*are models/);
+  assert.equal(await page.locator("#rows table").count(), results.targets.length);
+  const cells = await page.locator("#rows table").first().locator("tbody tr").allTextContents();
+  assert.equal(cells.length, 2);
+  assert.match(cells[0], /hmann best-first, 75 B, emulated \+300 ns4,000± 3emulated75\.54\.00×81 %80 %77/);
+  const bars = await page.locator("#rows table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
   assert.deepEqual(bars.map(Math.round), [100, 38]);
   assert.equal(await page.locator("#legend button", { hasText: "+0 ns" }).getAttribute("aria-pressed"), "false");
   assert.equal(await page.locator("#points tbody tr", { hasText: "+0 ns" }).count(), 0);
-  assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one program share its index");
-  assert.match(await page.textContent("#headline"), /hmann best-first, emulated \+300 ns is 2\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
+  assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one system share its index");
+  assert.match(await page.textContent("#headline"), /hmann best-first, 75 B, emulated \+300 ns is 4\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
   assert.deepEqual(problems, []);
-  await show(address);
 });
 
-test("on a disk: a table for each recall, the disk by itself and the memory", async () => {
-  const row = (at, contestant, more) => ({ at, target: 0.95, contestant, threads: 1, in_flight: 1, qps: 800, qps_mad: 2, at_recall: 0.95, ratio: 4, ratio_mad: 0.1, mean_us: 1250, p99_us: 2500, cpu_us: 310,
-    slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, ...more });
-  const rival = { ratio: 1, slow_reads: null, slow_bytes: null, rounds: null, io_reads: null, blocks: 300, qps: 200 };
+test("on a disk: counts of each recall, the disk by itself and the memory", async () => {
+  const [hmann, hnsw] = structuredClone(results.contestants);
+  Object.assign(hmann, { name: "hmann, 1 thread", waits: true });
+  Object.assign(hmann.targets[0], { mean_us: 1250, p99_us: 2500, cpu_us: 310, slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, of_limit: 0.81 });
+  Object.assign(hmann.targets[1], { qps: null, ratio: null });
   const depths = [1, 64].map((depth) => ({ depth, iops: 1000 * depth, mean_us: 41, p50_us: 40, p99_us: 90, reads: 1000 }));
-  const disk = { measured: [1, 2].map((threads) => ({ path: "/sweep/x.index", tier: "nvme", blocks: 1000, threads, depths })), most_iops: 60000, reference: "hnswlib",
-    memory: { limit_bytes: 2 ** 27, limit_given: false, index_file_bytes: 2 ** 28, cgroup_version: 1,
-      contestants: [{ contestant: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] },
-    rows: [row(1, "hmann, 1 thread"), row(1, "hnswlib, 1 thread", rival), row(10, "hmann, 1 thread", { qps: null, ratio: null }), row(10, "hnswlib, 1 thread", rival)] };
-  await show(web.fill("report.html", { ...results, disk }, join(folder, "disk.html")));
+  const disk = { measured: [1, 2].map((threads) => ({ path: "/sweep/x.index", tier: "nvme", blocks: 1000, threads, depths, data: 1234567, system: "hmann" })), most_iops: 60000,
+    memory: { contestants: [{ system: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] } };
+  await show(web.fill("report.html", { ...results, contestants: [hmann, hnsw], disk, shapes: [[1, 1]] }, join(folder, "disk.html")));
   assert.match(await page.textContent("#subtitle"), /closed loop/);
-  assert.match(await page.textContent("#disk-note"), /128.0 MiB of memory.*a quarter of hmann's index file and 64 MiB.*60,000 reads per second/);
-  assert.deepEqual(await page.locator("#disk h3").allTextContents(),
-    ["At recall@1 0.95", "At recall@10 0.95", "The disk by itself: 4 KiB reads at random, x.index through tier nvme", "Memory"]);
-  const cells = (table, line) => page.locator("#disk table").nth(table).locator("tbody tr").nth(line).locator("th, td").allTextContents();
-  assert.deepEqual((await cells(0, 0)).slice(3), ["1,250", "2,500", "310", "38", "40", "12,800", "9", "37.5", "50 %"]);
-  assert.deepEqual((await cells(0, 1)).slice(6), ["", "", "", "", "300", "50 %"]);
-  assert.match((await cells(1, 0))[1], /not reached/);
-  assert.deepEqual(await cells(2, 3), ["reads per second, 2 threads", "1,000", "64,000"]);
-  assert.deepEqual(await cells(3, 0), ["hmann", "256.0 MiB", "128.0 MiB", "32.0 MiB", "64.0 MiB"]);
+  assert.match(await page.textContent("#disk-note"), /128.0 MiB of memory.*60,000 reads per second/);
+  assert.deepEqual(await page.locator("#disk h3").allTextContents(), ["4 KiB reads at random, x.index through tier nvme", "Memory"]);
+  const cells = (host, table, line) => page.locator(`${host} table`).nth(table).locator("tbody tr").nth(line).locator("th, td").allTextContents();
+  assert.deepEqual((await cells("#rows", 0, 0)).slice(3), ["1,250", "2,500", "310", "40", "12,800", "9", "38", "37.5", "81 %", "50 %"]);
+  assert.match((await cells("#rows", 1, 0))[1], /not reached/);
+  assert.deepEqual(await cells("#disk", 0, 3), ["reads per second, 2 threads", "1,000", "64,000"]);
+  assert.deepEqual(await cells("#disk", 1, 0), ["hmann", "256.0 MiB", "128.0 MiB", "32.0 MiB", "64.0 MiB"]);
+  assert.deepEqual(problems, []);
+});
+
+/** Four sizes, the last made up, on two tiers. */
+function makeGrowth() {
+  const sizes = [10000, 100000, 1000000, 10000000];
+  const contestants = sizes.flatMap((n) => ["dram", "nvme"].map((tier) => {
+    const one = structuredClone(results.contestants[0]), name = `43 B, ${tier}, quantised`;
+    Object.assign(one, { name: `${name}, 1 thread`, curve: name, system: `43 B, ${tier}`, data: n, made_up: n > 1e6, noisy: 0, from: "vectors", structure: "2.8 % promoted, 2 bits <b>", peak_anonymous_bytes: n * 300, work_bytes: 0 });
+    for (const at of one.targets) Object.assign(at, { slow_reads: 10 + 2 * Math.log10(n), io_reads: tier === "nvme" ? 8 : 0, rounds: 2, distances: 1000 });
+    if (n < 1e6) Object.assign(one.targets[0], { at_recall: 0.93 });
+    return one;
+  }));
+  return { ...results, title: "Growth over sizes: base.u8bin", reference: null, contestants, shapes: [[1, 1]], noise: [], sizes: sizes.map((n) => ({ data: n, made_up: n > 1e6, queries: 600 })) };
+}
+
+test("several sizes: growth with its fits, and each size by itself", async () => {
+  await show(web.fill("report.html", makeGrowth(), join(folder, "growth.html")));
+  await page.waitForSelector("#growth canvas");
+  assert.match(await page.textContent("#made-up"), /^Made-up vectors and queries, resampled from the real ones: 10,000,000\.$/);
+  const tip = await web.hoverUntil(page, "#growth", "10,000,000, made up");
+  assert.ok(tip, "no position of the mouse shows the largest size");
+  assert.match(tip, /slow reads.*at recall 0\.95/s);
+  const cells = (line) => page.locator("#fits tbody tr").nth(line).locator("th, td").allTextContents();
+  const [name, sizes, slope, residual, power, , extrapolated] = await cells(0);
+  assert.deepEqual([name, sizes, slope, residual, extrapolated], ["43 B, dram, quantised", "4 (1)", "2.00", "0.0 %", "extrapolated: 28 ± 0"], "a logarithm is read as one");
+  assert.ok(Number(power) > 0.03 && Number(power) < 0.05, power);
+  assert.match((await cells(3)).join(), /43 B, dram, build: peak anonymous bytes,4 \(1\).*,1\.000,/, "a power of n, too");
+  assert.match((await page.locator("#rows tbody tr").first().allTextContents())[0], /43 B, dram, quantised, 1 thread, 10,000,000, made up/);
+  await page.locator("#sizes label", { hasText: /^10,000$/ }).click();
+  assert.match((await page.locator("#targets tbody tr").first().allTextContents())[0], /, 10,0002,469\*/, "the lowest recall measured lies above");
+  await page.locator("#figures label", { hasText: "I/Os" }).click();
+  assert.equal(await pixelsOf("#growth", await colourOf("--c-0")), 0, "no I/Os in DRAM");
+  assert.equal(await page.locator("#fits tbody tr", { hasText: "dram, quantised" }).count(), 0, "nothing was fitted to I/Os in DRAM");
+  await page.focus("#growth");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.textContent("#growth-spoken"), /43 B, nvme, quantised, 10,000, 8 I\/Os/);
+  await page.keyboard.press("Escape");
+  assert.match(await page.textContent("#builds"), /2\.8 % promoted, 2 bits <b>; made of vectors/);
+  assert.deepEqual(problems, []);
+});
+
+test("load: latency over the rate, and what failed", async () => {
+  const load = [100, 1000].map((rate) => ({ system: "sift at 127.0.0.1:1", place: { server: "127.0.0.1:1" }, setting: {}, round: 0, rate, batch: 1, offered: 10 * rate, answered: 10 * rate - 7, queries_per_second: rate, p50_us: 100 + rate,
+    p90_us: 300 + rate, p99_us: 900 + rate, p999_us: 2000 + rate, max_us: 9000, client_cpu_us: 50, failed: { DEADLINE_EXCEEDED: 7 }, noisy: rate === 1000 }));
+  const { n, metric, base, ...data } = results.data;
+  await page.goto(web.fill("report.html", { ...results, title: "Load: query.u8bin", data, contestants: [], targets: [], reference: null, noise: [], quiet: { runs: 2, noisy: 1, busy: null, steal: null }, load }, join(folder, "load.html")));
+  await page.waitForSelector("#load canvas");
+  assert.equal(await page.isVisible("#curves-section"), false);
+  for (const name of ["--c-hmann", "--c-hnswlib", "--c-faiss"]) assert.ok(await pixelsOf("#load", await colourOf(name)) > 60, name);
+  assert.match((await page.locator("#load-table tbody tr").nth(1).allTextContents())[0], /sift at 127\.0\.0\.1:111,00019,993 of 10,000.*7 DEADLINE_EXCEEDEDdisturbed/);
+  assert.match(await page.textContent("#quiet"), /1 of 2 runs were disturbed/);
   assert.deepEqual(problems, []);
   await show(address);
 });

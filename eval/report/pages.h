@@ -9,11 +9,8 @@
 namespace hmann {
 
 /// The finished pages (chart library and script inlined), made when hmann was built, with
-/// kReportDataMark in place of the figures: of `hmann eval`, of its
-/// `scale`. A file
-/// each, so that a program holds only those that it calls for.
-std::string_view SweepPage();
-std::string_view ScalePage();
+/// kReportDataMark in place of the figures.
+std::string_view BenchmarkPage();
 
 inline constexpr std::string_view kReportDataMark = "@@HMANN_RESULTS@@";
 

@@ -27,7 +27,7 @@ class MachineLoad {
   explicit MachineLoad(std::vector<pid_t> ours = {});
 
   /// From the beginning until now. The kernel counts in ticks of 10 ms: over less than
-  /// 200 ms it says little. A process of `ours` that has ended meanwhile counts as another's.
+  /// 200 ms it says little. A process of `ours` that has ended counts as another's.
   OthersShare Others() const;
 
  private:

@@ -90,7 +90,7 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF16, .bits = 2},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
       {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1},
-      {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4},
+      {.n = 90, .n1 = 21, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);

@@ -179,7 +179,7 @@ double Logit(double recall) {
   return std::log(inside / (1 - inside));
 }
 
-/// Every dial and time at `share` of the way from a to b, on a scale of logarithms.
+/// Dials, times and recalls at `share` of the way from a to b, on scales of logarithms.
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {
     return x <= 0 || y <= 0 ? x + share * (y - x) : x * std::pow(y / x, share);
@@ -194,8 +194,11 @@ TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share)
   }
   for (auto time : {&TunedSetting::mean_us, &TunedSetting::p95_us, &TunedSetting::p99_us})
     between.*time = geometric(a.*time, b.*time);
-  for (auto recall : {&TunedSetting::recall, &TunedSetting::recall_low, &TunedSetting::recall_p05})
-    between.*recall = a.*recall + share * (b.*recall - a.*recall);
+  for (auto recall :
+       {&TunedSetting::recall, &TunedSetting::recall_low, &TunedSetting::recall_p05}) {
+    const double low = Logit(a.*recall), high = Logit(b.*recall);
+    between.*recall = 1 / (1 + std::exp(-low - share * (high - low)));
+  }
   return between;
 }
 

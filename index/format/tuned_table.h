@@ -56,10 +56,9 @@ struct TunedTable {
   /// In place of the entry of the same placement and k, if there is one.
   void Put(TunedEntry entry);
 
-  /// The setting for a target: of two that differ in effort alone, what lies between them.
-  /// Errors: NOT_FOUND naming what is tuned,
-  /// for a placement or k that is not; OUT_OF_RANGE for a target that no setting meets,
-  /// with the best that can be had.
+  /// The setting for a target: of two that differ in effort alone, what lies between
+  /// them. Errors: NOT_FOUND naming what is tuned, for a placement or k that is not;
+  /// OUT_OF_RANGE for a target that no setting meets, with the best that can be had.
   absl::StatusOr<TunedSetting> Choose(const TunedPlacement& placement, std::uint32_t k,
                                       const Target& target) const;
 };

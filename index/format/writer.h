@@ -18,8 +18,8 @@ namespace hmann {
 /// What a finished build hands over. The callbacks are called from one thread, in id
 /// order within a section: links(layer, id) once for every layer and node, row(id) and
 /// label(id) once for every node; what they return stays valid until the next call of the
-/// same callback. label(id) is asked for again, in any order, to put ids into the order of
-/// labels.
+/// same callback. label(id) is asked for again, in any order, to put ids into the order
+/// of labels.
 struct IndexContents {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;

@@ -21,9 +21,9 @@
 namespace hmann {
 namespace {
 
-/// Neighbours that are calibrated for, with as many queries as bring the standard error of
-/// a mean recall of 0.95 to about 0.0025; of thousands a few say as much as there is time
-/// for.
+/// Neighbours that are calibrated for, with as many queries as bring the standard error
+/// of a mean recall of 0.95 to about 0.0025; of thousands a few say as much as there is
+/// time for.
 struct Wanted {
   std::uint32_t k;
   std::uint64_t queries;
@@ -97,7 +97,7 @@ class CalibrationOfIndex {
                                             .k = wanted.k},
                                            progress_));
     calibration_.origin = learning.origin;
-    progress_.Start(absl::StrCat("calibrate k = ", wanted.k), 0, "settings");
+    progress_.Start("calibrate", 0, "settings");
     for (const auto& index : indexes_) {
       CountingRuns runs(index, learning, options_.threads, options_.cancelled);
       for (const SearchContext& context : Contexts(*index)) {

@@ -33,12 +33,13 @@ double RecallLowerBound(const Counted& counted, double z);
 /// Searches for learning queries on all threads.
 class CountingRuns {
  public:
-  /// `learning` must outlive it. `cancelled`: not owned, may be nullptr. `threads`: 0: the
-  /// usable cores.
+  /// `learning` must outlive it. `cancelled`: not owned, may be nullptr. `threads`: 0:
+  /// the usable cores.
   CountingRuns(std::shared_ptr<const Index> index, const LearningSet& learning, int threads,
                const std::atomic<bool>* cancelled);
 
-  /// The first `queries` of the learning set. Errors: those of Searcher::Search, CANCELLED.
+  /// The first `queries` of the learning set. Errors: those of Searcher::Search,
+  /// CANCELLED.
   absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);
 
  private:

@@ -23,7 +23,7 @@ class EffortCurve {
   using Run = std::function<absl::StatusOr<Counted>(double effort)>;
 
   /// Efforts beyond which nothing is looked for.
-  static constexpr double kLeast = 1.0 / 64, kMost = 32;
+  static constexpr double kLeast = 1.0 / 16, kMost = 32;
 
   /// `answers`: neighbours that a run looks for, of all its queries.
   EffortCurve(Run run, double answers) : run_(std::move(run)), answers_(answers) {}

@@ -12,11 +12,12 @@ namespace hmann {
 ///
 ///     T = ef_l1 * C * T_fast  +  ceil(ef_l1 / Thr) * ef_l0 * C * T_slow
 ///
-/// ef_l1 * C and ef_l1 * ef_l0 * C are what the counters say: distances to vectors in fast
-/// and in slow memory, on a device records that are read. Thr threads share the beams of
-/// a multi-start search; the others are one search. The paper has no codes: a third term
-/// is the estimates of quantised search. T_fast, T_slow and the price of an estimate are
-/// measured on this machine and placement, each by a setting whose other terms are known.
+/// ef_l1 * C and ef_l1 * ef_l0 * C are what the counters say: distances to vectors in
+/// fast and in slow memory, on a device records that are read. Thr threads share the
+/// beams of a multi-start search; the others are one search. The paper has no codes: a
+/// third term is the estimates of quantised search. T_fast, T_slow and the price of an
+/// estimate are measured on this machine and placement, each by a setting whose other
+/// terms are known.
 class Equation31 {
  public:
   /// `device`: L0 is read from a block tier.

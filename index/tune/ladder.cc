@@ -70,8 +70,8 @@ class Ways {
   void Add(SearchOptions options) {
     options.k = k_;
     const absl::StatusOr<Dials> dials = options.Resolve(context_);
-    // Resolve may have turned to another walk where the asked for one cannot fill k, and a
-    // small index may bring two ways together.
+    // Resolve may have turned to another walk where the asked for one cannot fill k, and
+    // a small index may bring two ways together.
     if (dials.ok() && dials->walk == options.walk &&
         std::find(ways_.begin(), ways_.end(), *dials) == ways_.end())
       ways_.push_back(*dials);

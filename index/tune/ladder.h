@@ -15,8 +15,8 @@ namespace hmann {
 std::vector<Dials> WaysToSearch(std::uint32_t k, const SearchContext& context,
                                 std::uint32_t most_query_threads);
 
-/// Ways next to `way`: one dial that effort does not decide is a step up or down. Effort 1
-/// of each.
+/// Ways next to `way`: one dial that effort does not decide is a step up or down. Effort
+/// 1 of each.
 std::vector<Dials> NextTo(const Dials& way, const SearchContext& context);
 
 }  // namespace hmann

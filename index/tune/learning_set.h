@@ -46,10 +46,10 @@ struct LearningOptions {
 /// equally far: there such a vector stays by far the nearest to where it went.) None of
 /// the layers above L1, on which a search may have to begin. Neighbours that no file
 /// names are found by comparing with all vectors, of many queries in many vectors by a
-/// search so wide that it misses fewer than one in two thousand (index/tune/wide_search.h).
-/// Errors: INVALID_ARGUMENT (no
-/// queries, another dimension or type than the index's, a ground truth of fewer queries
-/// or neighbours, no neighbour beside the one left out), those of the files.
+/// search so wide that it misses fewer than one in two thousand
+/// (index/tune/wide_search.h). Errors: INVALID_ARGUMENT (no queries, another dimension or
+/// type than the index's, a ground truth of fewer queries or neighbours, no neighbour
+/// beside the one left out), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
 
 }  // namespace hmann

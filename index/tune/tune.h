@@ -80,11 +80,11 @@ struct TuneOptions {
                             ///< turn (MakeLearningSet)
   std::string groundtruth;  ///< of `queries`; empty: found (MakeLearningSet)
   std::vector<std::uint32_t> k = {10};
-  /// Recalls are contested each, latencies answered from what that gave; the table answers
-  /// others too. Of latencies alone the recalls are 0.9, 0.95 and 0.99.
+  /// Recalls are contested each, latencies answered from what that gave; the table
+  /// answers others too. Of latencies alone the recalls are 0.9, 0.95 and 0.99.
   std::vector<Target> targets = {{.recall = 0.9}, {.recall = 0.95}, {.recall = 0.99}};
-  /// Queries, at most; 0: so many that a mean recall of 0.95 has a standard error of about
-  /// 0.0016: 20,000 for k = 1, 5,000 below 100, else 1,500.
+  /// Queries, at most; 0: so many that a mean recall of 0.95 has a standard error of
+  /// about 0.0016: 20,000 for k = 1, 5,000 below 100, else 1,500.
   std::uint64_t learn = 0;
   std::uint32_t most_query_threads = 0;  ///< 0: the usable cores
   bool accept_noise = false;             ///< store times though the machine was not quiet

@@ -21,7 +21,7 @@
 namespace hmann {
 namespace {
 
-/// Recalls that the front has a setting near, so that it answers any target.
+/// Recalls that the front has a setting near.
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
 /// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside
 /// errors of the equation that each contest tells.
@@ -32,7 +32,9 @@ constexpr double kBetter = 0.985;
 constexpr double kZ = 1.645;
 /// Of a round of one setting, microseconds.
 constexpr double kRoundUs = 8e3;
-constexpr std::size_t kRounds = 3, kFinalRounds = 7;
+/// Even, since every other one runs backwards: whoever comes first in a round finds the
+/// CPU's caches colder.
+constexpr std::size_t kRounds = 4, kFinalRounds = 6;
 
 class Tuner {
  public:
@@ -84,7 +86,7 @@ class Tuner {
 
   std::unique_ptr<EffortCurve> CurveOf(const Dials& at_one, std::uint64_t queries) const {
     const auto run = [this, at_one, queries](double effort) -> absl::StatusOr<Counted> {
-      Tell();
+      if (options_.progress) options_.progress();
       return runs_.count(At(at_one, effort), queries);
     };
     return std::make_unique<EffortCurve>(run, static_cast<double>(queries * options_.k));
@@ -94,12 +96,8 @@ class Tuner {
     return WithEffort(at_one, effort, options_.context.n, options_.context.n1);
   }
 
-  void Tell() const {
-    if (options_.progress) options_.progress();
-  }
-
   absl::StatusOr<double> TimeOnce(const Dials& dials, std::uint64_t queries) {
-    Tell();
+    if (options_.progress) options_.progress();
     HMANN_ASSIGN_OR_RETURN(const Timed timed, runs_.time(dials, next_query_, queries));
     return timed.mean_us;
   }
@@ -159,8 +157,6 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  static double MissRate(double recall) { return 1 - recall; }
-
   /// The fastest way to a recall: its number. Where none reaches it, the one that comes
   /// nearest.
   absl::StatusOr<std::size_t> Hold(double recall) {
@@ -185,7 +181,7 @@ class Tuner {
       if (alive.size() <= 3) break;
       alive.resize((alive.size() + 1) / 2);
     }
-    if (!errors.empty()) contest.equation_error = Median(errors);
+    contest.equation_error = errors.empty() ? 0 : Median(std::move(errors));
     Rival best = *alive.front();
     HMANN_RETURN_IF_ERROR(Climb(recall, best, contest));
     tuned_.contests.push_back(contest);
@@ -194,7 +190,7 @@ class Tuner {
 
   /// Brings every way to the recall, and leaves those that Equation 3.1 does not drop.
   absl::Status Enter(double recall, Contest& contest, std::vector<Rival>& rivals) {
-    const double loose = 0.2 * MissRate(recall), close = 0.03 * MissRate(recall);
+    const double loose = 0.2 * (1 - recall), close = 0.03 * (1 - recall);
     double least = std::numeric_limits<double>::infinity();
     std::vector<Rival> able;
     for (std::size_t way = 0; way < ways_.size(); ++way) {
@@ -229,8 +225,7 @@ class Tuner {
       for (const Dials& next : NextTo(ways_[best.way].at_one, options_.context)) {
         const std::size_t way = AddWay(next);
         if (!tried_.insert({recall, way}).second) continue;
-        HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival,
-                               Bring(way, recall, 0.03 * MissRate(recall)));
+        HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, Bring(way, recall, 0.03 * (1 - recall)));
         if (!rival.has_value() || rival->predicted_us > kDropped * best.predicted_us) continue;
         rivals.push_back(*std::move(rival));
       }
@@ -254,25 +249,20 @@ class Tuner {
 
   /// The way that found most.
   std::size_t Nearest() const {
-    std::size_t best = 0;
-    double most = -1;
-    for (std::size_t way = 0; way < ways_.size(); ++way) {
-      for (const EffortCurve::Point& point : ways_[way].curve->points()) {
-        if (point.counted.recall <= most) continue;
-        most = point.counted.recall;
-        best = way;
-      }
-    }
-    return best;
+    const auto most = [](const Way& way) {
+      return way.curve->points().empty() ? 0 : way.curve->points().back().counted.recall;
+    };
+    const auto found = std::max_element(
+        ways_.begin(), ways_.end(), [&](const Way& a, const Way& b) { return most(a) < most(b); });
+    return static_cast<std::size_t>(found - ways_.begin());
   }
 
   /// A way on all learning queries, or on some of them, at a recall, or as near as it
   /// comes.
   absl::StatusOr<Rival> Finish(std::size_t way, double recall, std::uint64_t queries) {
     const std::unique_ptr<EffortCurve> curve = CurveOf(ways_[way].at_one, queries);
-    HMANN_ASSIGN_OR_RETURN(const auto near,
-                           ways_[way].curve->Reach(recall, 0.2 * MissRate(recall)));
-    const double tolerance = 0.02 * MissRate(recall);
+    HMANN_ASSIGN_OR_RETURN(const auto near, ways_[way].curve->Reach(recall, 0.2 * (1 - recall)));
+    const double tolerance = 0.02 * (1 - recall);
     HMANN_ASSIGN_OR_RETURN(auto point,
                            curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
     if (point.has_value()) {
@@ -298,8 +288,7 @@ class Tuner {
       HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(),
                              Finish(winners[i], options_.recalls[i], options_.queries));
     }
-    // Recalls between take fewer queries: nobody asked for them yet.
-    const std::uint64_t some = std::min(options_.queries, 4 * first_queries_);
+    const std::uint64_t some = std::min(options_.queries, 4 * first_queries_);  // nobody asked yet
     for (const double recall : kFollowed) {
       std::size_t nearest = 0;
       const auto away = [&](std::size_t i) {
@@ -325,10 +314,10 @@ class Tuner {
     std::vector<TunedSetting> settings;
     std::vector<std::vector<Timed>> rounds(rivals.size());
     for (std::size_t round = 0; round < kFinalRounds; ++round) {
-      for (std::size_t i = 0; i < rivals.size(); ++i) {
+      for (std::size_t place = 0; place < rivals.size(); ++place) {
+        const std::size_t i = round % 2 == 0 ? place : rivals.size() - 1 - place;
         const double us = round == 0 ? tuned_.equation.PredictUs(rivals[i].dials, rivals[i].counted)
                                      : rounds[i].back().mean_us;
-        Tell();
         HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(), runs_.time(rivals[i].dials, next_query_,
                                                                     QueriesOf(us, 2 * kRoundUs)));
       }

@@ -44,7 +44,8 @@ for ef_l0 in (10, 30, 100):
     print(f"recall@10, ef_l1 = ef_l0 = {ef_l0}:", hmann.recall(wide, truth))
 
 # %% Or say what you want, and let it find the dials.
-index.tune(k=10, recall=0.95, queries=queries, query_threads=1, progress=False)
+index.tune(k=10, recall=0.95, queries=queries, query_threads=1, progress=False,
+           accept_noise=True)  # else nothing is stored while other programs run
 found = index.search(queries, k=10, recall=0.95, details=True)
 print("dials for recall 0.95:", found.details["dials"])
 print("recall@10:", hmann.recall(found, truth))

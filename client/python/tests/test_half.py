@@ -82,7 +82,8 @@ class HalfTest(FolderCase):
         path = self.folder / "tuned.hmann"
         path.write_bytes(self.half.read_bytes())
         tuned = program_json(
-            "tune", path, "--queries", self.folder / "learn.f16bin", "--k", 5, "--recall", 0.9
+            *("tune", path, "--queries", self.folder / "learn.f16bin", "--k", 5, "--recall", 0.9),
+            "--accept-noise",
         )
         self.assertEqual(len(tuned["tuned"]), 1)
         with hmann.open(path) as index:

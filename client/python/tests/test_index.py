@@ -264,7 +264,12 @@ class TuneTest(FolderCase):
         with hmann.open(self.path) as index:
             truth = hmann.exact_neighbours(self.base, self.queries, 10, progress=False)
             tuned = index.tune(
-                k=10, recall=0.9, queries=self.queries, query_threads=1, progress=False
+                k=10,
+                recall=0.9,
+                queries=self.queries,
+                query_threads=1,
+                accept_noise=True,
+                progress=False,
             )
             self.assertEqual(tuned[0]["k"], 10)
             found = index.search(self.queries, 10, recall=0.9, details=True)

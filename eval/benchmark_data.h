@@ -1,4 +1,4 @@
-/// What the answers of a sweep are compared with.
+/// What the answers of a benchmark are compared with.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
 #include "datasets/vector_file.h"
-#include "eval/sweep.h"
+#include "eval/benchmark.h"
 #include "index/base/progress.h"
 
 namespace hmann {
@@ -16,13 +16,13 @@ namespace hmann {
 /// The base, where there is one, and what it or the finished index is of. Errors:
 /// INVALID_ARGUMENT for a base of another shape than the finished index, and where
 /// neither base nor ground truth are there.
-absl::StatusOr<std::optional<VectorFile>> OpenBase(const SweepOptions& options, DataShape* shape);
+absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape);
 
 /// Their exact neighbours: those that were given, or computed once and kept in the folder
 /// under a name that changes when a file does.
-absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options,
+absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const std::optional<VectorFile>& base,
                                       const VectorFile& queries, Progress& progress,
-                                      const std::function<void(const std::string&)>& say);
+                                      const Say& say);
 
 }  // namespace hmann

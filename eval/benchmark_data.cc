@@ -1,4 +1,4 @@
-#include "eval/sweep_data.h"
+#include "eval/benchmark_data.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string FileKey(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<VectorFile>> OpenBase(const SweepOptions& options, DataShape* shape) {
+absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape) {
   const ContestantJob& job = options.job;
   if (job.base.empty()) {
     if (!options.shape || options.groundtruth.empty()) {
@@ -49,10 +49,10 @@ absl::StatusOr<std::optional<VectorFile>> OpenBase(const SweepOptions& options, 
   return base;
 }
 
-absl::StatusOr<GroundTruth> FindTruth(const SweepOptions& options,
+absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const std::optional<VectorFile>& opened,
                                       const VectorFile& queries, Progress& progress,
-                                      const std::function<void(const std::string&)>& say) {
+                                      const Say& say) {
   if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
   const VectorFile& base = *opened;
   const ContestantJob& job = options.job;

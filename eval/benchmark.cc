@@ -1,0 +1,121 @@
+#include "eval/benchmark.h"
+
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/ground_truth.h"
+#include "datasets/recall.h"
+#include "datasets/vector_file.h"
+#include "eval/benchmark_data.h"
+#include "eval/hardware_limit.h"
+#include "eval/interleaved_runs.h"
+#include "eval/memory_places.h"
+#include "eval/report/environment.h"
+#include "eval/results.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls) {
+  for (const double recall : recalls) {
+    if (!(recall > 0 && recall <= 1))
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": expected recalls in (0, 1], found ", recall));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<RunShape> AllShapes(const std::vector<int>& threads,
+                                const std::vector<int>& in_flight) {
+  std::vector<RunShape> shapes;
+  for (const int t : threads) {
+    for (const int q : in_flight) shapes.push_back({t, q});
+  }
+  return shapes;
+}
+
+absl::Status Benchmark::Validate() const {
+  if (contestants.empty())
+    return absl::InvalidArgumentError("expected at least one contestant, found none");
+  std::set<std::string> names;
+  for (const ContestantSpec& spec : contestants) {
+    if (!names.insert(spec.name).second)
+      return absl::InvalidArgumentError(
+          absl::StrCat("two contestants are called '", spec.name, "'"));
+  }
+  if (rounds < 1)
+    return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
+  if (memory_limit && shapes.empty())
+    return absl::InvalidArgumentError("search threads: expected at least one number, found none");
+  for (const RunShape& one : shapes) {
+    if (one.threads < 1 || one.in_flight < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("search threads and queries in flight: expected numbers from 1, found ",
+                       one.threads, " and ", one.in_flight));
+    }
+  }
+  if (memory_limit && clock != RunClock::kWall)
+    return absl::InvalidArgumentError(
+        "clock: expected wall: waiting for the disk is what is measured");
+  return CheckRecalls("targets", targets);
+}
+
+Json HeadLine(const Benchmark& benchmark, const Json& data) {
+  const ContestantJob& job = benchmark.job;
+  Json shapes = Json::array();
+  for (const RunShape& shape : benchmark.shapes) shapes.push_back({shape.threads, shape.in_flight});
+  const std::string& of = job.base.empty() ? job.queries : job.base;
+  return {
+      {"kind", "benchmark"},
+      {"version", kResultsVersion},
+      {"title", absl::StrCat(benchmark.title, ": ", of.substr(of.rfind('/') + 1))},
+      {"data", data},
+      {"build", {{"m", job.m}, {"ef_construction", job.ef_construction}, {"threads", job.threads}}},
+      {"environment", DescribeEnvironment()},
+      {"options", benchmark.options},
+      {"rounds", benchmark.rounds},
+      {"clock", benchmark.clock == RunClock::kCpu ? "cpu" : "wall"},
+      {"reference", benchmark.reference},
+      {"targets", benchmark.targets},
+      {"shapes", shapes}};
+}
+
+absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
+                                               const Say& say) {
+  HMANN_RETURN_IF_ERROR(benchmark.Validate());
+  ContestantJob& job = benchmark.job;
+  std::error_code error;
+  std::filesystem::create_directories(job.folder, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  DataShape shape;
+  HMANN_ASSIGN_OR_RETURN(const std::optional<VectorFile> base, OpenBase(benchmark, &shape));
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
+  HMANN_RETURN_IF_ERROR(queries.CheckShape(shape.dim, shape.dtype, "the base"));
+  job.query_count = queries.n();
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth,
+                         FindTruth(benchmark, base, queries, progress, say));
+  HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
+  if (benchmark.gathers.is_null()) {
+    HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers(job.folder));
+  }
+  const Json head = HeadLine(benchmark, {{"base", job.base.empty() ? Json() : Json(job.base)},
+                                         {"queries", job.queries},
+                                         {"n", shape.n},
+                                         {"dim", shape.dim},
+                                         {"dtype", std::string(Name(shape.dtype))},
+                                         {"metric", std::string(Name(job.metric))},
+                                         {"k", job.k},
+                                         {"query_count", queries.n()}});
+  MemoryPlaces places;
+  if (benchmark.memory_limit) {
+    HMANN_ASSIGN_OR_RETURN(places, MemoryPlaces::Make(&benchmark, say));
+  }
+  absl::StatusOr<std::vector<Json>> lines =
+      RunInterleaved(benchmark, truth, head, shape.n, &places, progress, say);
+  if (!lines.ok()) return places.Explain(lines.status());
+  return lines;
+}
+
+}  // namespace hmann

@@ -1,0 +1,39 @@
+#include "eval/hardware_limit.h"
+
+#include <gtest/gtest.h>
+
+#include "eval/adapters/lines.h"
+
+namespace hmann {
+namespace {
+
+TEST(HardwareLimit, LinesFollowFromCounters) {
+  // Rows of 2 lines, lists of 3, codes of half a line.
+  EXPECT_NEAR(LinesOf({100, 15, 64}, {128, 129, 32}), 200 + 45 + 32, 1e-12);
+}
+
+TEST(HardwareLimit, AMemoryAllowsWhatItsBestRateDoes) {
+  const Json memory = {{{"loads", 1}, {"ns_a_line", 80}}, {{"loads", 32}, {"ns_a_line", 10}}};
+  EXPECT_NEAR(*MemoryLimitQps(memory, 1000), 100'000, 1e-6);
+  EXPECT_FALSE(MemoryLimitQps(memory, std::nullopt).has_value());
+  EXPECT_FALSE(MemoryLimitQps(Json::array(), 1000).has_value());
+}
+
+TEST(HardwareLimit, ADriveAllowsWhatItsLatencyAndItsRateDo) {
+  const std::vector<DepthFigures> drive = {{1, 0, 1, 10'000, {100, 100, 100}},
+                                           {8, 0, 1, 40'000, {200, 200, 200}},
+                                           {32, 0, 1, 50'000, {640, 640, 640}}};
+  EXPECT_NEAR(AtDepth(drive, 4.5).read_us, 150, 1e-9);
+  EXPECT_NEAR(AtDepth(drive, 4.5).reads_per_s, 25'000, 1e-9);
+  EXPECT_NEAR(AtDepth(drive, 0.5).read_us, 100, 1e-9);
+  EXPECT_NEAR(AtDepth(drive, 500).reads_per_s, 50'000, 1e-9);
+  // Two rounds of eight reads, 200 us each: 2,500 a second, and no more than 40,000 / 16.
+  EXPECT_NEAR(*DriveLimitQps(drive, 16, 2, 1), 2'500, 1e-9);
+  EXPECT_NEAR(*DriveLimitQps(drive, 2, 2, 1), 5'000, 1e-9) << "by waiting: 2 x 100 us";
+  EXPECT_NEAR(*DriveLimitQps(drive, 16, 2, 100), 50'000.0 / 16, 1e-9) << "by its rate";
+  EXPECT_FALSE(DriveLimitQps(drive, 0, 0, 1).has_value());
+  EXPECT_FALSE(DriveLimitQps({}, 16, 2, 1).has_value());
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,313 @@
+#include "eval/interleaved_runs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/recall.h"
+#include "eval/results.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+/// Mean recall of answers of k each.
+double MeanRecall(const GroundTruth& truth, std::uint32_t k,
+                  const std::vector<std::uint64_t>& ids) {
+  const std::uint64_t queries = ids.size() / k;
+  std::vector<double> recalls;
+  recalls.reserve(queries);
+  for (std::uint64_t q = 0; q < queries; ++q) {
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(q * k);
+    const auto end = std::find(begin, begin + k, kNoNeighbour);
+    recalls.push_back(RecallAtK(truth, q, k, std::span<const std::uint64_t>(begin, end), {}));
+  }
+  return SummariseRecall(std::move(recalls)).mean;
+}
+
+std::string HowBuilt(const Ready& ready) {
+  if (ready.finished) return "finished before";
+  return absl::StrFormat("built in %s on %d threads%s", FormatDuration(ready.build_seconds),
+                         ready.build_threads, ready.cached ? " (kept from before)" : "");
+}
+
+Json ToJson(const CurveSpec& curve) {
+  return {{"name", curve.name},
+          {"match", curve.match},
+          {"kind", curve.kind},
+          {"aside", curve.aside},
+          {"beside", curve.beside}};
+}
+
+/// Those that were named, or all settings, and each walk aside where there are several.
+Json CurvesOfSpec(const ContestantSpec& spec) {
+  std::vector<CurveSpec> curves = spec.curves;
+  if (curves.empty()) {
+    curves.push_back({spec.name});
+    if (!spec.again_of.empty()) curves[0].beside["again"] = spec.again_of;
+    std::set<std::string> walks;
+    for (const Json& setting : spec.settings) {
+      if (setting.contains("walk")) walks.insert(setting["walk"].dump());
+    }
+    for (const std::string& walk : walks) {
+      const Json name = Json::parse(walk, nullptr, false);
+      if (walks.size() < 2 || !name.is_string()) break;
+      curves.push_back({absl::StrCat(spec.name, " ", name.get<std::string>()),
+                        {{"walk", name}},
+                        "measured",
+                        true});
+    }
+  }
+  Json all = Json::array();
+  for (const CurveSpec& curve : curves) all.push_back(ToJson(curve));
+  return all;
+}
+
+Json PlaceOf(const Benchmark& benchmark, const ContestantSpec& spec) {
+  Json place = Json::object();
+  for (const char* key : {"slow", "server"})
+    if (spec.build.contains(key)) place[key] = spec.build[key];
+  if (benchmark.memory_limit) place["memory_limit"] = *benchmark.memory_limit;
+  return place;
+}
+
+/// What the index of a contestant is.
+Json DescribeIndex(const Ready& ready, const Json& build) {
+  const auto of_build = [&](double seconds) { return ready.finished ? Json() : Json(seconds); };
+  return {{"library", ready.library},
+          {"build", build},
+          {"build_seconds", of_build(ready.build_seconds)},
+          {"build_cpu_seconds", of_build(ready.build_cpu_seconds)},
+          {"build_threads", ready.build_threads},
+          {"phases", ready.phases},
+          {"index_bytes", ready.index_bytes},
+          {"waits", ready.waits}};
+}
+
+/// The part of a benchmark that runs: contestants and what is written of them.
+class InterleavedRuns {
+ public:
+  InterleavedRuns(const Benchmark& benchmark, const GroundTruth& truth, std::uint64_t n,
+                  MemoryPlaces& places, Progress& progress, const Say& say)
+      : benchmark_(benchmark),
+        truth_(truth),
+        n_(n),
+        places_(places),
+        progress_(progress),
+        say_(say) {}
+
+  absl::Status Start(const Json& head) {
+    HMANN_RETURN_IF_ERROR(lines_.Open(benchmark_.job.folder));
+    HMANN_RETURN_IF_ERROR(lines_.Write(head));
+    for (const Json& device : places_.devices()) HMANN_RETURN_IF_ERROR(Write(device));
+    HMANN_RETURN_IF_ERROR(Write({{"kind", "dram"}, {"gathers", benchmark_.gathers}}));
+    for (const ContestantSpec& spec : benchmark_.contestants) {
+      say_(absl::StrCat(spec.name, ": building or loading"));
+      HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, benchmark_.job));
+      HMANN_RETURN_IF_ERROR(places_.Loaded(contestants_.size(), contestant.pid(), say_));
+      const Ready& ready = contestant.ready();
+      say_(absl::StrCat(spec.name, ": ", ready.library, ", ", FormatSize(ready.index_bytes), ", ",
+                        HowBuilt(ready), ", ", contestant.spec().settings.size(), " settings"));
+      settings_.push_back(InShapes(contestant.spec()));
+      places_of_.push_back(PlaceOf(benchmark_, spec));
+      Json line = {{"kind", "system"},
+                   {"system", spec.name},
+                   {"place", places_of_.back()},
+                   {"cached", ready.cached},
+                   {"made_up", benchmark_.made_up},
+                   {"device", benchmark_.contestants[0].name},
+                   {"curves", CurvesOfSpec(contestant.spec())}};
+      line.update(DescribeIndex(ready, spec.build));
+      line.update(spec.told);
+      HMANN_RETURN_IF_ERROR(Write(std::move(line)));
+      contestants_.push_back(std::move(contestant));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Touches every index before anything is timed: counted runs where a contestant can
+  /// count (once for contestants that are the same, like an A/A pair, and once for
+  /// settings of equal dials), else one run.
+  absl::Status WarmUp() {
+    std::vector<Turn> turns;
+    for (std::size_t c = 0; c < contestants_.size(); ++c) {
+      const std::size_t settings = settings_[c].size();
+      for (std::size_t s = 0; s < settings; ++s) {
+        if (Counts(c) ? SameDials(c, s) == s : s == settings / 2) turns.push_back({c, s});
+      }
+    }
+    progress_.Start("warm-up", turns.size(), "runs");
+    for (const Turn& turn : turns) {
+      const Json& setting = settings_[turn.contestant][turn.setting];
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer,
+                             contestants_[turn.contestant].Run(setting, Counts(turn.contestant)));
+      progress_.Advance(1);
+      for (std::size_t c = turn.contestant; c < contestants_.size() && Counts(turn.contestant);
+           ++c) {
+        if (SameAs(c) != turn.contestant) continue;
+        HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
+                                     {"system", contestants_[c].name()},
+                                     {"setting", setting},
+                                     {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
+                                     {"counters", answer.counters}}));
+      }
+    }
+    progress_.Finish();
+    return absl::OkStatus();
+  }
+
+  absl::Status Round(int round) {
+    std::vector<std::size_t> settings_of;
+    std::vector<pid_t> ours;
+    for (const Json& settings : settings_) settings_of.push_back(settings.size());
+    for (const Contestant& contestant : contestants_) ours.push_back(contestant.pid());
+    const std::vector<Turn> turns = Schedule(settings_of, round);
+    progress_.Start(absl::StrCat("round ", round + 1, " of ", benchmark_.rounds), turns.size(),
+                    "runs");
+    const MachineLoad load(ours);
+    for (const Turn& turn : turns) {
+      HMANN_RETURN_IF_ERROR(RunTurn(turn, round));
+      progress_.Advance(1);
+    }
+    progress_.Finish();
+    const OthersShare others = load.Others();
+    return Write({{"kind", "round"},
+                  {"round", round},
+                  {"others_busy", others.busy},
+                  {"others_steal", others.steal}});
+  }
+
+  absl::StatusOr<std::vector<Json>> Finish() {
+    for (const Json& memory : places_.Used()) HMANN_RETURN_IF_ERROR(Write(memory));
+    for (Contestant& contestant : contestants_) HMANN_RETURN_IF_ERROR(contestant.Stop());
+    return lines_.Commit();
+  }
+
+ private:
+  absl::Status Write(Json line) {
+    line["data"] = n_;
+    return lines_.Write(std::move(line));
+  }
+
+  Json InShapes(const ContestantSpec& spec) const {
+    if (benchmark_.shapes.empty()) return spec.settings;
+    std::vector<RunShape> shapes;
+    for (const RunShape& shape : benchmark_.shapes) {
+      const RunShape able = {shape.threads, spec.keeps_several ? shape.in_flight : 1};
+      const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const RunShape& other) {
+        return other.threads == able.threads && other.in_flight == able.in_flight;
+      });
+      if (!known) shapes.push_back(able);
+    }
+    return Shaped(spec.settings, shapes);
+  }
+
+  /// A run that others disturbed is run once more, and if that was disturbed, too, says
+  /// so.
+  absl::Status RunTurn(const Turn& turn, int round) {
+    Contestant& contestant = contestants_[turn.contestant];
+    const Json& setting = settings_[turn.contestant][turn.setting];
+    for (const bool last : {false, true}) {
+      if (benchmark_.warm_up_queries > 0) {
+        HMANN_RETURN_IF_ERROR(contestant.WarmUp(
+            setting, std::min(benchmark_.warm_up_queries, benchmark_.job.query_count)));
+      }
+      const auto begin = std::chrono::steady_clock::now();
+      const MachineLoad load({contestant.pid()});
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestant.Run(setting, false));
+      OthersShare others = load.Others();
+      const Json& place = places_of_[turn.contestant];
+      if (place.contains("server")) others.busy = 0;  // a process that is not ours to see
+      const double interval =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const bool single = !contestant.ready().waits && ShapeOfSetting(setting).threads == 1;
+      const bool noisy = Disturbed(answer, others, interval, single);
+      if (noisy && !last) continue;
+      Json line = {{"kind", "run"},
+                   {"system", contestant.name()},
+                   {"place", place},
+                   {"setting", setting},
+                   {"round", round}};
+      AddFigures(answer, &line);
+      line["others_busy"] = others.busy;
+      line["others_steal"] = others.steal;
+      if (noisy) line["noisy"] = true;
+      return Write(std::move(line));
+    }
+    return absl::OkStatus();
+  }
+
+  void AddFigures(const RunAnswer& answer, Json* line) const {
+    const auto queries = static_cast<double>(benchmark_.job.query_count);
+    const bool cpu = benchmark_.clock == RunClock::kCpu;
+    Json& to = *line;
+    to["recall"] = MeanRecall(truth_, benchmark_.job.k, answer.ids);
+    to["qps"] = queries / (cpu ? answer.cpu_seconds : answer.seconds);
+    to["seconds"] = answer.seconds;
+    to["cpu_seconds"] = answer.cpu_seconds;
+    if (!answer.latency) return;
+    to["mean_us"] = answer.latency->mean;
+    to["p50_us"] = answer.latency->p50;
+    to["p99_us"] = answer.latency->p99;
+    to["cpu_us"] = answer.cpu_seconds / queries * 1e6;
+    to["read_bytes"] = static_cast<double>(answer.read_bytes) / queries;
+  }
+
+  bool Counts(std::size_t c) const { return contestants_[c].ready().counts && SameAs(c) == c; }
+
+  /// The first setting of a contestant with the dials of its setting s.
+  std::size_t SameDials(std::size_t c, std::size_t s) const {
+    const Json dials = SettingWithoutThreads(settings_[c][s]);
+    std::size_t first = 0;
+    while (SettingWithoutThreads(settings_[c][first]) != dials) ++first;
+    return first;
+  }
+
+  /// The first contestant that is the same program with the same settings.
+  std::size_t SameAs(std::size_t c) const {
+    const ContestantSpec& spec = contestants_[c].spec();
+    std::size_t first = 0;
+    for (;; ++first) {
+      const ContestantSpec& other = contestants_[first].spec();
+      if (other.command == spec.command && other.build == spec.build &&
+          other.settings == spec.settings)
+        return first;
+    }
+  }
+
+  const Benchmark& benchmark_;
+  const GroundTruth& truth_;
+  std::uint64_t n_;
+  MemoryPlaces& places_;
+  Progress& progress_;
+  const Say& say_;
+  ResultFile lines_;
+  std::vector<Contestant> contestants_;
+  std::vector<Json> settings_, places_of_;  ///< by contestant
+};
+
+}  // namespace
+
+bool Disturbed(const RunAnswer& answer, const OthersShare& others, double interval_seconds,
+               bool single) {
+  constexpr double kTellsSomething = 0.2;  // seconds (MachineLoad)
+  constexpr double kWaited = 1.1;          // times the CPU time: a guess, as OthersShare's
+  return (interval_seconds >= kTellsSomething && !others.quiet()) ||
+         (single && answer.seconds > kWaited * answer.cpu_seconds);
+}
+
+absl::StatusOr<std::vector<Json>> RunInterleaved(const Benchmark& benchmark,
+                                                 const GroundTruth& truth, const Json& head,
+                                                 std::uint64_t n, MemoryPlaces* places,
+                                                 Progress& progress, const Say& say) {
+  InterleavedRuns runs(benchmark, truth, n, *places, progress, say);
+  HMANN_RETURN_IF_ERROR(runs.Start(head));
+  HMANN_RETURN_IF_ERROR(runs.WarmUp());
+  for (int round = 0; round < benchmark.rounds; ++round) HMANN_RETURN_IF_ERROR(runs.Round(round));
+  return runs.Finish();
+}
+
+}  // namespace hmann

@@ -1,0 +1,98 @@
+// What has more than one size of data, or more than one rate: growth, and load.
+
+const FIGURES = { slow_reads: "slow reads", rounds: "rounds", io_reads: "I/Os", distances: "distances", estimates: "codes scored", lines: "cache lines", mean_us: "mean µs", p99_us: "p99 µs", qps: "queries per second" };
+
+function radios(host, name, values, label, chosen, take) {
+  byId(host).hidden = values.length < 2;
+  for (const value of values) {
+    const box = element("label", "", byId(host)), input = element("input", "", box);
+    Object.assign(input, { type: "radio", name, value: String(value), checked: value === chosen });
+    text(box, "span", label(value));
+    input.addEventListener("change", () => { take(value); update(); });
+  }
+}
+
+/** Of the first shape of each curve: [{curve, rows by size}]. */
+function grownCurves() {
+  const names = [...new Set(results.contestants.filter((row) => !row.aside).map((row) => row.curve))];
+  return names.map((curve) => {
+    const rows = results.contestants.filter((row) => row.curve === curve);
+    return { curve, rows: rows.filter((row) => row.threads === rows[0].threads && row.in_flight === rows[0].in_flight) };
+  });
+}
+
+function drawGrowth() {
+  const t = results.targets.indexOf(state.target);
+  const points = (rows) => rows.map((row) => ({ row, at: row.targets[t], value: row.targets[t][state.figure] })).filter(({ value }) => value > 1e-6);
+  const curves = grownCurves().filter(({ rows }) => !rows.every((row) => state.hidden.has(row.name))).map(({ curve, rows }) => ({ name: curve, colour: css(colourName(rows[0].name)), front: points(rows), others: [] }));
+  drawCurves(byId("growth"), {
+    curves: curves.filter((curve) => curve.front.length > 0), across: logAcross({ value: ({ row }) => row.data, label: "vectors", format: formatCount }), value: ({ value }) => value, unit: FIGURES[state.figure],
+    hover: ({ row, at, value }, curve) => [{ text: curve.name }, { text: sizeText(row) }, { text: `${formatFigure(value)} ${FIGURES[state.figure]}` },
+      { text: at.at_recall > at.recall + 1e-12 ? `at recall ${formatRecall(at.at_recall)}, the lowest measured` : `at recall ${at.recall}`, quiet: true }],
+    spoken: byId("growth-spoken"),
+  });
+}
+
+/** y = start + slope x by least squares; `at(x)`: y there, and one standard error of it (null of two points). */
+function lineThrough(x, y) {
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length, meanX = mean(x), meanY = mean(y);
+  const spread = x.reduce((sum, value) => sum + (value - meanX) ** 2, 0), slope = x.reduce((sum, value, i) => sum + (value - meanX) * (y[i] - meanY), 0) / spread;
+  const start = meanY - slope * meanX, squares = x.reduce((sum, value, i) => sum + (y[i] - start - slope * value) ** 2, 0);
+  return { slope, fitted: x.map((value) => start + slope * value),
+    at: (value) => ({ value: start + slope * value, error: x.length < 3 ? null : Math.sqrt((squares / (x.length - 2)) * (1 + 1 / x.length + (value - meanX) ** 2 / spread)) }) };
+}
+
+/** A figure over sizes, [[n, value], ...], as a logarithm of n and as a power of it, and what they make of a billion. */
+function fitRow(name, points, madeUp) {
+  const x = points.map(([n]) => Math.log10(n)), y = points.map(([, value]) => value), logarithm = lineThrough(x, y), power = lineThrough(x, y.map(Math.log10));
+  const worst = (fitted) => percent(Math.max(...fitted.map((value, i) => Math.abs(y[i] / value - 1))));
+  const low = logarithm.at(9), high = power.at(9), told = (value, error, sign) => `extrapolated: ${formatFigure(value)} ${error === null ? "(error unknown: two sizes)" : `${sign} ${formatFigure(error)}`}`;
+  return [name, `${points.length} (${madeUp})`, logarithm.slope.toFixed(2), worst(logarithm.fitted), power.slope.toFixed(3), worst(power.fitted.map((value) => 10 ** value)),
+    told(low.value, low.error === null ? null : Math.round(1e6 * low.error) / 1e6, "±"), told(10 ** high.value, high.error === null ? null : 10 ** high.error, "× or ÷")];
+}
+
+/** Fits of the figure and recall that are shown, and of builds. */
+function fillFits() {
+  const host = byId("fits"), t = results.targets.indexOf(state.target), lines = [];
+  const add = (name, rows, value) => {
+    const told = rows.filter((row) => value(row) > 1e-6);
+    if (told.length > 1) lines.push(fitRow(name, told.map((row) => [row.data, value(row)]), told.filter((row) => row.made_up).length));
+  };
+  // Above the target it is another recall at each size.
+  for (const { curve, rows } of grownCurves()) add(curve, rows, (row) => (row.targets[t].at_recall > state.target + 1e-12 ? 0 : row.targets[t][state.figure]));
+  for (const { rows } of grownCurves().filter(({ rows: [first] }, i, all) => all.findIndex((other) => other.rows[0].system === first.system) === i)) {
+    for (const key of ["build_cpu_seconds", "peak_anonymous_bytes"]) add(`${rows[0].system}, build: ${key.replaceAll("_", " ")}`, rows, (row) => row[key]);
+  }
+  host.replaceChildren();
+  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (made up)", "a decade adds", "worst residual", "grows as n to the", "worst residual", "by the logarithm, at a billion", "by the power"], lines);
+}
+
+function fillGrowthControls() {
+  const madeUp = results.sizes.filter((size) => size.made_up);
+  byId("made-up").textContent = madeUp.length === 0 ? "All vectors and queries are real." : `Made-up vectors and queries, resampled from the real ones: ${madeUp.map((size) => formatCount(size.data)).join(", ")}.`;
+  const measured = Object.keys(FIGURES).filter((figure) => results.contestants.some((row) => row.targets.some((at) => at[figure] > 1e-6)));
+  if (!measured.includes(state.figure)) [state.figure] = measured;
+  radios("figures", "figure", measured, (figure) => FIGURES[figure], state.figure, (figure) => { state.figure = figure; });
+  radios("at", "target", results.targets, String, state.target, (target) => { state.target = target; });
+}
+
+function fillLoad() {
+  const shares = { p50_us: "half", p99_us: "99 %", p999_us: "99.9 %" }, colours = ["--c-hmann", "--c-hnswlib", "--c-faiss"];
+  byId("load-note").textContent = "Requests arrive at random times, whether or not the server keeps up. Latency is from a request's arrival to its answer, of those that were answered in time.";
+  const nameOf = (row) => [row.system, settingText(row.setting)].filter(Boolean).join(", ");
+  const names = [...new Set(results.load.map(nameOf))];
+  const curves = names.flatMap((name) => Object.entries(shares).map(([key, share], i) => ({
+    name: names.length > 1 ? `${share}, ${name}` : share, colour: css(colours[i]), others: [], dash: names.indexOf(name) > 0,
+    front: results.load.filter((row) => nameOf(row) === name && row[key]).map((row) => ({ row, value: row[key] })).sort((a, b) => a.row.rate - b.row.rate),
+  })));
+  drawCurves(byId("load"), {
+    curves: curves.filter((curve) => curve.front.length > 0), across: logAcross({ value: ({ row }) => row.rate, label: "requests a second" }), value: ({ value }) => value, unit: "µs",
+    hover: ({ row, value }, curve) => [{ text: curve.name }, { text: `${formatFigure(row.rate)} requests a second` }, { text: `${formatFigure(value)} µs` }, { text: `${formatCount(row.answered)} of ${formatCount(row.offered)} answered`, quiet: true }],
+    spoken: byId("load-spoken"),
+  });
+  const host = byId("load-table");
+  host.replaceChildren();
+  plainTable(host, ["", "round", "requests a second", "queries each", "answered", "queries/s", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "most µs", "client CPU µs", "server CPU µs", "failed", ""], results.load.map((row) => [nameOf(row), String(row.round + 1),
+    formatFigure(row.rate), String(row.batch), `${formatCount(row.answered)} of ${formatCount(row.offered)}`, formatFigure(row.queries_per_second), ...["p50_us", "p90_us", "p99_us", "p999_us", "max_us", "client_cpu_us", "server_cpu_us"].map((key) => shown(row[key])),
+    Object.entries(row.failed).map(([code, count]) => `${count} ${code}`).join(", "), row.noisy ? "disturbed" : ""]));
+}

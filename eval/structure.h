@@ -1,0 +1,29 @@
+/// Which index so many bytes of fast memory a vector buy.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "eval/contestant.h"
+#include "index/tune/plan_structure.h"
+
+namespace hmann {
+
+/// Codes of so many bits leave the promoted nodes a seventh of the bytes and more; 0: not
+/// even those of one bit do. That is what the paper's figures were measured with (43
+/// bytes: 2 bits, 86: 4).
+std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector);
+
+/// As many promoted nodes as the bytes hold beside codes of so many bits: upper layers,
+/// promoted vectors, codes and cells; L0 is none of them. Errors: those of HeaderOf;
+/// RESOURCE_EXHAUSTED for fewer bytes than anything takes.
+absl::StatusOr<PlanStructure> StructureForBytes(const PlanShape& shape, double bytes_a_vector,
+                                                std::uint32_t bits);
+
+/// Bytes of those structures.
+absl::StatusOr<std::uint64_t> FastBytesOf(const PlanShape& shape, const PlanStructure& structure);
+
+/// Build settings of hmann's adapter for it: "promote", "bits".
+Json BuildSettingsOf(const PlanShape& shape, const PlanStructure& structure);
+
+}  // namespace hmann
