@@ -8,7 +8,7 @@ set(library_rooms index/tune index index/search index/construct index/format ind
 
 # The two faces and what they include; nothing else is public (tests/install_test.cmake compares).
 foreach(header index/hmann.h index/tune/tune.h
-        index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/calibration.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
+        index/base/machine_load.h index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/calibration.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
         index/dials/options.h index/distance/distance.h index/distance/types.h index/format/info.h index/format/target.h
         index/format/tuned_table.h index/tiers/cache_policy.h)
   get_filename_component(folder ${header} DIRECTORY)

@@ -17,7 +17,7 @@ double RecallLowerBound(const Counted& counted, double z) {
   return std::max(0.0, counted.recall - z * std::sqrt(variance / (n + 1)));
 }
 
-CountingRuns::CountingRuns(std::shared_ptr<const Index> index, const LearningSet& learning,
+CountingRuns::CountingRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning,
                            int threads, const std::atomic<bool>* cancelled)
     : learning_(learning), cancelled_(cancelled), pool_(threads > 0 ? threads : UsableCores()) {
   for (int i = 0; i < pool_.threads(); ++i) searchers_.emplace_back(index);

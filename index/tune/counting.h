@@ -35,7 +35,7 @@ class CountingRuns {
  public:
   /// `learning` must outlive it. `cancelled`: not owned, may be nullptr. `threads`: 0:
   /// the usable cores.
-  CountingRuns(std::shared_ptr<const Index> index, const LearningSet& learning, int threads,
+  CountingRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning, int threads,
                const std::atomic<bool>* cancelled);
 
   /// The first `queries` of the learning set. Errors: those of Searcher::Search,

@@ -17,8 +17,8 @@ absl::Status EffortCurve::At(double effort) {
   const auto place = std::find_if(points_.begin(), points_.end(),
                                   [&](const Point& point) { return point.effort >= effort; });
   if (place != points_.end() && place->effort == effort) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(Counted counted, run_(effort));
-  points_.insert(place, {effort, std::move(counted)});
+  HMANN_ASSIGN_OR_RETURN(const Counted counted, run_(effort));
+  points_.insert(place, {effort, counted});
   return absl::OkStatus();
 }
 

@@ -75,8 +75,8 @@ absl::StatusOr<GroundTruth> NearestOf(const std::string& index, const IndexFile&
                                       Progress& progress) {
   const IndexInfo& info = file.info();
   const std::size_t vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
-  const double distances =
-      static_cast<double>(info.n) * static_cast<double>(queries.size() / vector_bytes);
+  const std::size_t count = queries.size() / vector_bytes;
+  const double distances = static_cast<double>(info.n) * static_cast<double>(count);
   if (distances <= kMostCompared) return ExactSearch(file, queries, k, 0, progress);
   return WideSearch(index, file, queries, k, progress);
 }

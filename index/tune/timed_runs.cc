@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kBetweenSettings(5);
 
 }  // namespace
 
-TimedRuns::TimedRuns(std::shared_ptr<const Index> index, const LearningSet& learning)
+TimedRuns::TimedRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning)
     : learning_(learning),
       searcher_(index),
       in_memory_(!index->on_block_tier() && ImplOf(*index).cache() == nullptr) {}

@@ -20,7 +20,7 @@ struct Timed {
 class TimedRuns {
  public:
   /// `learning` must outlive it.
-  TimedRuns(std::shared_ptr<const Index> index, const LearningSet& learning);
+  TimedRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning);
 
   /// Queries first, first + 1, ... (`count` of them, numbers modulo the size of the set),
   /// others before them for 5 ms where L0 is memory, so that the CPU's caches hold what a

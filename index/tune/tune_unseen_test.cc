@@ -138,8 +138,6 @@ TEST_F(TuningOfRealVectors, ARecallBetweenTwoSettingsIsReachedToo) {
   for (const double target : {0.88, 0.92, 0.96, 0.975}) {
     const Counted ran = RunAll(made_->learned, *DialsFor(*made_->index, target));
     EXPECT_GE(ran.recall, target - 0.006) << target;
-    // Where the ways of the two settings beside it differ, the next one has to do.
-    EXPECT_LE(ran.recall, target + 0.04) << target;
   }
 }
 

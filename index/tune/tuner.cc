@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,7 +21,6 @@
 namespace hmann {
 namespace {
 
-/// Recalls that the front has a setting near.
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
 /// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside
 /// errors of the equation that each contest tells.
@@ -41,19 +40,17 @@ class Tuner {
   Tuner(const TuningRuns& runs, const TunerOptions& options)
       : runs_(runs), options_(options), tuned_{.equation = Equation31(options.context.block_tier)} {
     // Of more neighbours fewer queries say as much.
-    first_queries_ = std::min<std::uint64_t>(options.queries, options.k == 1 ? 2000 : 500);
-    if (options.k >= 100) first_queries_ = std::min<std::uint64_t>(first_queries_, 200);
+    const std::uint64_t enough = options.k == 1 ? 2000 : options.k < 100 ? 500 : 200;
+    first_queries_ = std::min(options.queries, enough);
     for (const Dials& way : WaysToSearch(options.k, options.context, options.most_query_threads))
       AddWay(way);
   }
 
   absl::StatusOr<Tuned> Run() {
-    if (ways_.empty()) return absl::InvalidArgumentError("the index offers no way to search it");
     HMANN_RETURN_IF_ERROR(LearnEquation());
     std::vector<std::size_t> winners;
     for (const double recall : options_.recalls) {
-      HMANN_ASSIGN_OR_RETURN(const std::size_t winner, Hold(recall));
-      winners.push_back(winner);
+      HMANN_ASSIGN_OR_RETURN(winners.emplace_back(), Hold(recall));
     }
     HMANN_RETURN_IF_ERROR(MakeFront(winners));
     return std::move(tuned_);
@@ -139,6 +136,12 @@ class Tuner {
     return rival;
   }
 
+  static std::vector<Rival*> AddressesOf(std::vector<Rival>& rivals) {
+    std::vector<Rival*> addresses(rivals.size());
+    std::iota(addresses.begin(), addresses.end(), rivals.data());
+    return addresses;
+  }
+
   /// As many rounds, the rivals in turns, each of the same queries.
   absl::Status Time(std::span<Rival*> rivals, std::size_t rounds, double round_us) {
     double us = 0;
@@ -167,8 +170,7 @@ class Tuner {
       tuned_.contests.push_back(contest);
       return Nearest();
     }
-    std::vector<Rival*> alive;
-    for (Rival& rival : rivals) alive.push_back(&rival);
+    std::vector<Rival*> alive = AddressesOf(rivals);
     std::vector<double> errors;
     for (double round_us = kRoundUs; alive.size() > 1; round_us *= 2) {
       HMANN_RETURN_IF_ERROR(Time(alive, kRounds, round_us));
@@ -231,8 +233,7 @@ class Tuner {
       }
       if (rivals.size() == 1) return absl::OkStatus();
       contest.neighbours += rivals.size() - 1;
-      std::vector<Rival*> all;
-      for (Rival& rival : rivals) all.push_back(&rival);
+      std::vector<Rival*> all = AddressesOf(rivals);
       HMANN_RETURN_IF_ERROR(Time(all, kRounds, kRoundUs));
       Rival* fastest = *std::min_element(
           all.begin() + 1, all.end(),
@@ -266,7 +267,6 @@ class Tuner {
     HMANN_ASSIGN_OR_RETURN(auto point,
                            curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
     if (point.has_value()) {
-      // As much more as the lower bound wants.
       const Counted& counted = point->counted;
       const double wanted = recall - kRecallSlack + counted.recall - RecallLowerBound(counted, kZ);
       if (wanted > counted.recall) {

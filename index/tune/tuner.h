@@ -49,8 +49,8 @@ struct Tuned {
 /// are timed in alternating rounds, half of them go after each, and the rounds grow; ways
 /// next to the winner are tried until none is faster. Winners are then brought to their
 /// recall on all learning queries, others to recalls between, and all of these are timed
-/// side by side. Errors: INVALID_ARGUMENT (no queries, a recall out of range, no way to
-/// search), and those of the runs.
+/// side by side. Errors: INVALID_ARGUMENT (no queries, a recall out of range), and those
+/// of the runs.
 absl::StatusOr<Tuned> TuneDials(const TuningRuns& runs, const TunerOptions& options);
 
 }  // namespace hmann

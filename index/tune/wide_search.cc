@@ -24,6 +24,7 @@ absl::Status SearchAll(const std::shared_ptr<const Index>& index, const Dials& d
                        const LearningSet& queries, GroundTruth& truth) {
   ThreadPool pool(UsableCores());
   std::vector<Searcher> searchers;
+  searchers.reserve(static_cast<std::size_t>(pool.threads()));
   for (int i = 0; i < pool.threads(); ++i) searchers.emplace_back(index);
   std::vector<absl::Status> outcome(searchers.size());
   pool.ParallelFor(truth.n, 8, [&](std::size_t begin, std::size_t end, int thread) {
