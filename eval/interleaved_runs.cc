@@ -162,6 +162,8 @@ class InterleavedRuns {
   absl::Status Round(int round) {
     std::vector<std::size_t> settings_of;
     std::vector<pid_t> ours;
+    settings_of.reserve(settings_.size());
+    ours.reserve(contestants_.size());
     for (const Json& settings : settings_) settings_of.push_back(settings.size());
     for (const Contestant& contestant : contestants_) ours.push_back(contestant.pid());
     const std::vector<Turn> turns = Schedule(settings_of, round);
