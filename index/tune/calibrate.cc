@@ -35,7 +35,8 @@ constexpr std::uint32_t kMostKOfOthers = 100;
 constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
 /// The curve is of some queries; all of them are run once, near the default recall, and
 /// move it by as much as they find more or less there: a run costs what its queries cost,
-/// and how steeply recall rises hangs less on who they are than how high it is.
+/// and how steeply recall rises hangs less on who they are than how high it is. How many
+/// is a guess.
 constexpr std::uint64_t kSome = 300;
 
 /// Of so few vectors fewer queries say as much.

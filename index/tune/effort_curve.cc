@@ -52,6 +52,7 @@ double EffortCurve::Guess(double recall, double guess) const {
         high > low ? std::clamp((wanted - low) / (high - low) + 0.02, 0.1, 0.9) : 0.5;
     return below->effort * std::pow(above->effort / below->effort, share);
   }
+  // Of SIFT and words: elsewhere a guess, which costs a run more and no answer.
   constexpr double kEffortALogit = 1.8, kMostStep = 4;
   const Point& nearest = above != nullptr ? *above : *below;
   const double step =
@@ -61,7 +62,8 @@ double EffortCurve::Guess(double recall, double guess) const {
 }
 
 /// Whether the last half as much effort again found a tenth of what is missing at most: a
-/// search on and on would cost more than all before, and not reach it.
+/// search on and on would cost more than all before, and not reach it. Both shares are
+/// guesses.
 bool EffortCurve::Saturated(double recall) const {
   const Point& last = points_.back();
   for (auto point = points_.rbegin(); point != points_.rend(); ++point) {

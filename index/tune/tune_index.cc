@@ -22,7 +22,8 @@ std::uint64_t LearningQueries(std::uint64_t asked, std::uint32_t k) {
   return k == 1 ? kOfTheNearest : k < 100 ? kOfSome : kOfMany;
 }
 
-/// Beyond, a setting beside itself says that differences of a few per cent are noise.
+/// Beyond, a setting beside itself says that differences of a few per cent are noise: a
+/// guess.
 constexpr double kMostDrift = 0.05;
 
 class TuningOfIndex {

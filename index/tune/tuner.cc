@@ -25,7 +25,7 @@ constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.
 /// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside
 /// errors of the equation that each contest tells.
 constexpr double kDropped = 1.6;
-/// A neighbour is the better way if it takes less than this share of the time.
+/// A neighbour is better if it takes less than this share of the time: a guess.
 constexpr double kBetter = 0.985;
 /// Standard errors between a mean recall and its lower bound: one-sided 95 %.
 constexpr double kZ = 1.645;
