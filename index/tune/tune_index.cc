@@ -18,7 +18,7 @@ namespace {
 
 std::uint64_t LearningQueries(std::uint64_t asked, std::uint32_t k) {
   if (asked > 0) return asked;
-  constexpr std::uint64_t kOfTheNearest = 20'000, kOfSome = 5'000, kOfMany = 1'500;
+  constexpr std::uint64_t kOfTheNearest = 20'000, kOfSome = 8'000, kOfMany = 1'500;
   return k == 1 ? kOfTheNearest : k < 100 ? kOfSome : kOfMany;
 }
 

@@ -17,6 +17,7 @@
 #include "index/dials/effort.h"
 #include "index/tune/effort_curve.h"
 #include "index/tune/ladder.h"
+#include "index/tune/time_front.h"
 
 namespace hmann {
 namespace {
@@ -27,13 +28,9 @@ constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.
 constexpr double kDropped = 1.6;
 /// A neighbour is better if it takes less than this share of the time: a guess.
 constexpr double kBetter = 0.985;
-/// Standard errors between a mean recall and its lower bound: one-sided 95 %.
-constexpr double kZ = 1.645;
-/// Of a round of one setting, microseconds.
-constexpr double kRoundUs = 8e3;
 /// Even, since every other one runs backwards: whoever comes first in a round finds the
 /// CPU's caches colder.
-constexpr std::size_t kRounds = 4, kFinalRounds = 6;
+constexpr std::size_t kRounds = 4;
 
 class Tuner {
  public:
@@ -42,6 +39,7 @@ class Tuner {
     // Of more neighbours fewer queries say as much.
     const std::uint64_t enough = options.k == 1 ? 2000 : options.k < 100 ? 500 : 200;
     first_queries_ = std::min(options.queries, enough);
+    rough_queries_ = std::min(options.queries, enough / 4);
     for (const Dials& way : WaysToSearch(options.k, options.context, options.most_query_threads))
       AddWay(way);
   }
@@ -59,7 +57,8 @@ class Tuner {
  private:
   struct Way {
     Dials at_one;
-    std::unique_ptr<EffortCurve> curve;  ///< over the first queries
+    std::unique_ptr<EffortCurve> rough, curve;  ///< over a few and over the first queries
+    bool far_behind = false;                    ///< in a contest for another recall
   };
   /// A way at the effort that reaches a recall.
   struct Rival {
@@ -77,7 +76,7 @@ class Tuner {
     const auto same = [&](const Way& way) { return way.at_one == at_one; };
     const auto found = std::find_if(ways_.begin(), ways_.end(), same);
     if (found != ways_.end()) return static_cast<std::size_t>(found - ways_.begin());
-    ways_.push_back({at_one, CurveOf(at_one, first_queries_)});
+    ways_.push_back({at_one, CurveOf(at_one, rough_queries_), CurveOf(at_one, first_queries_)});
     return ways_.size() - 1;
   }
 
@@ -99,11 +98,6 @@ class Tuner {
     return timed.mean_us;
   }
 
-  /// How many queries of a setting a round takes.
-  static std::uint64_t QueriesOf(double us, double round_us) {
-    return static_cast<std::uint64_t>(std::clamp(round_us / std::max(us, 0.1), 4.0, 400.0));
-  }
-
   /// Constants by a setting of each kind, the first of its walk, at effort 1.
   absl::Status LearnEquation() {
     std::map<std::pair<WalkKind, bool>, bool> seen;
@@ -115,25 +109,36 @@ class Tuner {
         std::vector<double> us;
         HMANN_ASSIGN_OR_RETURN(const double once, TimeOnce(way.at_one, 4));
         for (std::size_t round = 0; round < kRounds; ++round) {
-          const std::uint64_t queries = QueriesOf(once, kRoundUs);
+          const std::uint64_t queries = QueriesOfRound(once, kRoundUs);
           HMANN_ASSIGN_OR_RETURN(us.emplace_back(), TimeOnce(way.at_one, queries));
           next_query_ += queries;
         }
-        HMANN_ASSIGN_OR_RETURN(const Counted counted, runs_.count(way.at_one, first_queries_));
+        HMANN_ASSIGN_OR_RETURN(const Counted counted, runs_.count(way.at_one, rough_queries_));
         tuned_.equation.Learn(way.at_one, counted, Median(us));
       }
     }
     return absl::OkStatus();
   }
 
-  /// `way` at `recall` on the first queries; nothing where it does not reach it.
-  absl::StatusOr<std::optional<Rival>> Bring(std::size_t way, double recall, double tolerance) {
-    HMANN_ASSIGN_OR_RETURN(const auto point, ways_[way].curve->Reach(recall, tolerance));
+  std::optional<Rival> At(std::size_t way, const std::optional<EffortCurve::Point>& point) const {
     if (!point.has_value()) return std::nullopt;
     Rival rival{.way = way, .effort = point->effort, .counted = point->counted};
     rival.dials = At(ways_[way].at_one, point->effort);
     rival.predicted_us = tuned_.equation.PredictUs(rival.dials, rival.counted);
     return rival;
+  }
+
+  /// `way` at `recall`, roughly; nothing where it does not reach it.
+  absl::StatusOr<std::optional<Rival>> BringNear(std::size_t way, double recall) {
+    HMANN_ASSIGN_OR_RETURN(const auto point, ways_[way].rough->Reach(recall, 0.2 * (1 - recall)));
+    return At(way, point);
+  }
+
+  /// The same on the first queries, closely.
+  absl::StatusOr<std::optional<Rival>> Bring(std::size_t way, double recall, double guess = 0) {
+    HMANN_ASSIGN_OR_RETURN(const auto point,
+                           ways_[way].curve->Reach(recall, 0.03 * (1 - recall), guess));
+    return At(way, point);
   }
 
   static std::vector<Rival*> AddressesOf(std::vector<Rival>& rivals) {
@@ -148,7 +153,7 @@ class Tuner {
     for (const Rival* rival : rivals) {
       us = std::max(us, rival->us.empty() ? rival->predicted_us : rival->us.back());
     }
-    const std::uint64_t queries = QueriesOf(us, round_us);
+    const std::uint64_t queries = QueriesOfRound(us, round_us);
     for (Rival* rival : rivals) rival->us.clear();
     for (std::size_t round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < rivals.size(); ++i) {
@@ -192,29 +197,32 @@ class Tuner {
 
   /// Brings every way to the recall, and leaves those that Equation 3.1 does not drop.
   absl::Status Enter(double recall, Contest& contest, std::vector<Rival>& rivals) {
-    const double loose = 0.2 * (1 - recall), close = 0.03 * (1 - recall);
     double least = std::numeric_limits<double>::infinity();
     std::vector<Rival> able;
     for (std::size_t way = 0; way < ways_.size(); ++way) {
-      HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, Bring(way, recall, loose));
-      const bool upper = ways_[way].at_one.walk == WalkKind::kUpper;
+      if (ways_[way].far_behind) {
+        ++contest.dropped;
+        continue;
+      }
+      HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, BringNear(way, recall));
       if (!rival.has_value()) {
         ++contest.unable;
-        contest.upper_dropped = contest.upper_dropped || upper;
         continue;
       }
       least = std::min(least, rival->predicted_us);
       able.push_back(*std::move(rival));
     }
-    contest.settings = able.size();
+    contest.settings = able.size() + contest.dropped;
+    contest.upper_dropped = true;
     for (const Rival& rival : able) {
       if (rival.predicted_us > kDropped * least) {
         ++contest.dropped;
-        if (rival.dials.walk == WalkKind::kUpper) contest.upper_dropped = true;
+        ways_[rival.way].far_behind = rival.predicted_us > kDropped * kDropped * least;
         continue;
       }
-      HMANN_ASSIGN_OR_RETURN(const std::optional<Rival> closer, Bring(rival.way, recall, close));
+      HMANN_ASSIGN_OR_RETURN(const auto closer, Bring(rival.way, recall, rival.effort));
       rivals.push_back(closer.value_or(rival));
+      if (rival.dials.walk == WalkKind::kUpper) contest.upper_dropped = false;
     }
     return absl::OkStatus();
   }
@@ -227,7 +235,7 @@ class Tuner {
       for (const Dials& next : NextTo(ways_[best.way].at_one, options_.context)) {
         const std::size_t way = AddWay(next);
         if (!tried_.insert({recall, way}).second) continue;
-        HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, Bring(way, recall, 0.03 * (1 - recall)));
+        HMANN_ASSIGN_OR_RETURN(std::optional<Rival> rival, Bring(way, recall, best.effort));
         if (!rival.has_value() || rival->predicted_us > kDropped * best.predicted_us) continue;
         rivals.push_back(*std::move(rival));
       }
@@ -258,35 +266,30 @@ class Tuner {
     return static_cast<std::size_t>(found - ways_.begin());
   }
 
-  /// A way on all learning queries, or on some of them, at a recall, or as near as it
-  /// comes.
-  absl::StatusOr<Rival> Finish(std::size_t way, double recall, std::uint64_t queries) {
+  /// A way on all learning queries, or on some of them, at a recall that its lower bound
+  /// reaches too, or as near as it comes. Of the misses `share` may be found beyond.
+  absl::StatusOr<Brought> Finish(std::size_t way, double recall, std::uint64_t queries,
+                                 double share) {
     const std::unique_ptr<EffortCurve> curve = CurveOf(ways_[way].at_one, queries);
     HMANN_ASSIGN_OR_RETURN(const auto near, ways_[way].curve->Reach(recall, 0.2 * (1 - recall)));
-    const double tolerance = 0.02 * (1 - recall);
-    HMANN_ASSIGN_OR_RETURN(auto point,
-                           curve->Reach(recall, tolerance, near.has_value() ? near->effort : 0));
+    const double first_guess = near.has_value() ? near->effort : 0;
+    HMANN_ASSIGN_OR_RETURN(auto point, curve->Reach(recall, 0.5 * (1 - recall), first_guess));
     if (point.has_value()) {
       const Counted& counted = point->counted;
-      const double wanted = recall - kRecallSlack + counted.recall - RecallLowerBound(counted, kZ);
-      if (wanted > counted.recall) {
-        HMANN_ASSIGN_OR_RETURN(const auto more, curve->Reach(wanted, tolerance, point->effort));
-        if (more.has_value()) point = more;
-      }
+      const double spare = counted.recall - RecallLowerBound(counted, kRecallZ) - kRecallSlack;
+      HMANN_ASSIGN_OR_RETURN(const auto closer,
+                             curve->Reach(recall + std::max(0.0, spare), share * (1 - recall)));
+      if (closer.has_value()) point = closer;
     }
     const EffortCurve::Point& found = point.has_value() ? *point : curve->points().back();
-    return Rival{.way = way,
-                 .effort = found.effort,
-                 .dials = At(ways_[way].at_one, found.effort),
-                 .counted = found.counted,
-                 .predicted_us = 0};
+    return Brought{At(ways_[way].at_one, found.effort), found.counted};
   }
 
   absl::Status MakeFront(const std::vector<std::size_t>& winners) {
-    std::vector<Rival> rivals;
+    std::vector<Brought> brought;
     for (std::size_t i = 0; i < winners.size(); ++i) {
-      HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(),
-                             Finish(winners[i], options_.recalls[i], options_.queries));
+      HMANN_ASSIGN_OR_RETURN(brought.emplace_back(),
+                             Finish(winners[i], options_.recalls[i], options_.queries, 0.04));
     }
     const std::uint64_t some = std::min(options_.queries, 4 * first_queries_);  // nobody asked yet
     for (const double recall : kFollowed) {
@@ -297,55 +300,14 @@ class Tuner {
       for (std::size_t i = 1; i < winners.size(); ++i)
         nearest = away(i) < away(nearest) ? i : nearest;
       if (away(nearest) < 0.1) continue;
-      HMANN_ASSIGN_OR_RETURN(rivals.emplace_back(), Finish(winners[nearest], recall, some));
+      HMANN_ASSIGN_OR_RETURN(brought.emplace_back(), Finish(winners[nearest], recall, some, 0.1));
     }
-    return TimeFront(rivals);
-  }
-
-  /// All of it in alternating rounds; the one near the default recall twice.
-  absl::Status TimeFront(std::vector<Rival>& rivals) {
-    const auto off = [](const Rival& rival) {
-      return std::abs(rival.counted.recall - kDefaultRecall);
-    };
-    const Rival again =
-        *std::min_element(rivals.begin(), rivals.end(),
-                          [&](const Rival& a, const Rival& b) { return off(a) < off(b); });
-    rivals.push_back(again);
-    std::vector<TunedSetting> settings;
-    std::vector<std::vector<Timed>> rounds(rivals.size());
-    for (std::size_t round = 0; round < kFinalRounds; ++round) {
-      for (std::size_t place = 0; place < rivals.size(); ++place) {
-        const std::size_t i = round % 2 == 0 ? place : rivals.size() - 1 - place;
-        const double us = round == 0 ? tuned_.equation.PredictUs(rivals[i].dials, rivals[i].counted)
-                                     : rounds[i].back().mean_us;
-        HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(), runs_.time(rivals[i].dials, next_query_,
-                                                                    QueriesOf(us, 2 * kRoundUs)));
-      }
-      next_query_ += QueriesOf(rounds[0].back().mean_us, 2 * kRoundUs);
-    }
-    const auto median = [&](std::size_t i, double Timed::*time) {
-      std::vector<double> values;
-      for (const Timed& timed : rounds[i]) values.push_back(timed.*time);
-      return Median(values);
-    };
-    std::vector<Offer> offers;
-    for (std::size_t i = 0; i + 1 < rivals.size(); ++i) {
-      const Counted& counted = rivals[i].counted;
-      settings.push_back({rivals[i].dials, counted.recall, RecallLowerBound(counted, kZ),
-                          counted.recall_p05, median(i, &Timed::mean_us), median(i, &Timed::p95_us),
-                          median(i, &Timed::p99_us)});
-      offers.push_back(
-          {settings.back().mean_us, settings.back().recall, settings.back().recall_low});
-      if (rivals[i].dials == again.dials)
-        tuned_.same_again = median(rivals.size() - 1, &Timed::mean_us) / settings.back().mean_us;
-    }
-    for (const std::size_t i : OfferFront(offers)) tuned_.front.push_back(settings[i]);
-    return absl::OkStatus();
+    return TimeFront(runs_, brought, next_query_, tuned_);
   }
 
   const TuningRuns& runs_;
   const TunerOptions& options_;
-  std::uint64_t first_queries_ = 0, next_query_ = 0;
+  std::uint64_t rough_queries_ = 0, first_queries_ = 0, next_query_ = 0;
   std::vector<Way> ways_;
   std::set<std::pair<double, std::size_t>> tried_;
   Tuned tuned_;

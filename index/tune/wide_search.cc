@@ -15,10 +15,10 @@
 namespace hmann {
 namespace {
 
-/// Enough for a recall of 0.9995 to be told from one of 0.999.
-constexpr std::size_t kNeighboursCompared = 8000, kMostSample = 1000;
+/// Enough for a recall of 0.9995 to be told from one of 0.998.
+constexpr std::size_t kNeighboursCompared = 3000, kMostSample = 500;
 constexpr double kMissed = 1.0 / 2000;
-constexpr double kFirstEffort = 2, kMostEffort = 64;
+constexpr double kFirstEffort = 3, kStep = 1.4, kMostEffort = 64;
 
 absl::Status SearchAll(const std::shared_ptr<const Index>& index, const Dials& dials,
                        const LearningSet& queries, GroundTruth& truth) {
@@ -61,7 +61,7 @@ absl::StatusOr<GroundTruth> WideSearch(const std::string& index, const IndexFile
   HMANN_ASSIGN_OR_RETURN(const Dials at_one,
                          SearchOptions({.k = k, .walk = WalkKind::kBestFirst}).Resolve(context));
   CountingRuns runs(opened, set, 0, nullptr);
-  for (double effort = kFirstEffort; effort <= kMostEffort; effort *= 2) {
+  for (double effort = kFirstEffort; effort <= kMostEffort; effort *= kStep) {
     const Dials dials = WithEffort(at_one, effort, context.n, context.n1);
     HMANN_ASSIGN_OR_RETURN(const Counted counted, runs.Run(dials, sample));
     if (counted.recall < 1 - kMissed) continue;
