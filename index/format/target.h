@@ -19,9 +19,9 @@ struct Target {
 Target TargetOf(const SearchOptions& options);
 
 /// So far may the lower bound of a mean recall lie below a target that the mean itself
-/// reaches. With many thousand learning queries it is the mean that decides; with fewer,
-/// the bound.
-constexpr double kRecallSlack = 0.001;
+/// reaches: with some hundred learning queries it is the mean that decides, with fewer the
+/// bound.
+constexpr double kRecallSlack = 0.01;
 
 /// So far must a measured mean time lie below a latency target. Of many settings within a
 /// time the one of highest recall is likely one that was measured a little too fast.

@@ -39,6 +39,13 @@ constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
 /// is a guess.
 constexpr std::uint64_t kSome = 300;
 
+/// A vector that is left out is harder to find than a query would be, since its
+/// neighbours chose their links beside it; one that is left in is too easy, since it leads
+/// to all of them. What a query misses lies between, at this share of the way, a guess:
+/// for k = 1, 10 and 100 it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words, 0.42,
+/// 0.27, 0 on uniform vectors, but 0.8, 0.55 on Fashion-MNIST (doc/notes/tuning.md).
+double ShareOfLeftIn(std::uint32_t k) { return std::max(0.0, 0.4 - 0.16 * std::log10(k)); }
+
 /// Of so few vectors fewer queries say as much.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
                               std::uint64_t n) {
@@ -98,17 +105,19 @@ class CalibrationOfIndex {
                                             .k = wanted.k},
                                            progress_));
     calibration_.origin = learning.origin;
+    const LearningSet left_in = learning.left_out.empty() ? LearningSet{} : learning.LeftIn();
     progress_.Start("calibrate", 0, "settings");
     for (const auto& index : indexes_) {
       CountingRuns runs(index, learning, options_.threads, options_.cancelled);
+      CountingRuns runs_left_in(index, left_in, options_.threads, options_.cancelled);
       for (const SearchContext& context : Contexts(*index)) {
         const bool rare = context.scalar_bits > 0 || (context.far && !context.block_tier);
         if (rare && wanted.k > kMostKOfOthers) continue;
-        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs));
+        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs, runs_left_in));
       }
       if (ImplOf(*index).placed().coded != nullptr) continue;
-      HMANN_RETURN_IF_ERROR(
-          AddCurve(Contexts(*index).front(), WalkKind::kUpper, wanted.k, learning.n(), runs));
+      HMANN_RETURN_IF_ERROR(AddCurve(Contexts(*index).front(), WalkKind::kUpper, wanted.k,
+                                     learning.n(), runs, runs_left_in));
     }
     progress_.Finish();
     return absl::OkStatus();
@@ -128,8 +137,17 @@ class CalibrationOfIndex {
     return contexts;
   }
 
+  /// Recall of what vectors that are left in find beside themselves.
+  static absl::StatusOr<double> OthersThanItself(Dials dials, std::uint64_t queries,
+                                                 CountingRuns& runs) {
+    ++dials.k;
+    if (dials.ef_l0 > 0) dials.ef_l0 = std::max(dials.ef_l0, dials.k);
+    HMANN_ASSIGN_OR_RETURN(const Counted counted, runs.Run(dials, queries));
+    return (counted.recall * dials.k - 1) / (dials.k - 1);
+  }
+
   absl::Status AddCurve(const SearchContext& context, std::optional<WalkKind> walk, std::uint32_t k,
-                        std::uint64_t queries, CountingRuns& runs) {
+                        std::uint64_t queries, CountingRuns& runs, CountingRuns& runs_left_in) {
     HMANN_ASSIGN_OR_RETURN(const Dials at_one,
                            SearchOptions({.k = k, .walk = walk}).Resolve(context));
     // Fewer are promoted than are asked for.
@@ -153,8 +171,16 @@ class CalibrationOfIndex {
     if (!middle.has_value()) middle = curve.points().back();
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->effort, queries));
     const auto answers = static_cast<double>(queries * k);
+    double recall = all.recall;
+    if (runs_left_in.queries() > 0 && !walk.has_value()) {
+      HMANN_ASSIGN_OR_RETURN(
+          const double others,
+          OthersThanItself(WithEffort(at_one, middle->effort, context.n, context.n1), queries,
+                           runs_left_in));
+      recall += ShareOfLeftIn(k) * std::max(0.0, others - recall);
+    }
     const double shift =
-        RecallLogit(all.recall, answers) - RecallLogit(middle->counted.recall, answers);
+        RecallLogit(recall, answers) - RecallLogit(middle->counted.recall, answers);
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;

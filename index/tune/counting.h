@@ -38,6 +38,8 @@ class CountingRuns {
   CountingRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning, int threads,
                const std::atomic<bool>* cancelled);
 
+  /// How many the learning set has.
+  std::uint64_t queries() const { return learning_.n(); }
   /// The first `queries` of the learning set. Errors: those of Searcher::Search,
   /// CANCELLED.
   absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);

@@ -96,8 +96,9 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
     set.left_out.push_back(static_cast<NodeId>(first + drawn));
     AppendRow(file, set.left_out.back(), set.rows);
   }
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth with,
+  HMANN_ASSIGN_OR_RETURN(set.truth_with_itself,
                          NearestOf(options.index, file, set.rows, options.k + 1, progress));
+  const GroundTruth& with = set.truth_with_itself;
   set.truth = {.n = with.n, .k = options.k, .ids = {}, .distances = {}};
   for (std::uint32_t i = 0; i < with.n; ++i) {
     const auto ids = with.Ids(i);
@@ -150,6 +151,13 @@ SearchLimits LearningSet::Limits(std::uint64_t i) const {
   SearchLimits limits;
   if (!left_out.empty()) limits.excluded = left_out[i];
   return limits;
+}
+
+LearningSet LearningSet::LeftIn() const {
+  LearningSet set = *this;
+  set.truth = truth_with_itself;
+  set.left_out.clear();
+  return set;
 }
 
 double LearningSet::RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const {

@@ -20,12 +20,15 @@ struct LearningSet {
   std::string origin;  ///< "queries.u8bin", "left out in turn"
   /// Of vectors of the index: the id of each, for SearchLimits::excluded; else empty.
   std::vector<std::uint32_t> left_out;
+  GroundTruth truth_with_itself{};  ///< then: k + 1 neighbours, of which one is the vector
 
   std::uint64_t n() const { return truth.n; }
   const std::byte* Row(std::uint64_t i) const { return rows.data() + i * vector_bytes; }
   SearchLimits Limits(std::uint64_t i) const;  ///< that query i is to be searched with
   /// Recall@k of what was found for query i.
   double RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const;
+  /// The same vectors left in, to be searched for with k + 1.
+  LearningSet LeftIn() const;
 };
 
 struct LearningOptions {

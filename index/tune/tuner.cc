@@ -26,6 +26,9 @@ constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.
 /// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside
 /// errors of the equation that each contest tells.
 constexpr double kDropped = 1.6;
+/// A winner is brought so far above its recall, as a share of the misses: other queries
+/// may be a little harder.
+constexpr double kAbove = 0.01;
 /// A neighbour is better if it takes less than this share of the time: a guess.
 constexpr double kBetter = 0.985;
 /// Even, since every other one runs backwards: whoever comes first in a round finds the
@@ -37,7 +40,7 @@ class Tuner {
   Tuner(const TuningRuns& runs, const TunerOptions& options)
       : runs_(runs), options_(options), tuned_{.equation = Equation31(options.context.block_tier)} {
     // Of more neighbours fewer queries say as much.
-    const std::uint64_t enough = options.k == 1 ? 2000 : options.k < 100 ? 500 : 200;
+    const std::uint64_t enough = options.k == 1 ? 1000 : options.k < 100 ? 500 : 200;
     first_queries_ = std::min(options.queries, enough);
     rough_queries_ = std::min(options.queries, enough / 4);
     for (const Dials& way : WaysToSearch(options.k, options.context, options.most_query_threads))
@@ -259,27 +262,32 @@ class Tuner {
   /// The way that found most.
   std::size_t Nearest() const {
     const auto most = [](const Way& way) {
-      return way.curve->points().empty() ? 0 : way.curve->points().back().counted.recall;
+      return way.rough->points().empty() ? 0 : way.rough->points().back().counted.recall;
     };
     const auto found = std::max_element(
         ways_.begin(), ways_.end(), [&](const Way& a, const Way& b) { return most(a) < most(b); });
     return static_cast<std::size_t>(found - ways_.begin());
   }
 
-  /// A way on all learning queries, or on some of them, at a recall that its lower bound
-  /// reaches too, or as near as it comes. Of the misses `share` may be found beyond.
+  /// A way on all learning queries, or on some of them, at a recall, or as near as it
+  /// comes. Of the misses `share` may be found beyond.
   absl::StatusOr<Brought> Finish(std::size_t way, double recall, std::uint64_t queries,
                                  double share) {
     const std::unique_ptr<EffortCurve> curve = CurveOf(ways_[way].at_one, queries);
     HMANN_ASSIGN_OR_RETURN(const auto near, ways_[way].curve->Reach(recall, 0.2 * (1 - recall)));
-    const double first_guess = near.has_value() ? near->effort : 0;
-    HMANN_ASSIGN_OR_RETURN(auto point, curve->Reach(recall, 0.5 * (1 - recall), first_guess));
-    if (point.has_value()) {
-      const Counted& counted = point->counted;
-      const double spare = counted.recall - RecallLowerBound(counted, kRecallZ) - kRecallSlack;
-      HMANN_ASSIGN_OR_RETURN(const auto closer,
-                             curve->Reach(recall + std::max(0.0, spare), share * (1 - recall)));
-      if (closer.has_value()) point = closer;
+    std::optional<EffortCurve::Point> point;
+    const double least = recall - kRecallSlack;
+    double wanted = recall + kAbove * (1 - recall), guess = near.has_value() ? near->effort : 0;
+    // Of few queries the bound decides, which lies the farther below the mean, the lower
+    // that is: some passes.
+    constexpr int kPasses = 4;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      HMANN_ASSIGN_OR_RETURN(const auto reached, curve->Reach(wanted, share * (1 - recall), guess));
+      if (!reached.has_value()) break;
+      point = reached;
+      const double low = RecallLowerBound(point->counted, kRecallZ);
+      if (low >= least) break;
+      wanted = least + 1.02 * (point->counted.recall - low);
     }
     const EffortCurve::Point& found = point.has_value() ? *point : curve->points().back();
     return Brought{At(ways_[way].at_one, found.effort), found.counted};
@@ -289,7 +297,7 @@ class Tuner {
     std::vector<Brought> brought;
     for (std::size_t i = 0; i < winners.size(); ++i) {
       HMANN_ASSIGN_OR_RETURN(brought.emplace_back(),
-                             Finish(winners[i], options_.recalls[i], options_.queries, 0.04));
+                             Finish(winners[i], options_.recalls[i], options_.queries, 0.02));
     }
     const std::uint64_t some = std::min(options_.queries, 4 * first_queries_);  // nobody asked yet
     for (const double recall : kFollowed) {
