@@ -104,8 +104,9 @@ grpc::ServerUnaryReactor* SearchService::Get(grpc::CallbackServerContext* contex
     HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t vector_bytes,
                            CheckGet(*request, index->info(), limits_));
-    return new GetCall(served, std::move(request), vector_bytes, began, Deadline(*context),
-                       &metrics_, context, reply, &replies_);
+    return new GetCall(served, std::move(request), vector_bytes, began,
+                       DeadlineOf(context->deadline(), default_deadline_), &metrics_, context,
+                       reply, &replies_);
   };
   const absl::StatusOr<GetCall*> call = start();
   if (!call.ok()) return Refuse(Method::kGet, context, call.status());

@@ -50,6 +50,14 @@ void SearchJob::Fail(absl::Status status) {
   failed_.store(true, std::memory_order_relaxed);
 }
 
+SearchJob::Clock::time_point DeadlineOf(std::chrono::system_clock::time_point asked,
+                                        std::chrono::nanoseconds otherwise) {
+  const auto now = SearchJob::Clock::now();
+  if (asked == std::chrono::system_clock::time_point::max()) return now + otherwise;
+  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
+                   asked - std::chrono::system_clock::now());
+}
+
 SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
   workers_.reserve(static_cast<std::size_t>(threads) * 2);
   for (int i = 0; i < threads; ++i) {

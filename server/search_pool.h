@@ -69,6 +69,11 @@ class SearchJob {
   absl::Status status_;  // guarded by mutex_
 };
 
+/// A call's deadline by the clock of the pool; of a call that has none, `otherwise` from
+/// now on.
+SearchJob::Clock::time_point DeadlineOf(std::chrono::system_clock::time_point asked,
+                                        std::chrono::nanoseconds otherwise);
+
 /// What waits for a pool, and runs in it.
 struct PoolLoad {
   struct Lane {

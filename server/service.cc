@@ -250,15 +250,6 @@ class BatchCall : public PooledCall {
 
 }  // namespace
 
-SearchJob::Clock::time_point SearchService::Deadline(
-    const grpc::CallbackServerContext& context) const {
-  const auto now = SearchJob::Clock::now();
-  const auto asked = context.deadline();
-  if (asked == std::chrono::system_clock::time_point::max()) return now + default_deadline_;
-  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
-                   asked - std::chrono::system_clock::now());
-}
-
 absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
                                        Role needed) const {
   if (tokens_ == nullptr) return absl::OkStatus();
@@ -299,7 +290,8 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
   parsed->metrics = &metrics_;
   parsed->began = began;
   const bool narrow = parsed->IsNarrow();
-  auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context),
+  auto* call = new Call(std::move(request), *std::move(parsed),
+                        DeadlineOf(context->deadline(), default_deadline_),
                         ReplyTo{context, reply, &replies_});
   if (narrow && pool_.TryRunHere(call)) return call;
   const std::uint64_t caller = CallerOf(*context, tokens_ != nullptr);

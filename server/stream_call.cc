@@ -180,14 +180,6 @@ absl::Status StreamCall::Parse(Asked* asked) {
   return absl::OkStatus();
 }
 
-SearchJob::Clock::time_point StreamCall::Deadline() const {
-  const auto now = SearchJob::Clock::now();
-  if (deadline_ == std::chrono::system_clock::time_point::max())
-    return now + context_.default_deadline;
-  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
-                   deadline_ - std::chrono::system_clock::now());
-}
-
 std::vector<StreamCall::Asked> StreamCall::TakeTogether() {
   std::vector<Asked> together;
   const std::shared_ptr<const ParsedQuery> options = waiting_.front().options;
@@ -219,7 +211,8 @@ void StreamCall::Settle(bool here) {
         writing_ = write = true;
       }
       if (!waiting_.empty() && groups_.size() < static_cast<std::size_t>(context_.pool.threads())) {
-        group = std::make_unique<Group>(this, TakeTogether(), Deadline());
+        group = std::make_unique<Group>(this, TakeTogether(),
+                                        DeadlineOf(deadline_, context_.default_deadline));
         groups_.push_back(group.get());
       }
       if (no_more_ && groups_.empty() && replies_.empty() && !writing_ && !finished_)
