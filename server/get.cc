@@ -56,12 +56,9 @@ class GetCall : public grpc::ServerUnaryReactor, public SearchJob {
   void OnDone() override { delete this; }
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
-    return AnswerMany(i, i + 1, searcher, limits);
-  }
   std::size_t Together() const override { return kTogether; }
-  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                          const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits) override {
     const std::span<const std::uint64_t> labels(request_->labels().data(),
                                                 static_cast<std::size_t>(request_->labels_size()));
     // A call that is refused or waits takes no memory for its reply.

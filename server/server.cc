@@ -101,7 +101,7 @@ absl::Status Server::Listen() {
     service_->RequireTokens(tokens_.get());
   }
   grpc::EnableDefaultHealthCheckService(true);
-  if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Bound(options_.connections, &builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
