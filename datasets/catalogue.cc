@@ -22,12 +22,10 @@ DataSet AnnBenchmarks(const char* name, std::uint32_t dim, Metric metric, std::u
                       std::uint64_t queries) {
   return {.name = name,
           .title = "ann-benchmarks HDF5",
-          .dtype = DType::kF32,
           .dim = dim,
           .metric = metric,
           .n = n,
           .queries = queries,
-          .sliced = false,
           .where = absl::StrCat(kAnnBenchmarks, name, ".hdf5")};
 }
 
@@ -35,12 +33,9 @@ DataSet Texmex(const char* name, const char* archive, const char* title, std::ui
                std::uint64_t n, std::uint64_t queries) {
   return {.name = name,
           .title = title,
-          .dtype = DType::kF32,
           .dim = dim,
-          .metric = Metric::kL2,
           .n = n,
           .queries = queries,
-          .sliced = false,
           .where = absl::StrCat(kTexmex, archive, ".tar.gz")};
 }
 
@@ -65,8 +60,7 @@ RemoteFile Truth(std::string name, std::string url) {
           .total_bytes = bytes,
           .wanted_bytes = bytes,
           .n = kPublicQueries,
-          .dim = kPublicK,
-          .rows = 0};
+          .dim = kPublicK};
 }
 
 std::string SliceName(std::uint64_t rows) {
@@ -108,14 +102,7 @@ void AddArchive(Selection* selection) {
   const DataSet& set = selection->set;
   const std::string archive = set.where.substr(set.where.rfind('/') + 1);
   const std::string stem = archive.substr(0, archive.find('.'));
-  selection->files.push_back({.name = archive,
-                              .url = set.where,
-                              .content = Content::kArchive,
-                              .total_bytes = 0,
-                              .wanted_bytes = 0,
-                              .n = 0,
-                              .dim = 0,
-                              .rows = 0});
+  selection->files.push_back({.name = archive, .url = set.where, .content = Content::kArchive});
   const std::uint64_t row_bytes = 4 + 4 * std::uint64_t{set.dim};
   selection->members = {{absl::StrCat(stem, "/", stem, "_base.fvecs"), set.n * row_bytes},
                         {absl::StrCat(stem, "/", stem, "_query.fvecs"), set.queries * row_bytes},
@@ -216,8 +203,6 @@ absl::StatusOr<Selection> Select(std::string_view name) {
     selection.files.push_back({.name = absl::StrCat(set.name, ".hdf5"),
                                .url = set.where,
                                .content = Content::kHdf5,
-                               .total_bytes = 0,
-                               .wanted_bytes = 0,
                                .n = static_cast<std::uint32_t>(set.n),
                                .dim = set.dim,
                                .rows = set.n});

@@ -14,7 +14,6 @@
 #include <string_view>
 #include <thread>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -38,6 +37,17 @@ struct FileDescriptor {
   }
 };
 
+/// 0: not known beforehand.
+std::uint64_t BytesWanted(const DownloadRequest& request) {
+  return request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
+}
+
+/// Of the last answer, after redirects; empty: there is none.
+std::string HeaderOf(CURL* curl, const char* name) {
+  curl_header* found = nullptr;
+  return curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &found) == CURLHE_OK ? found->value : "";
+}
+
 /// One request and its answer, as libcurl's callbacks see it.
 struct Transfer {
   const DownloadRequest* request;
@@ -47,10 +57,8 @@ struct Transfer {
   std::uint64_t have = 0;      ///< bytes in the file
   std::uint64_t received = 0;  ///< bytes of this answer
   bool headers_checked = false;
-  bool complete = false;       ///< all wanted bytes are there; the rest of the answer is refused
-  absl::Status error = {};     ///< why we refused the answer
-  std::string validator = {};  ///< ETag or Last-Modified of this answer
-  std::string content_range = {};
+  bool complete = false;    ///< all wanted bytes are there; the rest of the answer is refused
+  absl::Status error = {};  ///< why we refused the answer
 
   absl::Status CheckHeaders();
   absl::Status Take(const char* data, std::size_t bytes);
@@ -70,6 +78,7 @@ absl::Status Transfer::CheckHeaders() {
   curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   if (code == 206) {
     // "bytes 100-199/1000" or "bytes 100-199/*"
+    const std::string content_range = HeaderOf(curl, "content-range");
     absl::string_view range = content_range;
     std::uint64_t first = 0, total = 0;
     const std::size_t dash = range.find('-'), slash = range.find('/');
@@ -102,8 +111,7 @@ absl::Status Transfer::CheckHeaders() {
 absl::Status Transfer::Take(const char* data, std::size_t bytes) {
   if (!headers_checked) HMANN_RETURN_IF_ERROR(CheckHeaders());
   received += bytes;
-  const std::uint64_t most =
-      request->wanted_bytes != 0 ? request->wanted_bytes : request->total_bytes;
+  const std::uint64_t most = BytesWanted(*request);
   if (most != 0 && have + bytes > most) {
     if (request->wanted_bytes == 0) return SizeError(*request, have + bytes);
     bytes = most - have;
@@ -127,24 +135,11 @@ std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* user) 
   return transfer->error.ok() && !transfer->complete ? size * count : CURL_WRITEFUNC_ERROR;
 }
 
-std::size_t OnHeader(char* data, std::size_t size, std::size_t count, void* user) {
-  auto* transfer = static_cast<Transfer*>(user);
-  const absl::string_view line(data, size * count);
-  if (absl::StartsWith(line, "HTTP/")) {  // a new answer, after a redirect
-    transfer->validator.clear();
-    transfer->content_range.clear();
-  }
-  const std::size_t colon = line.find(':');
-  if (colon == absl::string_view::npos) return size * count;
-  const std::string name = absl::AsciiStrToLower(line.substr(0, colon));
-  const std::string value(absl::StripAsciiWhitespace(line.substr(colon + 1)));
-  if (name == "etag" && !absl::StartsWith(value, "W/")) transfer->validator = value;
-  if (name == "last-modified" && transfer->validator.empty()) transfer->validator = value;
-  if (name == "content-range") transfer->content_range = value;
-  return size * count;
+/// What says that later bytes belong to the same file; empty: nothing does.
+std::string ValidatorOf(CURL* curl) {
+  const std::string etag = HeaderOf(curl, "etag");
+  return etag.empty() || absl::StartsWith(etag, "W/") ? HeaderOf(curl, "last-modified") : etag;
 }
-
-bool MayTryAgain(const absl::Status& status) { return absl::IsUnavailable(status); }
 
 absl::Status CurlError(const DownloadRequest& request, CURLcode code, const char* detail) {
   const std::string message =
@@ -172,10 +167,6 @@ using CurlList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 std::string ReadValidator(const std::string& path) {
   const auto text = ReadTextFile(path + ".from", kMostValidatorBytes);
   return text.ok() ? *text : std::string();
-}
-
-absl::Status WriteValidator(const std::string& path, const std::string& validator) {
-  return WriteTextFile(path + ".from", validator);
 }
 
 /// One request for the bytes from transfer->have on.
@@ -215,21 +206,20 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   if (!range.empty()) curl_easy_setopt(curl.get(), CURLOPT_RANGE, range.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, OnBody);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, transfer);
-  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, OnHeader);
-  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, transfer);
   const CURLcode code = curl_easy_perform(curl.get());
   long http_code = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &http_code);
   if (!transfer->error.ok()) return transfer->error;
   // The bytes that came, be it all of them, belong to what the server named.
-  if (http && transfer->received > 0 && transfer->validator != validator) {
-    HMANN_RETURN_IF_ERROR(WriteValidator(request.path, transfer->validator));
+  if (const std::string came = ValidatorOf(curl.get());
+      http && transfer->received > 0 && came != validator) {
+    HMANN_RETURN_IF_ERROR(WriteTextFile(request.path + ".from", came));
   }
   if (transfer->complete) return absl::OkStatus();
   if (http_code == 416 && transfer->have > 0 &&
-      transfer->content_range == absl::StrCat("bytes */", transfer->have)) {
-    return absl::OkStatus();  // there is no more: an earlier attempt had all but did not live to
-                              // see it
+      HeaderOf(curl.get(), "content-range") == absl::StrCat("bytes */", transfer->have)) {
+    // There is no more: an earlier attempt had all but did not live to see it.
+    return absl::OkStatus();
   }
   if (code == CURLE_HTTP_RETURNED_ERROR) return HttpError(request, http_code);
   if (code != CURLE_OK) return CurlError(request, code, detail);
@@ -239,8 +229,7 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
 /// Errors unless the file holds what was asked for. Too few bytes of a known number: the
 /// connection was cut, UNAVAILABLE.
 absl::Status CheckLength(const DownloadRequest& request, std::uint64_t have) {
-  const std::uint64_t wanted =
-      request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
+  const std::uint64_t wanted = BytesWanted(request);
   if (wanted == 0 ? have > 0 : have == wanted) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(request.url, ": ", have, " bytes came, ", wanted, " expected"));
@@ -256,8 +245,7 @@ absl::Status Download(const DownloadRequest& request, Progress& progress) {
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) return ErrnoError(errno, "stat", request.path);
   std::uint64_t have = static_cast<std::uint64_t>(status.st_size);
-  const std::uint64_t wanted =
-      request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
+  const std::uint64_t wanted = BytesWanted(request);
   if (wanted != 0 && have > wanted) {
     if (::ftruncate(file.fd, 0) != 0) return ErrnoError(errno, "truncate", request.path);
     have = 0;
@@ -272,7 +260,7 @@ absl::Status Download(const DownloadRequest& request, Progress& progress) {
     const bool advanced = transfer.have > have;
     have = transfer.have;
     if (result.ok()) result = CheckLength(request, have);
-    if (!MayTryAgain(result)) break;
+    if (!absl::IsUnavailable(result)) break;
     if (advanced) {
       attempt = 1;
       pause_ms = request.pause_ms;

@@ -53,17 +53,6 @@ struct OpenOptions {
   std::optional<std::uint32_t> sq_bits = {};
 };
 
-/// Where a structure lies while an index is open.
-struct Placement {
-  /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0"; or made by
-  /// Open: "cells", "scalar_codes", "l0_cache", "migration_space" (of the searchers that
-  /// have asked for Prefetch::kHelper; there where helpers run).
-  std::string structure;
-  std::string tier;   ///< as asked for: "dram", "mapped", ...
-  std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
-  std::uint64_t bytes = 0;
-};
-
 /// What a search will do.
 struct ResolvedSearch {
   Dials dials;

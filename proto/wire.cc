@@ -157,4 +157,23 @@ void ToWire(const Counters& counters, v1::Counters* wire) {
   }
 }
 
+// The wire numbers types and metrics as the engine does, but from 1 on: 0 is what nobody
+// has said.
+static_assert(static_cast<int>(DType::kF16) + 1 == v1::DType_MAX);
+static_assert(static_cast<int>(Metric::kCosine) + 1 == v1::Metric_MAX);
+
+std::optional<DType> FromWire(v1::DType wire) {
+  if (wire <= 0 || wire > v1::DType_MAX) return std::nullopt;
+  return static_cast<DType>(wire - 1);
+}
+
+std::optional<Metric> FromWire(v1::Metric wire) {
+  if (wire <= 0 || wire > v1::Metric_MAX) return std::nullopt;
+  return static_cast<Metric>(wire - 1);
+}
+
+v1::DType ToWire(DType dtype) { return static_cast<v1::DType>(static_cast<int>(dtype) + 1); }
+
+v1::Metric ToWire(Metric metric) { return static_cast<v1::Metric>(static_cast<int>(metric) + 1); }
+
 }  // namespace hmann

@@ -2,11 +2,14 @@
 /// of the same name.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "hmann/v1/search.pb.h"
 #include "index/dials/counters.h"
 #include "index/dials/dials.h"
 #include "index/dials/options.h"
+#include "index/distance/types.h"
 
 namespace hmann {
 
@@ -22,5 +25,11 @@ void ToWire(const Dials& dials, v1::SearchOptions* wire);
 
 Counters FromWire(const v1::Counters& wire);
 void ToWire(const Counters& counters, v1::Counters* wire);
+
+/// Absent: not said, or one that a newer server knows and this program does not.
+std::optional<DType> FromWire(v1::DType wire);
+std::optional<Metric> FromWire(v1::Metric wire);
+v1::DType ToWire(DType dtype);
+v1::Metric ToWire(Metric metric);
 
 }  // namespace hmann

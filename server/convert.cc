@@ -158,32 +158,6 @@ absl::StatusOr<std::uint64_t> CheckGet(const v1::GetRequest& request, const Inde
   return vector_bytes;
 }
 
-v1::DType ToWire(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return v1::DTYPE_F32;
-    case DType::kU8:
-      return v1::DTYPE_U8;
-    case DType::kI8:
-      return v1::DTYPE_I8;
-    case DType::kF16:
-      return v1::DTYPE_F16;
-  }
-  return v1::DTYPE_UNSPECIFIED;
-}
-
-v1::Metric ToWire(Metric metric) {
-  switch (metric) {
-    case Metric::kL2:
-      return v1::METRIC_L2;
-    case Metric::kInnerProduct:
-      return v1::METRIC_INNER_PRODUCT;
-    case Metric::kCosine:
-      return v1::METRIC_COSINE;
-  }
-  return v1::METRIC_UNSPECIFIED;
-}
-
 std::optional<v1::Prediction> PredictionOf(const ResolvedSearch& search) {
   if (!search.tuned.has_value() && !search.calibrated_recall.has_value()) return std::nullopt;
   v1::Prediction predicted;
@@ -226,13 +200,6 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   if (info.codes.bits == 0) return;
   wire->set_bits(info.codes.bits);
   wire->set_replicas(info.codes.replicas);
-}
-
-void ToWire(const Placement& placement, v1::Placement* wire) {
-  wire->set_structure(placement.structure);
-  wire->set_tier(placement.tier);
-  wire->set_where(placement.where);
-  wire->set_bytes(placement.bytes);
 }
 
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {

@@ -55,11 +55,8 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
 absl::StatusOr<std::uint64_t> CheckGet(const v1::GetRequest& request, const IndexInfo& info,
                                        const RequestLimits& limits);
 
-v1::DType ToWire(DType dtype);
-v1::Metric ToWire(Metric metric);
 std::optional<v1::Prediction> PredictionOf(const ResolvedSearch& search);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
-void ToWire(const Placement& placement, v1::Placement* wire);
 
 /// Bytes that a request of max_batch vectors of `dim` floats may take.
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);

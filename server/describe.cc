@@ -1,6 +1,7 @@
 // What a server says of its indexes.
 #include "absl/status/status.h"
 #include "index/base/status_macros.h"
+#include "proto/wire.h"
 #include "server/convert.h"
 #include "server/errors.h"
 #include "server/service.h"
@@ -17,8 +18,11 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     response->set_index(served->name());
     ToWire(index->info(), response->mutable_info());
     for (const Placement& placement : served->placements()) {
-      ToWire(placement, response->add_placements());
-      if (!request->where()) response->mutable_placements()->rbegin()->clear_where();
+      v1::Placement& wire = *response->add_placements();
+      wire.set_structure(placement.structure);
+      wire.set_tier(placement.tier);
+      if (request->where()) wire.set_where(placement.where);
+      wire.set_bytes(placement.bytes);
     }
     response->set_simd(std::string(index->kernels().simd));
     response->set_threads(static_cast<std::uint32_t>(pool_.threads()));

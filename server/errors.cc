@@ -13,29 +13,37 @@
 namespace hmann {
 namespace {
 
-constexpr char kDomain[] = "hmann";
-
 template <typename Detail>
 void Attach(const Detail& detail, absl::Status* status) {
   status->SetPayload(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()),
                      absl::Cord(detail.SerializeAsString()));
 }
 
-void AttachReason(absl::string_view reason,
-                  std::initializer_list<std::pair<const char*, std::string>> metadata,
-                  absl::Status* status) {
+using Metadata = std::initializer_list<std::pair<const char*, std::string>>;
+
+/// `status` with its reason and, where it is worth a retry, when.
+absl::Status WithReason(absl::Status status, absl::string_view reason, Metadata metadata = {},
+                        std::chrono::nanoseconds retry_after = {}) {
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
-  info.set_domain(kDomain);
+  info.set_domain("hmann");
   for (const auto& [key, value] : metadata) (*info.mutable_metadata())[key] = value;
-  Attach(info, status);
+  Attach(info, &status);
+  if (retry_after.count() == 0) return status;
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(retry_after.count() / 1000000000);
+  retry.mutable_retry_delay()->set_nanos(
+      static_cast<std::int32_t>(retry_after.count() % 1000000000));
+  Attach(retry, &status);
+  return status;
 }
 
-void AttachRetry(std::chrono::nanoseconds delay, absl::Status* status) {
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(delay.count() / 1000000000);
-  retry.mutable_retry_delay()->set_nanos(static_cast<std::int32_t>(delay.count() % 1000000000));
-  Attach(retry, status);
+absl::Status WithResource(absl::Status status, const char* type, absl::string_view name) {
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type(type);
+  resource.set_resource_name(std::string(name));
+  Attach(resource, &status);
+  return status;
 }
 
 /// Of a name that a client sent: how much is sent back.
@@ -72,18 +80,17 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
 }
 
 absl::Status NotAuthenticated(bool has_token) {
-  absl::Status status = absl::UnauthenticatedError(
-      has_token ? "the token is not known to this server"
-                : "expected a token (metadata `authorization: Bearer TOKEN`), found none");
-  AttachReason(has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING", {}, &status);
-  return status;
+  return WithReason(
+      absl::UnauthenticatedError(
+          has_token ? "the token is not known to this server"
+                    : "expected a token (metadata `authorization: Bearer TOKEN`), found none"),
+      has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING");
 }
 
 absl::Status NotPermitted(absl::string_view needed) {
-  absl::Status status = absl::PermissionDeniedError(
-      absl::StrCat("expected a token of role ", needed, ", found one of a lower role"));
-  AttachReason("ROLE_TOO_LOW", {{"needed", std::string(needed)}}, &status);
-  return status;
+  return WithReason(absl::PermissionDeniedError(absl::StrCat("expected a token of role ", needed,
+                                                             ", found one of a lower role")),
+                    "ROLE_TOO_LOW", {{"needed", std::string(needed)}});
 }
 
 absl::Status UnknownIndex(absl::string_view asked) {
@@ -92,52 +99,36 @@ absl::Status UnknownIndex(absl::string_view asked) {
       asked.size() <= kMostName
           ? std::string(asked)
           : absl::StrCat(asked.substr(0, kMostName), "... (", asked.size(), " bytes)");
-  absl::Status status =
-      absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name"));
-  google::rpc::ResourceInfo detail;
-  detail.set_resource_type("index");
-  detail.set_resource_name(std::string(name));
-  Attach(detail, &status);
-  return status;
+  return WithResource(
+      absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name")),
+      "index", name);
 }
 
 absl::Status UnknownLabel(const absl::Status& why) {
-  absl::Status status = absl::NotFoundError(why.message());
-  google::rpc::ResourceInfo detail;
-  detail.set_resource_type("label");
   // "label 7: no vector ..."
   const absl::string_view name = why.message().substr(0, why.message().find(':'));
-  detail.set_resource_name(std::string(name.substr(name.find(' ') + 1)));
-  Attach(detail, &status);
-  return status;
+  return WithResource(absl::NotFoundError(why.message()), "label", name.substr(name.find(' ') + 1));
 }
 
 absl::Status NoLabelOrder(const absl::Status& why) {
-  absl::Status status = absl::FailedPreconditionError(why.message());
-  AttachReason("NO_LABEL_ORDER", {}, &status);
-  return status;
+  return WithReason(absl::FailedPreconditionError(why.message()), "NO_LABEL_ORDER");
 }
 
 absl::Status IndexLoading(absl::string_view name) {
-  absl::Status status = absl::UnavailableError(absl::StrCat("index '", name, "' is loading"));
-  AttachReason("INDEX_LOADING", {{"index", std::string(name)}}, &status);
-  AttachRetry(std::chrono::milliseconds(200), &status);
-  return status;
+  return WithReason(absl::UnavailableError(absl::StrCat("index '", name, "' is loading")),
+                    "INDEX_LOADING", {{"index", std::string(name)}},
+                    std::chrono::milliseconds(200));
 }
 
 absl::Status ServerStopping() {
-  absl::Status status = absl::UnavailableError("the server is stopping");
-  AttachReason("SERVER_STOPPING", {}, &status);
-  return status;
+  return WithReason(absl::UnavailableError("the server is stopping"), "SERVER_STOPPING");
 }
 
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
-  absl::Status status = absl::FailedPreconditionError(
-      absl::StrCat("index '", name, "' is not served: ", why.message()));
-  AttachReason("INDEX_FAILED",
-               {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}},
-               &status);
-  return status;
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("index '", name, "' is not served: ", why.message())),
+                    "INDEX_FAILED",
+                    {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}});
 }
 
 absl::Status FileChanged(absl::string_view name) {
@@ -145,64 +136,54 @@ absl::Status FileChanged(absl::string_view name) {
 }
 
 absl::Status NotTuned(const absl::Status& why) {
-  absl::Status status = absl::FailedPreconditionError(why.message());
-  AttachReason("NOT_TUNED", {{"code", absl::StatusCodeToString(why.code())}}, &status);
-  return status;
+  return WithReason(absl::FailedPreconditionError(why.message()), "NOT_TUNED",
+                    {{"code", absl::StatusCodeToString(why.code())}});
 }
 
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
-  absl::Status status =
-      absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait"));
-  AttachReason("QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, &status);
-  AttachRetry(delay, &status);
-  return status;
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait")),
+      "QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, delay);
 }
 
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-      "the requests under way and their replies take most of the ", most_bytes, " bytes allowed"));
-  AttachReason("MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, &status);
-  AttachRetry(delay, &status);
-  return status;
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("the requests under way and their replies take most of the ",
+                                     most_bytes, " bytes allowed")),
+                    "MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, delay);
 }
 
 absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(
-      absl::StrCat("it would not be answered in time: it takes a thread about ",
-                   FormatDuration(Seconds(work)), ", and other requests come first"));
-  AttachReason("NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, &status);
-  AttachRetry(delay, &status);
-  return status;
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "it would not be answered in time: it takes a thread about ",
+                        FormatDuration(Seconds(work)), ", and other requests come first")),
+                    "NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, delay);
 }
 
 absl::Status OverShare(std::chrono::nanoseconds delay) {
-  absl::Status status = absl::ResourceExhaustedError(
-      "not all that waits can be answered in time, and of yours more waits than of others");
-  AttachReason("OVER_SHARE", {}, &status);
-  AttachRetry(delay, &status);
-  return status;
+  return WithReason(
+      absl::ResourceExhaustedError(
+          "not all that waits can be answered in time, and of yours more waits than of others"),
+      "OVER_SHARE", {}, delay);
 }
 
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-      "it would take a thread about ", FormatDuration(Seconds(work)), ", and at most ",
-      FormatDuration(Seconds(most)), " are allowed: send fewer queries at once or ask for less"));
-  AttachReason("WORK_TOO_LARGE",
-               {{"work_us", absl::StrCat(work.count() / 1000)},
-                {"max_work_us", absl::StrCat(most.count() / 1000)}},
-               &status);
-  return status;
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("it would take a thread about ", FormatDuration(Seconds(work)),
+                                     ", and at most ", FormatDuration(Seconds(most)),
+                                     " are allowed: send fewer queries at once or ask for less")),
+                    "WORK_TOO_LARGE",
+                    {{"work_us", absl::StrCat(work.count() / 1000)},
+                     {"max_work_us", absl::StrCat(most.count() / 1000)}});
 }
 
 absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::uint64_t most,
                            absl::string_view instead) {
-  absl::Status status =
+  return WithReason(
       BadField(field, absl::StrCat("the answers would take ", bytes, " bytes, expected at most ",
-                                   most, ": ", instead));
-  AttachReason("REPLY_TOO_LARGE",
-               {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}},
-               &status);
-  return status;
+                                   most, ": ", instead)),
+      "REPLY_TOO_LARGE",
+      {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}});
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

@@ -56,12 +56,9 @@ class GetCall : public grpc::ServerUnaryReactor, public SearchJob {
   void OnDone() override { delete this; }
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
-    return AnswerMany(i, i + 1, searcher, limits);
-  }
   std::size_t Together() const override { return kTogether; }
-  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                          const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits) override {
     const std::span<const std::uint64_t> labels(request_->labels().data(),
                                                 static_cast<std::size_t>(request_->labels_size()));
     // A call that is refused or waits takes no memory for its reply.
@@ -104,8 +101,9 @@ grpc::ServerUnaryReactor* SearchService::Get(grpc::CallbackServerContext* contex
     HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t vector_bytes,
                            CheckGet(*request, index->info(), limits_));
-    return new GetCall(served, std::move(request), vector_bytes, began, Deadline(*context),
-                       &metrics_, context, reply, &replies_);
+    return new GetCall(served, std::move(request), vector_bytes, began,
+                       DeadlineOf(context->deadline(), default_deadline_), &metrics_, context,
+                       reply, &replies_);
   };
   const absl::StatusOr<GetCall*> call = start();
   if (!call.ok()) return Refuse(Method::kGet, context, call.status());

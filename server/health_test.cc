@@ -1,6 +1,4 @@
 // Readiness that does not lie: health, loading, failed indexes, and the life of a server.
-#include "server/health.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -65,8 +63,6 @@ class Health {
       return reader_->Read(&response) ? HealthCheckResponse::ServingStatus_Name(response.status())
                                       : "end";
     }
-    grpc::Status Finish() { return reader_->Finish(); }
-    void Cancel() { context_.TryCancel(); }
 
    private:
     grpc::ClientContext context_;
@@ -90,64 +86,19 @@ struct HeldServer {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service);
-    builder.RegisterService(&health);
     server = builder.BuildAndStart();
     address = absl::StrCat("127.0.0.1:", port);
   }
-  ~HeldServer() {
-    health.EndWatches();
-    server->Shutdown();
-  }
+  ~HeldServer() { server->Shutdown(); }
 
   Registry registry;
   SearchPool pool;
   Metrics metrics;
   ReplyWatch replies;
   SearchService service;
-  HealthService health;
   std::unique_ptr<grpc::Server> server;
   std::string address;
 };
-
-TEST(HealthTest, WatchSendsEachChangeAndEndsWithTheServer) {
-  HeldServer held({});
-  held.health.Register("hmann.v1.Search");
-  Health health(held.address);
-  EXPECT_EQ(health.Check("hmann.v1.Search"), "NOT_SERVING");
-  EXPECT_EQ(health.Check("no.such.Service"), "NOT_FOUND");
-
-  auto watching = health.Watch("hmann.v1.Search");
-  auto unknown = health.Watch("no.such.Service");
-  EXPECT_EQ(watching.Next(), "NOT_SERVING");
-  EXPECT_EQ(unknown.Next(), "SERVICE_UNKNOWN");
-  held.health.Set("hmann.v1.Search", true);
-  EXPECT_EQ(watching.Next(), "SERVING");
-  EXPECT_EQ(health.Check("hmann.v1.Search"), "SERVING");
-  held.health.Set("hmann.v1.Search", true);  // no change, nothing sent
-  held.health.Set("no.such.Service", true);
-  EXPECT_EQ(unknown.Next(), "SERVING");
-  held.health.BeginDrain();
-  EXPECT_EQ(watching.Next(), "NOT_SERVING");
-  held.health.Set("hmann.v1.Search", true);  // too late
-  EXPECT_EQ(health.Check("hmann.v1.Search"), "NOT_SERVING");
-  held.health.EndWatches();
-  EXPECT_EQ(watching.Next(), "end");
-  EXPECT_EQ(watching.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-}
-
-TEST(HealthTest, AWatcherThatGoesAwayIsForgotten) {
-  HeldServer held({});
-  held.health.Register("");
-  Health health(held.address);
-  auto gone = health.Watch("");
-  EXPECT_EQ(gone.Next(), "NOT_SERVING");
-  gone.Cancel();
-  EXPECT_EQ(gone.Finish().error_code(), grpc::StatusCode::CANCELLED);
-  auto stays = health.Watch("");
-  EXPECT_EQ(stays.Next(), "NOT_SERVING");
-  held.health.Set("", true);
-  EXPECT_EQ(stays.Next(), "SERVING");
-}
 
 TEST(LoadingTest, AnIndexThatLoadsIsUnavailableAndThenServes) {
   HeldServer held({{"sift", SampleIndex()}});
@@ -205,6 +156,9 @@ TEST(LoadingTest, NoIndexAtAllIsAnError) {
   const absl::Status status = server->WaitLoaded();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("none"));
+  Health health(server->address());
+  for (const char* name : {"", "hmann.v1.Search", "hmann.index.none"})
+    EXPECT_EQ(health.Check(name), "NOT_SERVING") << name;
 }
 
 TEST(LifeCycleTest, APortInUseIsNamed) {
@@ -232,7 +186,7 @@ TEST(LifeCycleTest, ADrainingServerAnswersUntilItStops) {
   EXPECT_EQ(late->Search("sift", query, {}, {.deadline = 1s}).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_TRUE(served.client->Search("sift", query, {}).ok());
-  served.server->Shutdown(10s);
+  served.server->Shutdown(1s);
   EXPECT_EQ(watching.Next(), "end");
   EXPECT_EQ(served.client->Search("sift", query, {}).status().code(),
             absl::StatusCode::kUnavailable);

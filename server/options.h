@@ -76,7 +76,6 @@ struct ServerOptions {
   bool insecure = false;                            ///< listen beyond loopback without TLS
   TlsFiles tls;
   std::string tokens;  ///< file of those that may call (tokens.h); empty: everybody may
-  bool reflection = true;
   RequestLimits limits;
   ConnectionLimits connections;
 

@@ -38,6 +38,22 @@ SearchLimits ParsedQuery::WithBudget(const SearchLimits& limits) const {
   return bounded;
 }
 
+absl::Status ParsedQuery::Search(
+    std::size_t begin, std::size_t end, const std::function<const void*(std::size_t)>& query,
+    Searcher& searcher, const SearchLimits& limits,
+    absl::FunctionRef<absl::Status(std::size_t, const absl::Status&, const Answer&)> keep,
+    Counters* counters) const {
+  absl::Status first_error;
+  const auto done = [&](std::size_t i, const absl::Status& status, Answer& answer) {
+    first_error.Update(keep(begin + i, status, answer));
+  };
+  const absl::Status status = searcher.SearchMany(
+      end - begin, [&](std::size_t i) { return query(begin + i); }, dials,
+      static_cast<std::uint32_t>(end - begin), std::ref(done), counters, WithBudget(limits));
+  metrics->Worked(*index, *counters);
+  return status.ok() ? first_error : status;
+}
+
 absl::StatusOr<ParsedQuery> ParseOptions(const Registry& registry, const RequestLimits& limits,
                                          const std::string& name,
                                          const v1::SearchOptions& options) {
@@ -61,8 +77,7 @@ absl::Status ParseVectors(const v1::Vectors& vectors, std::uint64_t most, absl::
   return CheckReplySize(parsed->vectors.count, parsed->dials.k, limits);
 }
 
-void ToWire(const ParsedQuery& parsed, const Answer& answer, const Counters& counters,
-            v1::SearchResponse* response) {
+void ToWire(const Answer& answer, v1::SearchResponse* response) {
   response->mutable_ids()->Reserve(static_cast<int>(answer.nearest.size()));
   response->mutable_distances()->Reserve(static_cast<int>(answer.nearest.size()));
   for (const Neighbour& neighbour : answer.nearest) {
@@ -70,7 +85,6 @@ void ToWire(const ParsedQuery& parsed, const Answer& answer, const Counters& cou
     response->mutable_distances()->AddAlreadyReserved(neighbour.distance);
   }
   response->set_cut_short(answer.cut_short);
-  if (parsed.counters) ToWire(counters, response->mutable_counters());
 }
 
 }  // namespace hmann

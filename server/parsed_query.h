@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -38,8 +40,17 @@ struct ParsedQuery {
   std::size_t Together() const;
   /// That the request and its reply take, about.
   std::uint64_t Bytes() const;
-  /// `limits` with the request's budget, which ends before the call's deadline: the
-  /// answer is still to be sent.
+  /// Searches for query(begin) to query(end - 1), all under way at once. `keep` gets the
+  /// number of each, and its answer or why there is none. The budget ends before the
+  /// call's deadline: the answer is still to be sent. Errors: what prevented all, and the
+  /// first that `keep` returns.
+  absl::Status Search(
+      std::size_t begin, std::size_t end, const std::function<const void*(std::size_t)>& query,
+      Searcher& searcher, const SearchLimits& limits,
+      absl::FunctionRef<absl::Status(std::size_t, const absl::Status&, const Answer&)> keep,
+      Counters* counters) const;
+
+ private:
   SearchLimits WithBudget(const SearchLimits& limits) const;
 };
 
@@ -52,9 +63,8 @@ absl::StatusOr<ParsedQuery> ParseOptions(const Registry& registry, const Request
 absl::Status ParseVectors(const v1::Vectors& vectors, std::uint64_t most, absl::string_view field,
                           const RequestLimits& limits, ParsedQuery* parsed);
 
-/// Of one query: ids and distances, its end and, where they were asked for, counters.
-void ToWire(const ParsedQuery& parsed, const Answer& answer, const Counters& counters,
-            v1::SearchResponse* response);
+/// Of one query: ids and distances, and its end.
+void ToWire(const Answer& answer, v1::SearchResponse* response);
 /// What really ran, and what is to be expected of it.
 template <typename Response>
 void TellDials(const ParsedQuery& parsed, Response* response) {

@@ -57,7 +57,8 @@ class SearchingJob : public SearchJob {
   std::vector<Labels> found;
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t i, std::size_t, Searcher& searcher,
+                      const SearchLimits& limits) override {
     hmann::Answer answer;
     Counters counters;
     const absl::Status status =

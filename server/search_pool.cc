@@ -35,19 +35,19 @@ SearchJob::SearchJob(ServedIndex* index, std::size_t queries, const Effort& effo
       deadline_(deadline),
       unfinished_(queries) {}
 
-absl::Status SearchJob::AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                                   const SearchLimits& limits) {
-  for (std::size_t i = begin; i < end; ++i) {
-    if (absl::Status status = Answer(i, searcher, limits); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 void SearchJob::Fail(absl::Status status) {
   const std::lock_guard lock(mutex_);
   if (!status_.ok()) return;
   status_ = std::move(status);
   failed_.store(true, std::memory_order_relaxed);
+}
+
+SearchJob::Clock::time_point DeadlineOf(std::chrono::system_clock::time_point asked,
+                                        std::chrono::nanoseconds otherwise) {
+  const auto now = SearchJob::Clock::now();
+  if (asked == std::chrono::system_clock::time_point::max()) return now + otherwise;
+  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
+                   asked - std::chrono::system_clock::now());
 }
 
 SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
@@ -236,9 +236,7 @@ bool SearchPool::Run(const Work& work) {
     job.Fail(job.index_->Get().status());
   } else {
     const SearchLimits limits{job.deadline_, &job.cancelled_};
-    absl::Status status = work.end - work.begin == 1
-                              ? job.Answer(work.begin, *searcher, limits)
-                              : job.AnswerMany(work.begin, work.end, *searcher, limits);
+    absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
     job.index_->GiveBack(std::move(searcher));
     if (status.ok() || absl::IsDeadlineExceeded(status)) {
       const std::chrono::nanoseconds time = SearchJob::Clock::now() - start;

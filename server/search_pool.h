@@ -33,14 +33,13 @@ class SearchJob {
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
  protected:
-  /// Answers query `i`; several threads at once, each with another `i`.
-  virtual absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) = 0;
   /// Queries that a thread may take together, so that it computes for one while memory or
   /// a device is waited for by the others.
   virtual std::size_t Together() const { return 1; }
-  /// Answers queries [begin, end), which one thread took together.
-  virtual absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                                  const SearchLimits& limits);
+  /// Answers queries [begin, end), which one thread took together; several threads at
+  /// once, each with others.
+  virtual absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                              const SearchLimits& limits) = 0;
   /// All queries are answered (OK), or one failed: the error of the first that did. No
   /// thread touches the job any more; it may be deleted.
   virtual void Complete(const absl::Status& status) = 0;
@@ -68,6 +67,11 @@ class SearchJob {
   std::mutex mutex_;
   absl::Status status_;  // guarded by mutex_
 };
+
+/// A call's deadline by the clock of the pool; of a call that has none, `otherwise` from
+/// now on.
+SearchJob::Clock::time_point DeadlineOf(std::chrono::system_clock::time_point asked,
+                                        std::chrono::nanoseconds otherwise);
 
 /// What waits for a pool, and runs in it.
 struct PoolLoad {

@@ -33,7 +33,9 @@ class NotedJob : public SearchJob {
   std::vector<NotedJob*>* order = nullptr;  ///< appended to at each query; for pools of one thread
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher&, const SearchLimits&) override {
+  /// The pool gives it one at a time.
+  absl::Status Answer(std::size_t i, std::size_t end, Searcher&, const SearchLimits&) override {
+    EXPECT_EQ(end, i + 1);
     ++answered[i];
     if (order != nullptr) order->push_back(this);
     if (i == 0 && held_) {

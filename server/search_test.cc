@@ -260,8 +260,8 @@ TEST_F(SearchTest, DescribeSaysWhatTheEngineSays) {
   EXPECT_EQ(described->version, info.version);
   EXPECT_EQ(described->file_bytes, info.file_bytes);
   EXPECT_EQ(described->alpha, info.alpha);
-  EXPECT_EQ(described->bits, info.codes.bits);
-  EXPECT_EQ(described->replicas, info.codes.replicas);
+  EXPECT_EQ(described->codes.bits, info.codes.bits);
+  EXPECT_EQ(described->codes.replicas, info.codes.replicas);
   ASSERT_EQ(described->layers.size(), info.layers.size());
   for (std::size_t i = 0; i < info.layers.size(); ++i)
     EXPECT_EQ(described->layers[i].nodes, info.layers[i].nodes);

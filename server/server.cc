@@ -19,7 +19,6 @@
 #include "server/connection_guard.h"
 #include "server/convert.h"
 #include "server/grpc_bounds.h"
-#include "server/health.h"
 #include "server/http_port.h"
 #include "server/metrics.h"
 #include "server/registry.h"
@@ -81,7 +80,6 @@ Server::Server(const ServerOptions& options)
       registry_(std::make_unique<Registry>(options.indexes)),
       pool_(std::make_unique<SearchPool>(
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
-      health_(std::make_unique<HealthService>()),
       metrics_(std::make_unique<Metrics>(*registry_)),
       replies_(
           std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)) {}
@@ -102,12 +100,8 @@ absl::Status Server::Listen() {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
   }
-  health_->Register("");
-  health_->Register(kServiceName);
-  for (const IndexSpec& spec : options_.indexes) health_->Register(HealthName(spec.name));
-
-  grpc::EnableDefaultHealthCheckService(false);
-  if (options_.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Bound(options_.connections, &builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
@@ -117,11 +111,11 @@ absl::Status Server::Listen() {
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   builder.RegisterService(service_.get());
-  builder.RegisterService(health_.get());
   std::int64_t number = 0;
   std::tie(server_, number) = StartNumbered(builder);
   if (server_ == nullptr)
     return absl::InternalError(absl::StrCat("listen ", options_.listen, ": gRPC did not start"));
+  TellHealth();  // before anybody can ask: gRPC's begins as SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
   guard_ = std::make_unique<ConnectionGuard>(limits);
@@ -139,15 +133,16 @@ absl::Status Server::ListenHttp() {
   HMANN_ASSIGN_OR_RETURN(http_, HttpPort::Listen(options_.http));
   http_->Add("/livez", [] { return HttpPort::Reply{200, "ok\n"}; });
   http_->Add("/readyz", [this] {
-    // Draining: no service serves. An index that failed does not keep the others away.
-    bool ready = health_->Status(kServiceName) == grpc::health::v1::HealthCheckResponse::SERVING;
+    // An index that failed does not keep the others away.
+    bool any = false, loading = false;
     std::string text;
     for (const auto& index : registry_->indexes()) {
       const IndexState state = index->state();
-      ready = ready && state != IndexState::kLoading;
+      any = any || state == IndexState::kServing;
+      loading = loading || state == IndexState::kLoading;
       absl::StrAppend(&text, index->name(), ": ", Name(state), "\n");
     }
-    return HttpPort::Reply{ready ? 200 : 503, text};
+    return HttpPort::Reply{any && !loading && !draining_.load() ? 200 : 503, text};
   });
   http_->Add("/metrics", [this] {
     return HttpPort::Reply{200, metrics_->Text(*pool_, guard_.get())};
@@ -192,15 +187,16 @@ void Server::Load() {
 
 void Server::TellHealth() {
   const std::lock_guard lock(health_mutex_);
+  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
   bool any = false, all = true;
   for (const auto& index : registry_->indexes()) {
     const bool serving = index->state() == IndexState::kServing;
-    health_->Set(HealthName(index->name()), serving);
+    health.SetServingStatus(HealthName(index->name()), serving);
     any = any || serving;
     all = all && serving;
   }
-  health_->Set(kServiceName, any);
-  health_->Set("", all);
+  health.SetServingStatus(kServiceName, any);
+  health.SetServingStatus("", all);
 }
 
 void Server::Withdrawn(const ServedIndex& index) {
@@ -245,7 +241,8 @@ absl::Status Server::WaitLoaded() {
 }
 
 void Server::BeginDrain() {
-  health_->BeginDrain();
+  draining_.store(true);
+  if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
   if (acceptor_ != nullptr) acceptor_->Stop();
 }
 
@@ -266,7 +263,6 @@ void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
   if (service_ != nullptr) RefuseUntilQuiet(grace / 2);
-  health_->EndWatches();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();

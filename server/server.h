@@ -23,7 +23,6 @@ namespace hmann {
 
 class Acceptor;
 class ConnectionGuard;
-class HealthService;
 class HttpPort;
 class Metrics;
 class Registry;
@@ -84,7 +83,6 @@ class Server {
   const ServerOptions options_;
   const std::unique_ptr<Registry> registry_;
   const std::unique_ptr<SearchPool> pool_;
-  const std::unique_ptr<HealthService> health_;
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<ReplyWatch> replies_;
   std::unique_ptr<TokenFile> tokens_;
@@ -93,7 +91,7 @@ class Server {
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, draining_{false};
   std::mutex mutex_;
   std::condition_variable loaded_changed_;
   bool loaded_ = false;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
@@ -75,17 +76,21 @@ class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
   void OnDone() override { delete this; }
 
  protected:
-  /// The answer to query `i`, valid until this thread's next.
-  absl::StatusOr<const hmann::Answer*> Search(std::size_t i, absl::string_view field,
-                                              Searcher& searcher, const SearchLimits& limits,
-                                              Counters* counters) {
-    thread_local hmann::Answer answer;
-    absl::Status status = searcher.Search(parsed_.vectors.row(i), parsed_.dials, &answer, counters,
-                                          parsed_.WithBudget(limits));
-    // The options were valid when the call was parsed, so it is the vector.
-    if (absl::IsInvalidArgument(status)) return BadField(field, status.message());
-    if (!status.ok()) return status;
-    return &answer;
+  /// `keep` gets the answer to each of the queries [begin, end); `field(i)` names one.
+  absl::Status Search(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits, absl::FunctionRef<std::string(std::size_t)> field,
+                      absl::FunctionRef<void(std::size_t, const hmann::Answer&)> keep,
+                      Counters* counters) {
+    const auto row = [this](std::size_t i) { return parsed_.vectors.row(i); };
+    return parsed_.Search(
+        begin, end, row, searcher, limits,
+        [&](std::size_t i, const absl::Status& status, const hmann::Answer& answer) {
+          // The options were valid when the call was parsed, so it is the vector.
+          if (absl::IsInvalidArgument(status)) return BadField(field(i), status.message());
+          if (status.ok()) keep(i, answer);
+          return status;
+        },
+        counters);
   }
 
   const Method method_;
@@ -116,12 +121,14 @@ class SingleCall : public PooledCall {
   }
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits) override {
     Counters counters;
-    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, "query", searcher, limits, &counters));
-    parsed_.metrics->Worked(*parsed_.index, counters);
+    HMANN_RETURN_IF_ERROR(Search(
+        begin, end, searcher, limits, [](std::size_t) { return "query"; },
+        [&](std::size_t, const hmann::Answer& answer) { ToWire(answer, &response_); }, &counters));
     TellDials(parsed_, &response_);
-    ToWire(parsed_, *answer, counters, &response_);
+    if (parsed_.counters) ToWire(counters, response_.mutable_counters());
     return absl::OkStatus();
   }
 
@@ -159,34 +166,19 @@ class BatchCall : public PooledCall {
   }
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
-    Counters counters;
-    HMANN_ASSIGN_OR_RETURN(const auto* answer, Search(i, absl::StrCat("queries[", i, "]"), searcher,
-                                                      limits, &counters));
-    Keep(i, *answer);
-    Add(counters);
-    return absl::OkStatus();
-  }
-
   std::size_t Together() const override { return parsed_.Together(); }
 
-  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                          const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits) override {
     Counters counters;
-    absl::Status first_error;
-    const absl::Status status = searcher.SearchMany(
-        end - begin, [&](std::size_t i) { return parsed_.vectors.row(begin + i); }, parsed_.dials,
-        static_cast<std::uint32_t>(end - begin),
-        [&](std::size_t i, const absl::Status& done, hmann::Answer& answer) {
-          if (done.ok()) return Keep(begin + i, answer);
-          first_error.Update(
-              absl::IsInvalidArgument(done)
-                  ? BadField(absl::StrCat("queries[", begin + i, "]"), done.message())
-                  : done);
-        },
-        &counters, parsed_.WithBudget(limits));
-    Add(counters);
-    return status.ok() ? first_error : status;
+    const absl::Status status = Search(
+        begin, end, searcher, limits,
+        [](std::size_t i) { return absl::StrCat("queries[", i, "]"); },
+        [&](std::size_t i, const hmann::Answer& answer) { Keep(i, answer); }, &counters);
+    if (!parsed_.counters) return status;
+    const std::lock_guard lock(mutex_);
+    counters_ += counters;
+    return status;
   }
 
  private:
@@ -202,13 +194,6 @@ class BatchCall : public PooledCall {
     }
     response_.mutable_counts()->mutable_data()[i] =
         static_cast<std::uint32_t>(answer.nearest.size());
-  }
-
-  void Add(const Counters& counters) {
-    parsed_.metrics->Worked(*parsed_.index, counters);
-    if (!parsed_.counters) return;
-    const std::lock_guard lock(mutex_);
-    counters_ += counters;
   }
 
   /// Each query's answer has k places of its own in the response, so that threads do not
@@ -250,15 +235,6 @@ class BatchCall : public PooledCall {
 
 }  // namespace
 
-SearchJob::Clock::time_point SearchService::Deadline(
-    const grpc::CallbackServerContext& context) const {
-  const auto now = SearchJob::Clock::now();
-  const auto asked = context.deadline();
-  if (asked == std::chrono::system_clock::time_point::max()) return now + default_deadline_;
-  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
-                   asked - std::chrono::system_clock::now());
-}
-
 absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
                                        Role needed) const {
   if (tokens_ == nullptr) return absl::OkStatus();
@@ -299,7 +275,8 @@ grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* cont
   parsed->metrics = &metrics_;
   parsed->began = began;
   const bool narrow = parsed->IsNarrow();
-  auto* call = new Call(std::move(request), *std::move(parsed), Deadline(*context),
+  auto* call = new Call(std::move(request), *std::move(parsed),
+                        DeadlineOf(context->deadline(), default_deadline_),
                         ReplyTo{context, reply, &replies_});
   if (narrow && pool_.TryRunHere(call)) return call;
   const std::uint64_t caller = CallerOf(*context, tokens_ != nullptr);

@@ -80,7 +80,6 @@ class SearchService
                                      const absl::Status& status, std::uint64_t bytes);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
-  SearchJob::Clock::time_point Deadline(const grpc::CallbackServerContext& context) const;
 
   const Registry& registry_;
   SearchPool& pool_;

@@ -64,31 +64,25 @@ class StreamCall::Group : public SearchJob {
   }
 
  protected:
-  absl::Status Answer(std::size_t i, Searcher& searcher, const SearchLimits& limits) override {
-    thread_local hmann::Answer answer;
-    Counters counters;
-    const absl::Status status = searcher.Search(asked_[i].vectors.row(0), options_->dials, &answer,
-                                                &counters, options_->WithBudget(limits));
-    options_->metrics->Worked(*options_->index, counters);
-    return Keep(i, status, answer, counters);
-  }
   std::size_t Together() const override { return options_->Together(); }
 
-  absl::Status AnswerMany(std::size_t begin, std::size_t end, Searcher& searcher,
-                          const SearchLimits& limits) override {
+  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                      const SearchLimits& limits) override {
     // Work is counted by query, or for all of them at once.
-    if (options_->counters) return SearchJob::AnswerMany(begin, end, searcher, limits);
-    Counters counters;
-    absl::Status first_error;
-    const absl::Status status = searcher.SearchMany(
-        end - begin, [&](std::size_t i) { return asked_[begin + i].vectors.row(0); },
-        options_->dials, static_cast<std::uint32_t>(end - begin),
-        [&](std::size_t i, const absl::Status& done, hmann::Answer& answer) {
-          first_error.Update(Keep(begin + i, done, answer, {}));
-        },
-        &counters, options_->WithBudget(limits));
-    options_->metrics->Worked(*options_->index, counters);
-    return status.ok() ? first_error : status;
+    const std::size_t at_once = options_->counters ? 1 : end - begin;
+    for (std::size_t i = begin; i < end; i += at_once) {
+      Counters counters;
+      HMANN_RETURN_IF_ERROR(options_->Search(
+          i, i + at_once, [this](std::size_t one) { return asked_[one].vectors.row(0); }, searcher,
+          limits,
+          [this](std::size_t one, const absl::Status& status, const hmann::Answer& answer) {
+            return Keep(one, status, answer);
+          },
+          &counters));
+      if (options_->counters)
+        ToWire(counters, ends_[i].response.mutable_answer()->mutable_counters());
+    }
+    return absl::OkStatus();
   }
 
  private:
@@ -103,8 +97,7 @@ class StreamCall::Group : public SearchJob {
   }
 
   /// A vector that cannot be searched for fails its query; all else fails the group.
-  absl::Status Keep(std::size_t i, const absl::Status& status, const hmann::Answer& answer,
-                    const Counters& counters) {
+  absl::Status Keep(std::size_t i, const absl::Status& status, const hmann::Answer& answer) {
     if (absl::IsInvalidArgument(status)) {
       ends_[i].status = BadField("search.query", status.message());
       return absl::OkStatus();
@@ -112,7 +105,7 @@ class StreamCall::Group : public SearchJob {
     if (!status.ok()) return status;
     v1::SearchStreamResponse& response = ends_[i].response;
     response.set_id(asked_[i].id);
-    ToWire(*options_, answer, counters, response.mutable_answer());
+    ToWire(answer, response.mutable_answer());
     TellDials(*options_, response.mutable_answer());
     return absl::OkStatus();
   }
@@ -180,14 +173,6 @@ absl::Status StreamCall::Parse(Asked* asked) {
   return absl::OkStatus();
 }
 
-SearchJob::Clock::time_point StreamCall::Deadline() const {
-  const auto now = SearchJob::Clock::now();
-  if (deadline_ == std::chrono::system_clock::time_point::max())
-    return now + context_.default_deadline;
-  return now + std::chrono::duration_cast<SearchJob::Clock::duration>(
-                   deadline_ - std::chrono::system_clock::now());
-}
-
 std::vector<StreamCall::Asked> StreamCall::TakeTogether() {
   std::vector<Asked> together;
   const std::shared_ptr<const ParsedQuery> options = waiting_.front().options;
@@ -219,7 +204,8 @@ void StreamCall::Settle(bool here) {
         writing_ = write = true;
       }
       if (!waiting_.empty() && groups_.size() < static_cast<std::size_t>(context_.pool.threads())) {
-        group = std::make_unique<Group>(this, TakeTogether(), Deadline());
+        group = std::make_unique<Group>(this, TakeTogether(),
+                                        DeadlineOf(deadline_, context_.default_deadline));
         groups_.push_back(group.get());
       }
       if (no_more_ && groups_.empty() && replies_.empty() && !writing_ && !finished_)

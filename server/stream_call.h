@@ -75,7 +75,6 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   StreamCall(const CallContext& context, grpc::CallbackServerContext* call, std::uint64_t caller);
 
   absl::Status Parse(Asked* asked);
-  SearchJob::Clock::time_point Deadline() const;
   /// Does whatever can be done now. `here`: this thread may search.
   void Settle(bool here);
   std::vector<Asked> TakeTogether();

@@ -1,10 +1,11 @@
 // In place of tools/connection_flags.cc in `hmann-faulty`: every limit of connections, of
 // which users are given three. What floods meet would else take minutes.
+#include "tools/connection_flags.h"
+
 #include <string>
 
 #include "index/base/units.h"
 #include "tools/flags.h"
-#include "tools/serve_flags.h"
 
 namespace hmann {
 

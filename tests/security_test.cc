@@ -201,11 +201,11 @@ TEST_F(SecurityTest, WhereFilesLieIsForWhoRunsTheServer) {
     const auto plain = described(token, false);
     ASSERT_TRUE(plain.ok()) << plain.status();
     EXPECT_FALSE(plain->placements.empty());
-    for (const client::Placement& placement : plain->placements) EXPECT_EQ(placement.where, "");
+    for (const Placement& placement : plain->placements) EXPECT_EQ(placement.where, "");
   }
   const auto admin = described("runs-it", true);
   ASSERT_TRUE(admin.ok()) << admin.status();
-  for (const client::Placement& placement : admin->placements) EXPECT_NE(placement.where, "");
+  for (const Placement& placement : admin->placements) EXPECT_NE(placement.where, "");
   EXPECT_EQ(described("other", true).status().code(), absl::StatusCode::kUnauthenticated);
   const absl::Status denied = described("reads", true).status();
   EXPECT_EQ(denied.code(), absl::StatusCode::kPermissionDenied) << denied;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dial_table.h"
+#include "tools/info_json.h"
 
 namespace hmann {
 namespace {
@@ -25,15 +26,6 @@ Calibration::Found Expected(const Calibration& calibration, const Calibration::C
 }
 
 }  // namespace
-
-void AddCalibrateFlags(CLI::App& app, CalibrateOptions* calibrate) {
-  app.add_option("--queries", calibrate->queries,
-                 "vector file of queries like those to come: default dials are set by them "
-                 "(default: by vectors of the index, each left out in turn)");
-  app.add_flag_callback(
-      "--no-calibrate", [calibrate] { calibrate->wanted = false; },
-      "leave default dials as they suit SIFT, a guess on other data");
-}
 
 void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
   if (absl::IsNotFound(calibration.status())) return;
@@ -71,6 +63,12 @@ absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const Inde
   HMANN_ASSIGN_OR_RETURN(const TunedTable table, ReadTunedTable(index, info.content_hash, info.n));
   if (table.calibration.has_value()) return *table.calibration;
   return absl::NotFoundError(absl::StrCat(index, ": not calibrated"));
+}
+
+nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info) {
+  nlohmann::ordered_json json = ToJson(info);
+  json["calibration"] = ToJson(ReadCalibration(path, info));
+  return json;
 }
 
 }  // namespace hmann

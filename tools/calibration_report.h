@@ -1,14 +1,10 @@
 #pragma once
 
-#include "CLI/App.hpp"
 #include "absl/status/statusor.h"
 #include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
-
-/// --no-calibrate and --queries, of commands that write an index.
-void AddCalibrateFlags(CLI::App& app, CalibrateOptions* calibrate);
 
 /// What default dials are expected to give, a line each for the eye; what went wrong,
 /// where it was wanted and failed.
@@ -19,5 +15,8 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration);
 
 /// Of an index file, if it has one.
 absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const IndexInfo& info);
+
+/// What `hmann info --json` says of the index file `path`.
+nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info);
 
 }  // namespace hmann

@@ -7,22 +7,20 @@
 #include "index/base/units.h"
 #include "index/construct/work_status.h"
 #include "index/hmann.h"
-#include "tools/build_forecast.h"
+#include "index/tune/forecast.h"
+#include "tools/build_flags.h"
 #include "tools/calibration_report.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
-#include "tools/info_json.h"
 #include "tools/interrupt.h"
-#include "tools/plan_choice.h"
+#include "tools/plan_json.h"
 #include "tools/print.h"
 
 namespace hmann {
 namespace {
 
 struct Flags {
-  BuildOptions build;
-  PlanOptions plan;
-  CalibrateOptions calibrate;
+  BuildCall call;
   bool json = false, status = false, forecast = false;
 };
 
@@ -62,16 +60,6 @@ absl::Status PrintWorkStatus(const std::string& work, bool json) {
   return absl::OkStatus();
 }
 
-/// With --fast-memory the rule chooses what no flag says.
-absl::Status ChooseForFastMemory(const CLI::App& app, Flags& flags) {
-  BuildOptions& build = flags.build;
-  if (app.count("--fast-memory") == 0) return absl::OkStatus();
-  if (app.count("--bits") > 0) flags.plan.bits = build.bits;
-  if (app.count("--replicas") > 0) flags.plan.replicas = build.replicas;
-  HMANN_ASSIGN_OR_RETURN(build, PlanAloud(build, flags.plan));
-  return absl::OkStatus();
-}
-
 void PrintForTheEye(const BuildReport& report, const std::string& out) {
   const IndexInfo& info = report.info;
   std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out,
@@ -93,24 +81,42 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
                                report.self_recall_sample, report.self_recall_at_1);
 }
 
-void AddCodeOptions(CLI::App& app, BuildOptions* build) {
-  app.add_option("--bits", build->bits,
-                 "bits per dimension of a code, for the quantised walk; 0: no codes")
-      ->check(CLI::IsMember({0, 1, 2, 4}))
-      ->capture_default_str();
-  app.add_option("--replicas", build->replicas, "cells that a node is listed in")
-      ->check(CLI::Range(1, 2))
-      ->capture_default_str();
+/// How long the build would take.
+void PrintTime(double cpu_seconds, const BuildForecast& forecast) {
+  std::cerr << absl::StrFormat("  time    about %s on %d threads, %s of CPU",
+                               FormatDuration(cpu_seconds / forecast.threads), forecast.threads,
+                               FormatDuration(cpu_seconds));
+  std::cerr << (forecast.measured_rows > 0
+                    ? absl::StrFormat(
+                          ": %d rows took %s here; how time grows from there was seen on "
+                          "one set, elsewhere it is a guess\n",
+                          forecast.measured_rows, FormatDuration(forecast.measured_seconds))
+                    : std::string(": a guess, from a usual machine's figures\n"));
+}
+
+void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
+  const BuildEstimate& estimate = forecast.estimate;
+  std::cerr << absl::StrFormat("%s: %d vectors of %d x %s, M = %d: %s\n", build.base,
+                               forecast.shape.n, forecast.shape.dim,
+                               std::string(Name(forecast.shape.dtype)), forecast.shape.m,
+                               DescribeStructure(forecast.shape, forecast.structure));
+  if (estimate.bounded.has_value()) {
+    std::cerr << absl::StrFormat(
+        "  memory  %s, as it was told; %s at least\n  folder  %s at the most (about: how many "
+        "links lead far was seen on one set)\n  reads   the base %d times\n",
+        FormatSize(build.memory), FormatSize(estimate.bounded->least_bytes),
+        FormatSize(estimate.bounded->work_bytes), estimate.bounded->base_passes);
+  } else {
+    std::cerr << "  memory  " << FormatSize(estimate.memory_bytes) << '\n';
+  }
+  std::cerr << "  index   " << FormatSize(estimate.file_bytes) << '\n';
+  PrintTime(estimate.bounded.has_value() ? estimate.bounded->cpu_seconds : estimate.cpu_seconds,
+            forecast);
 }
 
 /// Of a build within bounded memory. `base`, `out`: not wanted to look at one.
 void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Option* out) {
-  BuildOptions* build = &flags->build;
-  AddParsed<std::uint64_t>(
-      app, "--build-memory", ParseSize, [build](std::uint64_t bytes) { build->memory = bytes; },
-      "memory the build may take, as 2GiB: the rest goes through --work; the index is the same");
-  app.add_option("--work", build->work,
-                 "folder of a bounded build; the same command goes on where one was interrupted");
+  BuildOptions* build = &flags->call.build;
   app.add_flag("--plan", flags->forecast,
                "what it would take: memory, folder, index, time, by building some rows for a few "
                "seconds; nothing else is written, and what cannot work is refused");
@@ -132,53 +138,16 @@ void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Opti
 }
 
 void AddOptions(CLI::App& app, Flags* flags) {
-  BuildOptions* build = &flags->build;
+  BuildOptions* build = &flags->call.build;
   CLI::Option* base = app.add_option("--base", build->base,
                                      "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
                           ->required();
   CLI::Option* out =
       app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
   app.add_option("--rows", build->rows, "first rows only (0: all)");
-  AddParsed<DType>(
-      app, "--dtype", ParseDType, [build](DType dtype) { build->dtype = dtype; },
-      "of the stored vectors (default: as in --base); f16: half the bytes of an f32 base, rounded");
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
-      "l2 (default), ip, cosine");
-  app.add_option("--m", build->m,
-                 "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
-      ->check(CLI::Range(2, 512))
-      ->capture_default_str();
-  AddParsed<BuildMethod>(
-      app, "--method", ParseBuildMethod, [build](BuildMethod method) { build->method = method; },
-      "of making L0 and L1: partition (default: leaves of near vectors, compared "
-      "all with all; its constants are of a million SIFT vectors, elsewhere a guess), insertion "
-      "(default of integers under ip: the paper's, three times as long)");
-  app.add_option("--ef-construction", build->ef_construction,
-                 "beam width of insertion; by partition, of the highest ranks alone")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_option("--alpha", build->alpha,
-                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of "
-                 "up to this factor, and L0's are chosen a "
-                 "second time; 1: HNSW's, built faster, searched slower")
-      ->check(CLI::Range(1.0, 2.0))
-      ->capture_default_str();
-  CLI::Option* promote = app.add_option(
-      "--promote", build->promote, "share of the vectors in fast memory, N_1 / N (default 0.16)");
-  promote->check([](const std::string& text) {
-    double share = 0;
-    return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1
-               ? std::string()
-               : "expected a share between 0 and 1";
-  });
-  AddPlanOptions(app, &flags->plan)->excludes(promote);
-  AddCodeOptions(app, build);
+  AddGraphFlags(app, build);
+  AddBuildFlags(app, &flags->call);
   AddBoundedOptions(app, flags, base, out);
-  AddCalibrateFlags(app, &flags->calibrate);
-  app.add_option("--threads", build->threads,
-                 "0: all usable cores; the index is the same for any number")
-      ->check(CLI::Range(0, 1024));
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
   app.add_option(
       "--labels", build->labels,
@@ -196,24 +165,25 @@ void AddOptions(CLI::App& app, Flags* flags) {
 CommandAction SetupBuild(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   AddOptions(app, flags.get());
-  return [flags, &app]() -> absl::Status {
-    if (flags->status) return PrintWorkStatus(flags->build.work, flags->json);
-    HMANN_RETURN_IF_ERROR(ChooseForFastMemory(app, *flags));
-    flags->build.cancelled = CancelOnInterrupt();
+  return [flags]() -> absl::Status {
+    BuildOptions& build = flags->call.build;
+    if (flags->status) return PrintWorkStatus(build.work, flags->json);
+    HMANN_RETURN_IF_ERROR(ChooseStructure(&flags->call, /*aloud=*/true));
     std::error_code error;
-    flags->build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-    if (flags->forecast) return PrintForecast(flags->build, flags->json);
-    Progress progress;
-    flags->calibrate.cancelled = flags->build.cancelled;
-    flags->calibrate.threads = flags->build.threads;
-    HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
-                           BuildAndCalibrate(flags->build, flags->calibrate, progress));
-    if (flags->json) {
-      nlohmann::ordered_json json = ToJson(built.report);
-      json["calibration"] = ToJson(built.calibration);
-      return PrintJson(json);
+    build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    const std::atomic<bool>* cancelled = build.cancelled = CancelOnInterrupt();
+    if (flags->forecast) {
+      Progress quiet(Progress::Show::kNever);
+      HMANN_ASSIGN_OR_RETURN(const BuildForecast forecast, ForecastBuild(build, quiet));
+      if (flags->json) return PrintJson(ToJson(forecast));
+      PrintForecast(build, forecast);
+      return absl::OkStatus();
     }
-    PrintForTheEye(built.report, flags->build.out);
+    Progress progress;
+    HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
+                           RunBuild(&flags->call, cancelled, progress));
+    if (flags->json) return PrintJson(ToJson(built));
+    PrintForTheEye(built.report, build.out);
     PrintCalibration(built.calibration);
     return absl::OkStatus();
   };

@@ -91,8 +91,7 @@ struct LiveBytes {
   std::uint64_t fast = 0, slow = 0, fast_formula = 0, slow_formula = 0;
 };
 
-LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements,
-                              const IndexInfo& info) {
+LiveBytes CompareWithFormulas(const std::vector<Placement>& placements, const IndexInfo& info) {
   LiveBytes bytes;
   for (const auto& p : placements) {
     if (p.structure == "l0") bytes.slow += p.bytes;
@@ -110,7 +109,7 @@ LiveBytes CompareWithFormulas(const std::vector<client::Placement>& placements,
 /// Where the structures of an open index lie, as the kernel says now: of a server's index
 /// by its name, else of one opened here.
 absl::Status DescribeLive(const Flags& flags) {
-  std::vector<client::Placement> placements;
+  std::vector<Placement> placements;
   std::optional<LiveBytes> bytes;
   std::vector<std::string> choices;
   std::uint64_t migration = 0;
@@ -125,19 +124,13 @@ absl::Status DescribeLive(const Flags& flags) {
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index,
                            Index::Open(flags.index, flags.open, &progress));
-    for (Placement& p : index->Placements())
-      placements.push_back(
-          {std::move(p.structure), std::move(p.tier), std::move(p.where), p.bytes});
+    placements = index->Placements();
     choices = index->Choices();
     bytes = CompareWithFormulas(placements, index->info());
     if (index->on_block_tier()) migration = flags.open.migration_bytes;
   }
   if (flags.json) {
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const auto& p : placements)
-      rows.push_back(
-          {{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
-    nlohmann::ordered_json object = {{"placements", rows}};
+    nlohmann::ordered_json object = {{"placements", ToJson(placements)}};
     if (!choices.empty()) object["choices"] = choices;
     if (bytes.has_value()) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
@@ -189,14 +182,9 @@ CommandAction SetupInfo(CLI::App& app) {
     if (flags->cpu) return DescribeCpu(flags->json);
     if (flags->live) return DescribeLive(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
-    const absl::StatusOr<Calibration> calibration = ReadCalibration(flags->index, info);
-    if (flags->json) {
-      nlohmann::ordered_json json = ToJson(info);
-      json["calibration"] = ToJson(calibration);
-      return PrintJson(json);
-    }
+    if (flags->json) return PrintJson(InfoJson(flags->index, info));
     PrintForTheEye(info, flags->index);
-    PrintCalibration(calibration);
+    PrintCalibration(ReadCalibration(flags->index, info));
     return absl::OkStatus();
   };
 }

@@ -25,10 +25,6 @@ std::string Show(const Figure& figure) {
 
 void PrintMemory(const MemoryProfile& memory) {
   std::cerr << "tier " << memory.tier << '\n';
-  for (const PageLatency& page : memory.dependent_load) {
-    std::cerr << absl::StrFormat("  dependent load, pages %-9s %s ns\n", page.page,
-                                 Show(page.dependent_load_ns));
-  }
   std::cerr << "  ns a line, by loads in flight    ";
   for (const LoadsInFlight& point : memory.in_flight)
     std::cerr << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
@@ -36,21 +32,11 @@ void PrintMemory(const MemoryProfile& memory) {
                                Show(memory.bandwidth_gb_per_s));
 }
 
-void PrintBlocks(const BlockProfile& block) {
-  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in "
-            << FormatSize(block.file_bytes) << '\n';
-  for (const BlockDepth& point : block.depths) {
-    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %s reads/s\n", point.depth,
-                                 Show(point.read_us), Show(point.reads_per_s));
-  }
-}
-
 void PrintForTheEye(const DeviceProfile& profile) {
   const MachineIdentity& machine = profile.machine;
   std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
                                machine.cores, FormatSize(machine.memory_bytes), machine.simd);
   for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
-  for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
   const MeasurementNoise& noise = profile.noise;
   std::cerr << absl::StrFormat(
       "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f "
@@ -80,11 +66,8 @@ CommandAction SetupProfile(CLI::App& app) {
   app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
   app.add_option("--slow", flags->options.tiers,
                  "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
-                 "nvme, nvme:PATH, mapped, dax:PATH")
+                 "mapped, dax:PATH (of a drive: `hmann eval disk`)")
       ->delimiter(' ');
-  app.add_option(
-      "--index", flags->options.index,
-      "index file that nvme reads at random (default: a temporary file of 256 MiB beside F)");
   AddParsed<std::chrono::nanoseconds>(
       app, "--budget", ParseDuration,
       [flags](std::chrono::nanoseconds time) {

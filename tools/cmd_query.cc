@@ -30,11 +30,6 @@ struct Flags {
   QueryFlags query;
 };
 
-absl::Status FitQueries(VectorFile& queries, const client::IndexDescription& index) {
-  HMANN_ASSIGN_OR_RETURN(const DType dtype, EngineType(index.dtype));
-  return queries.FitQueries(index.dim, dtype, absl::StrCat("index '", index.name, "'"));
-}
-
 /// A connection of one of the clients, and what its answers said.
 struct alignas(64) Connection {
   explicit Connection(client::Client connected) : server(std::move(connected)) {}
@@ -114,7 +109,8 @@ absl::Status Query(const Flags& flags) {
   }
   HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index,
                          connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
-  HMANN_RETURN_IF_ERROR(FitQueries(queries, index));
+  HMANN_RETURN_IF_ERROR(
+      queries.FitQueries(index.dim, index.dtype, absl::StrCat("index '", index.name, "'")));
   run.simd = index.simd;
 
   const std::uint64_t batch = flags.batch;

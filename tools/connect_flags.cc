@@ -12,35 +12,4 @@ void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect) {
   app.add_option("--token", connect->token_file, "file with this client's token");
 }
 
-absl::StatusOr<DType> EngineType(client::DType type) {
-  switch (type) {
-    case client::DType::kF32:
-      return DType::kF32;
-    case client::DType::kU8:
-      return DType::kU8;
-    case client::DType::kI8:
-      return DType::kI8;
-    case client::DType::kF16:
-      return DType::kF16;
-    case client::DType::kUnknown:
-      break;
-  }
-  return absl::InvalidArgumentError(
-      "the index: its vectors are of a type that this program does not know");
-}
-
-absl::StatusOr<Metric> EngineMetric(client::Metric metric) {
-  switch (metric) {
-    case client::Metric::kL2:
-      return Metric::kL2;
-    case client::Metric::kInnerProduct:
-      return Metric::kInnerProduct;
-    case client::Metric::kCosine:
-      return Metric::kCosine;
-    case client::Metric::kUnknown:
-      break;
-  }
-  return absl::InvalidArgumentError("the index: its metric is one that this program does not know");
-}
-
 }  // namespace hmann

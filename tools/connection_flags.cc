@@ -1,6 +1,7 @@
+#include "tools/connection_flags.h"
+
 #include "index/base/units.h"
 #include "tools/flags.h"
-#include "tools/serve_flags.h"
 
 namespace hmann {
 

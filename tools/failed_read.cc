@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -20,26 +21,15 @@ void Say(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// Takes a hexadecimal number off the front of `text`.
-std::uintptr_t TakeHex(std::string_view& text) {
-  std::uintptr_t value = 0;
-  while (!text.empty()) {
-    const char c = text.front();
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) break;
-    value = value * 16 + static_cast<std::uintptr_t>(digit);
-    text.remove_prefix(1);
-  }
-  return value;
-}
-
 /// Whether a line of /proc/self/maps ("begin-end rights offset device inode   path") is
 /// of the mapping that `address` is in; if so, says its path.
 bool SayPathIn(std::string_view line, std::uintptr_t address) {
-  const std::uintptr_t begin = TakeHex(line);
-  if (line.empty() || line.front() != '-') return false;
-  line.remove_prefix(1);
-  if (address < begin || address >= TakeHex(line)) return false;
+  std::uintptr_t begin = 0, end = 0;
+  const char* const last = line.data() + line.size();
+  const char* const dash = std::from_chars(line.data(), last, begin, 16).ptr;
+  if (dash == last || *dash != '-') return false;
+  std::from_chars(dash + 1, last, end, 16);
+  if (address < begin || address >= end) return false;
   const std::size_t path = line.find('/');
   if (path == std::string_view::npos) return false;
   Say(line.substr(path));

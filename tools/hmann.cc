@@ -15,7 +15,7 @@ constexpr Command kCommands[] = {
      SetupBuildJob},
     {"promote", "Upper layers and codes anew on a finished L0, for other fast memory",
      "hmann promote sample.hmann --promote 0.1 --out promoted.hmann", SetupPromote},
-    {"profile", "What this machine can do: memory, device, kernels; for `plan` and `tune`",
+    {"profile", "What this machine's memory can do: latency, lines in flight, bandwidth",
      "hmann profile --out build/device.json", SetupProfile},
     {"plan", "What to keep in so much fast memory, and what building it takes",
      "hmann plan --rows 1000000000 --dim 128 --dtype u8 --fast-memory 96GiB --explain", SetupPlan},

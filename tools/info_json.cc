@@ -38,6 +38,14 @@ nlohmann::ordered_json ToJson(const IndexInfo& info) {
           {"user_labels", info.user_labels}};
 }
 
+nlohmann::ordered_json ToJson(const std::vector<Placement>& placements) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Placement& p : placements)
+    rows.push_back(
+        {{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
+  return rows;
+}
+
 nlohmann::ordered_json ToJson(const BuildReport& report) {
   nlohmann::ordered_json seconds, cpu_seconds, anonymous;
   for (const PhaseTime& phase : report.phases) {

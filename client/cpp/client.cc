@@ -28,25 +28,32 @@ constexpr char kRetryPolicy[] =
     R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
     R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
 
-std::vector<std::uint64_t> Copy(const google::protobuf::RepeatedField<std::uint64_t>& field) {
-  return {field.begin(), field.end()};
-}
-Prediction PredictionFromWire(const v1::Prediction& wire) {
-  Prediction predicted{wire.recall(), {}};
-  if (wire.has_mean_us()) predicted.mean_us = wire.mean_us();
-  return predicted;
-}
-std::vector<float> Copy(const google::protobuf::RepeatedField<float>& field) {
-  return {field.begin(), field.end()};
+/// A request of all but its vectors.
+template <typename Request>
+Request RequestFor(const std::string& index, const SearchOptions& options,
+                   const CallOptions& call) {
+  Request request;
+  request.set_index(index);
+  hmann::ToWire(options, request.mutable_options());
+  request.mutable_options()->set_counters(call.counters);
+  return request;
 }
 
-Answer AnswerFromWire(const v1::SearchResponse& response) {
-  Answer answer{
-      Copy(response.ids()), Copy(response.distances()), DialsFromWire(response.dials()), {}};
-  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
-  answer.cut_short = response.cut_short();
-  return answer;
+/// What the answers to one query and to many have in common.
+template <typename Found, typename Response>
+Found FoundIn(const Response& response) {
+  Found found;
+  found.ids.assign(response.ids().begin(), response.ids().end());
+  found.distances.assign(response.distances().begin(), response.distances().end());
+  found.dials = DialsFromWire(response.dials());
+  if (response.has_counters()) found.counters = hmann::FromWire(response.counters());
+  if (response.has_predicted()) {
+    found.predicted = {response.predicted().recall(), {}};
+    if (response.predicted().has_mean_us())
+      found.predicted->mean_us = response.predicted().mean_us();
+  }
+  found.cut_short = response.cut_short();
+  return found;
 }
 
 }  // namespace
@@ -148,38 +155,22 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
                                       const SearchOptions& options, const CallOptions& call) {
-  v1::SearchRequest request;
+  auto request = RequestFor<v1::SearchRequest>(index, options, call);
   v1::SearchResponse response;
-  request.set_index(index);
   ToWire(query, request.mutable_query());
-  hmann::ToWire(options, request.mutable_options());
-  request.mutable_options()->set_counters(call.counters);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::Search, request, &response, call);
-      !status.ok())
-    return status;
-  return AnswerFromWire(response);
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::Search, request, &response, call));
+  return FoundIn<Answer>(response);
 }
 
 absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries,
                                                 const SearchOptions& options,
                                                 const CallOptions& call) {
-  v1::SearchBatchRequest request;
+  auto request = RequestFor<v1::SearchBatchRequest>(index, options, call);
   v1::SearchBatchResponse response;
-  request.set_index(index);
   ToWire(queries, request.mutable_queries());
-  hmann::ToWire(options, request.mutable_options());
-  request.mutable_options()->set_counters(call.counters);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call);
-      !status.ok())
-    return status;
-  BatchAnswer answer{Copy(response.ids()),
-                     Copy(response.distances()),
-                     {response.counts().begin(), response.counts().end()},
-                     DialsFromWire(response.dials()),
-                     {}};
-  if (response.has_counters()) answer.counters = hmann::FromWire(response.counters());
-  if (response.has_predicted()) answer.predicted = PredictionFromWire(response.predicted());
-  answer.cut_short = response.cut_short();
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::SearchBatch, request, &response, call));
+  auto answer = FoundIn<BatchAnswer>(response);
+  answer.counts.assign(response.counts().begin(), response.counts().end());
   return answer;
 }
 
@@ -188,9 +179,7 @@ struct SearchStream::Impl {
   Impl(Client::Impl* of, const std::string& index, const SearchOptions& options,
        const CallOptions& call)
       : client(*of), call(call) {
-    request.mutable_search()->set_index(index);
-    hmann::ToWire(options, request.mutable_search()->mutable_options());
-    request.mutable_search()->mutable_options()->set_counters(call.counters);
+    *request.mutable_search() = RequestFor<v1::SearchRequest>(index, options, call);
   }
   ~Impl() {
     if (messages == nullptr || ended) return;
@@ -252,12 +241,12 @@ absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
   if (impl_->ended) return std::nullopt;
   if (!messages.Read(&impl_->response)) {
     impl_->ended = true;
-    if (absl::Status status = FromGrpc(messages.Finish()); !status.ok()) return status;
+    HMANN_RETURN_IF_ERROR(FromGrpc(messages.Finish()));
     return std::nullopt;
   }
   const v1::SearchStreamResponse& response = impl_->response;
   if (response.has_answer())
-    return StreamedAnswer{response.id(), AnswerFromWire(response.answer())};
+    return StreamedAnswer{response.id(), FoundIn<Answer>(response.answer())};
   const v1::Failure& failure = response.failure();
   absl::Status status = FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(failure.code()),
                                               failure.message(), failure.details()));
@@ -277,9 +266,7 @@ absl::StatusOr<std::vector<std::byte>> Client::Get(const std::string& index,
   v1::GetResponse response;
   request.set_index(index);
   request.mutable_labels()->Add(labels.begin(), labels.end());
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::Get, request, &response, call);
-      !status.ok())
-    return status;
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::Get, request, &response, call));
   const auto bytes = std::as_bytes(std::span(response.vectors().raw()));
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
@@ -290,18 +277,13 @@ absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, cons
   v1::DescribeResponse response;
   request.set_index(index);
   request.set_where(where);
-  if (absl::Status status = impl_->Call(&v1::Search::Stub::Describe, request, &response, call);
-      !status.ok())
-    return status;
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::Describe, request, &response, call));
   return FromWire(response);
 }
 
 absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) {
   v1::ListResponse response;
-  if (absl::Status status =
-          impl_->Call(&v1::Search::Stub::List, v1::ListRequest(), &response, call);
-      !status.ok())
-    return status;
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::List, v1::ListRequest(), &response, call));
   std::vector<IndexSummary> out;
   for (const v1::IndexSummary& summary : response.indexes()) out.push_back(FromWire(summary));
   return out;

@@ -22,18 +22,22 @@
 #include "index/dials/counters.h"
 #include "index/dials/dials.h"
 #include "index/dials/options.h"
+#include "index/format/info.h"
 
 namespace hmann::client {
 
-// What is said of a search, what ran and what work it was are the engine's own types.
+// What is said of a search and of an index, what ran and what work it was are the engine's
+// own types.
 using hmann::Counters;
 using hmann::Dials;
+using hmann::DType;
+using hmann::IndexInfo;
+using hmann::Metric;
+using hmann::Placement;
 using hmann::Prefetch;
 using hmann::SearchOptions;
 using hmann::WalkKind;
 
-enum class DType { kUnknown, kF32, kU8, kI8, kF16 };
-enum class Metric { kUnknown, kL2, kInnerProduct, kCosine };
 enum class IndexState { kUnknown, kLoading, kServing, kFailed };
 
 /// One or more query vectors, row-major; views the caller's memory.
@@ -80,50 +84,17 @@ struct BatchAnswer {
   std::uint32_t cut_short = 0;  ///< queries that the budget ended
 };
 
-struct Layer {
-  std::uint64_t nodes = 0;
-  std::uint32_t max_degree = 0;
-  double mean_degree = 0;
-};
-
-struct Structure {
-  std::string name, tier;
-  std::uint64_t bytes = 0;
-  std::uint64_t formula = 0;  ///< of the paper; 0: none
-};
-
-struct Placement {
-  std::string structure, tier;
-  std::string where;  ///< empty unless it was asked for
-  std::uint64_t bytes = 0;
-};
-
 /// What one request may ask for.
 struct Limits {
   std::uint32_t max_batch = 0, max_k = 0, max_ef = 0, max_query_threads = 0;
   std::uint64_t max_request_bytes = 0, max_reply_bytes = 0;
 };
 
-struct IndexDescription {
+struct IndexDescription : IndexInfo {
   std::string name;
-  std::uint64_t n = 0;
-  std::uint32_t dim = 0;
-  DType dtype = DType::kUnknown;
-  Metric metric = Metric::kUnknown;
-  std::uint32_t m = 0, ef_construction = 0;
-  std::vector<Layer> layers;  ///< [0] is L0
-  double promote = 0;         ///< N_1 / N
-  std::vector<Structure> bytes;
-  std::uint64_t content_hash = 0, seed = 0;
-  std::string version;  ///< of the file format
-  std::uint64_t file_bytes = 0;
-  bool user_labels = false;
-  float alpha = 1;  ///< that links were chosen with
-  std::uint32_t bits = 0,
-                replicas = 0;  ///< of a code, per dimension; cells that a node is listed in
-  std::vector<Placement> placements;
-  std::string simd;           ///< level that computes the server's distances
-  std::uint32_t threads = 0;  ///< searches that the server runs side by side
+  std::vector<Placement> placements;  ///< `where` is empty unless it was asked for
+  std::string simd;                   ///< level that computes the server's distances
+  std::uint32_t threads = 0;          ///< searches that the server runs side by side
   Limits limits;
 };
 
@@ -133,8 +104,8 @@ struct IndexSummary {
   std::string reason;  ///< of kFailed
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
-  DType dtype = DType::kUnknown;
-  Metric metric = Metric::kUnknown;
+  std::optional<DType> dtype;  ///< of one that serves, where this client knows it
+  std::optional<Metric> metric;
 };
 
 /// Gives up a call from another thread: the call ends CANCELLED, and the server stops its
@@ -233,7 +204,8 @@ class Client {
                                              std::span<const std::uint64_t> labels,
                                              const CallOptions& call = {});
   /// `where`: placements say where, too (files and devices of the server). Errors:
-  /// PERMISSION_DENIED for that, where there are tokens, without one of role admin.
+  /// PERMISSION_DENIED for that, where there are tokens, without one of role admin;
+  /// UNIMPLEMENTED for an index of a type or a metric that this client does not know.
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {},
                                             bool where = false);
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});

@@ -8,38 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "proto/wire.h"
 
 namespace hmann::client {
 
 namespace {
-
-DType FromWire(v1::DType dtype) {
-  switch (dtype) {
-    case v1::DTYPE_F32:
-      return DType::kF32;
-    case v1::DTYPE_U8:
-      return DType::kU8;
-    case v1::DTYPE_I8:
-      return DType::kI8;
-    case v1::DTYPE_F16:
-      return DType::kF16;
-    default:
-      return DType::kUnknown;
-  }
-}
-
-Metric FromWire(v1::Metric metric) {
-  switch (metric) {
-    case v1::METRIC_L2:
-      return Metric::kL2;
-    case v1::METRIC_INNER_PRODUCT:
-      return Metric::kInnerProduct;
-    case v1::METRIC_COSINE:
-      return Metric::kCosine;
-    default:
-      return Metric::kUnknown;
-  }
-}
 
 IndexState FromWire(v1::IndexState state) {
   switch (state) {
@@ -83,14 +56,21 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   }
 }
 
-IndexDescription FromWire(const v1::DescribeResponse& wire) {
+absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   IndexDescription out;
   const v1::IndexInfo& info = wire.info();
+  const std::optional<DType> dtype = hmann::FromWire(info.dtype());
+  const std::optional<Metric> metric = hmann::FromWire(info.metric());
+  if (!dtype.has_value() || !metric.has_value()) {
+    return absl::UnimplementedError(
+        absl::StrCat("index '", wire.index(), "': its vectors are of a ",
+                     dtype.has_value() ? "metric" : "type", " that this client does not know"));
+  }
   out.name = wire.index();
   out.n = info.n();
   out.dim = info.dim();
-  out.dtype = FromWire(info.dtype());
-  out.metric = FromWire(info.metric());
+  out.dtype = *dtype;
+  out.metric = *metric;
   out.m = info.m();
   out.ef_construction = info.ef_construction();
   for (const v1::LayerInfo& layer : info.layers())
@@ -106,8 +86,8 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
   out.file_bytes = info.file_bytes();
   out.user_labels = info.user_labels();
   out.alpha = info.alpha();
-  out.bits = info.bits();
-  out.replicas = info.replicas();
+  if (info.bits() > 0)
+    out.codes = {info.bits(), info.replicas(), CodeBytes(info.dim(), info.bits())};
   for (const v1::Placement& placement : wire.placements()) {
     out.placements.push_back(
         {placement.structure(), placement.tier(), placement.where(), placement.bytes()});
@@ -125,8 +105,13 @@ IndexDescription FromWire(const v1::DescribeResponse& wire) {
 }
 
 IndexSummary FromWire(const v1::IndexSummary& wire) {
-  return {wire.name(), FromWire(wire.state()), wire.reason(),          wire.n(),
-          wire.dim(),  FromWire(wire.dtype()), FromWire(wire.metric())};
+  return {wire.name(),
+          FromWire(wire.state()),
+          wire.reason(),
+          wire.n(),
+          wire.dim(),
+          hmann::FromWire(wire.dtype()),
+          hmann::FromWire(wire.metric())};
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {

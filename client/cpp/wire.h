@@ -1,10 +1,11 @@
-/// Between the client's own structs and the wire (dials and counters: proto/wire.h).
+/// Between what the client shows and the wire (dials, counters, types: proto/wire.h).
 /// Internal to the client.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/cpp/client.h"
 #include "grpcpp/support/status.h"
 #include "hmann/v1/search.pb.h"
@@ -13,7 +14,7 @@ namespace hmann::client {
 
 void ToWire(const Vectors& vectors, v1::Vectors* wire);
 
-IndexDescription FromWire(const v1::DescribeResponse& wire);
+absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);
 
 /// The code unchanged; details in brackets behind the message and as payloads.

@@ -103,15 +103,16 @@ class HmannAdapter : public Adapter {
     }
     HMANN_ASSIGN_OR_RETURN(const double alpha, FractionIn(job.build, "alpha", build_.alpha));
     build_.alpha = static_cast<float>(alpha);
-    for (const auto& [name, field, least, most] :
-         {std::tuple("bits", &build_.bits, 0, 4),
-          {"replicas", &build_.replicas, 1, 4},
-          {"m", &build_.m, 2, 512},
-          {"ef_construction", &build_.ef_construction, 1, 100000}}) {
-      if (!job.build.contains(name)) continue;
+    const auto read = [&](const char* name, auto* field, int least, int most) -> absl::Status {
+      if (!job.build.contains(name)) return absl::OkStatus();
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, most));
       *field = static_cast<std::uint32_t>(value);
-    }
+      return absl::OkStatus();
+    };
+    HMANN_RETURN_IF_ERROR(read("bits", &build_.bits, 0, 4));
+    HMANN_RETURN_IF_ERROR(read("replicas", &build_.replicas, 1, 4));
+    HMANN_RETURN_IF_ERROR(read("m", &build_.m, 2, 512));
+    HMANN_RETURN_IF_ERROR(read("ef_construction", &build_.ef_construction, 1, 100000));
     if (job.build.contains("seed")) {
       HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
     }

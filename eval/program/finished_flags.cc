@@ -69,10 +69,8 @@ absl::Status AddServers(const FinishedFlags& flags, Benchmark* benchmark,
     }
     for (const std::string& name : names) {
       HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, client.Describe(name));
-      HMANN_ASSIGN_OR_RETURN(const DType dtype, EngineType(index.dtype));
-      HMANN_ASSIGN_OR_RETURN(const Metric metric, EngineMetric(index.metric));
       const std::string row = absl::StrCat(name, " at ", address);
-      HMANN_RETURN_IF_ERROR(Agree(row, {{index.n, index.dim, dtype}, metric}, all));
+      HMANN_RETURN_IF_ERROR(Agree(row, {{index.n, index.dim, index.dtype}, index.metric}, all));
       Json build = {{"server", address}, {"index", name}};
       if (flags.connect.tls) build["tls"] = true;
       for (const auto& [key, value] : {std::pair("ca_file", flags.connect.ca_file),
@@ -86,7 +84,7 @@ absl::Status AddServers(const FinishedFlags& flags, Benchmark* benchmark,
           std::any_of(index.placements.begin(), index.placements.end(), [](const auto& placement) {
             return placement.structure == "l0" && placement.tier.starts_with("nvme");
           });
-      if (device) spec.settings = DeviceLadder(index.bits > 0, metric);
+      if (device) spec.settings = DeviceLadder(index.codes.bits > 0, index.metric);
       benchmark->contestants.push_back(std::move(spec));
     }
   }

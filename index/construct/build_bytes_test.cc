@@ -83,8 +83,8 @@ BuildShape Made(const BuildOptions& options) {
           .m = kLinks,
           .dim = kDim,
           .stride = kDim * sizeof(float),
-          .bits = options.bits,
-          .replicas = options.replicas,
+          .bits = options.bits.value_or(2),
+          .replicas = options.replicas.value_or(1),
           .method = options.method.value_or(DefaultMethod(DType::kF32, options.metric))};
 }
 

@@ -71,12 +71,6 @@ absl::Status CheckLinks(const ImportReader& reader, std::uint64_t offset, NodeId
   return absl::OkStatus();
 }
 
-absl::Status CheckNodeCount(const VectorFile& base) {
-  if (base.n() >= 1 && base.n() <= kMaxNodes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(base.path(), ": rows: expected 1 to ", kMaxNodes, ", found ", base.n()));
-}
-
 absl::Status CheckM(const ImportReader& reader, std::uint64_t offset, std::uint64_t m) {
   if (m >= kLeastM && m <= kMostM) return absl::OkStatus();
   return reader.Mismatch(offset, "M", absl::StrCat(kLeastM, " to ", kMostM), m);

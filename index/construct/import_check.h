@@ -40,10 +40,6 @@ class StoredVectorCheck {
 absl::Status CheckLinks(const ImportReader& reader, std::uint64_t offset, NodeId node,
                         std::span<const NodeId> links, NodeId n);
 
-/// The base's row count, which must be a possible number of nodes. Errors:
-/// INVALID_ARGUMENT.
-absl::Status CheckNodeCount(const VectorFile& base);
-
 /// Parameters that hmann can take over: M and efConstruction as written at their offsets.
 /// Errors: INVALID_ARGUMENT.
 absl::Status CheckM(const ImportReader& reader, std::uint64_t offset, std::uint64_t m);

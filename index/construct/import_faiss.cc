@@ -199,7 +199,6 @@ absl::StatusOr<ItemRun> ReadStorage(ImportReader& reader, const VectorFile& base
 
 absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base,
                                           Metric metric) {
-  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
   ImportReader reader(file);
@@ -223,7 +222,6 @@ absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorF
 
 absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base,
                                                     Metric metric) {
-  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   ImportReader reader(file);
   HMANN_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(reader, base, metric));

@@ -184,7 +184,6 @@ absl::Status ReadLinks(const ImportReader& reader, const Header& header, const I
 
 absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const VectorFile& base,
                                             Metric metric) {
-  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
   ImportReader reader(file);
@@ -209,7 +208,6 @@ absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const Vecto
 
 absl::StatusOr<GraphParameters> ReadHnswlibParameters(const std::string& path,
                                                       const VectorFile& base, Metric metric) {
-  HMANN_RETURN_IF_ERROR(CheckNodeCount(base));
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   ImportReader reader(file);
   HMANN_ASSIGN_OR_RETURN(const Header header, ReadHeader(reader, base, metric));

@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::size_t kNodesPerStep = 4096;
 
-const std::byte* RowOf(const IndexFile& file, NodeId id) {
-  const RecordLayout& records = file.records();
-  return id < records.n1 ? file.fast_rows().data() + id * file.fast_row_stride()
-                         : file.l0().data() + records.Offset(id) + records.row_offset;
-}
-
 /// Vectors and links of ids [first, last) to `rows` (of `stride`) and `links`, either of
 /// which may be none.
 absl::Status CopyNodes(const IndexFile& file, NodeRange ids, std::byte* rows, std::size_t stride,
@@ -35,7 +29,7 @@ absl::Status CopyNodes(const IndexFile& file, NodeRange ids, std::byte* rows, st
     std::uint64_t count = 0;
     for (std::size_t i = begin; i < end; ++i) {
       const auto id = static_cast<NodeId>(ids.first + i);
-      if (rows != nullptr) std::copy_n(RowOf(file, id), records.row_bytes, rows + i * stride);
+      if (rows != nullptr) std::copy_n(file.Row(id), records.row_bytes, rows + i * stride);
       if (links == nullptr) continue;
       const std::byte* record = file.l0().data() + records.Offset(id);
       const std::span<const NodeId> list(
@@ -66,7 +60,7 @@ absl::StatusOr<DuplicateGroups> FindGroups(const IndexFile& file, Stages& stages
         stages.job().pool.ParallelFor(
             range.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
               for (std::size_t i = begin; i < end; ++i)
-                hashes[i] = Checksum(RowOf(file, static_cast<NodeId>(range.first + i)), bytes);
+                hashes[i] = Checksum(file.Row(static_cast<NodeId>(range.first + i)), bytes);
             });
         return writer.Append(std::span<const std::uint64_t>(hashes));
       }));
@@ -75,7 +69,7 @@ absl::StatusOr<DuplicateGroups> FindGroups(const IndexFile& file, Stages& stages
   for (NodeId id = 0; id < n; ++id)
     hashed[id] = {reinterpret_cast<const std::uint64_t*>(hashes.data())[id], id};
   return GroupEqual(std::move(hashed), [&](std::uint32_t a, std::uint32_t b) {
-    return std::equal(RowOf(file, a), RowOf(file, a) + bytes, RowOf(file, b));
+    return std::equal(file.Row(a), file.Row(a) + bytes, file.Row(b));
   });
 }
 
@@ -138,7 +132,7 @@ absl::StatusOr<Bottom> ImportStreamedIndex(const IndexFile& file, const Kernels&
                   .count = n,
                   .copy =
                       [&file](std::uint32_t id, std::byte* place) {
-                        std::copy_n(RowOf(file, id), file.records().row_bytes, place);
+                        std::copy_n(file.Row(id), file.records().row_bytes, place);
                       },
                   .advise_random =
                       [&file](bool random) {

@@ -29,6 +29,7 @@ TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
     SCOPED_TRACE(Name(metric));
     BuildOptions options = SmallBuild(folder, dtype, metric, 1500);
     options.promote = 0.05;
+    options.bits = 2;
     MustBuild(options);
     const std::string first = options.out;
     for (const double share : {0.05, 0.3}) {

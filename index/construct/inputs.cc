@@ -89,8 +89,8 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .m = m_,
           .dim = kernels_.dim,
           .stride = RowStride(kernels_),
-          .bits = options_->bits,
-          .replicas = options_->replicas,
+          .bits = bits(),
+          .replicas = replicas(),
           .user_labels = has_user_labels(),
           .finished_graph = has_graph(),
           .method = method(),
@@ -99,7 +99,18 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
 
 NodeId BuildInputs::n1() const {
   constexpr double kDefaultPromote = 0.16;  // the paper's rate for BIGANN with 96 GB
+  if (index_ != nullptr && !options_->promote.has_value()) return index_->layers().n1();
   return static_cast<NodeId>(static_cast<double>(n_) * options_->promote.value_or(kDefaultPromote));
+}
+
+std::uint32_t BuildInputs::bits() const {
+  constexpr std::uint32_t kDefaultBits = 2;
+  return options_->bits.value_or(index_ != nullptr ? index_->info().codes.bits : kDefaultBits);
+}
+
+std::uint32_t BuildInputs::replicas() const {
+  const std::uint32_t before = index_ != nullptr ? index_->info().codes.replicas : 1;
+  return options_->replicas.value_or(std::max(before, 1u));
 }
 
 absl::Status BuildInputs::LoadLabels() {

@@ -46,8 +46,11 @@ class BuildInputs {
   }
   /// What the memory of a build with so many promoted nodes follows from.
   BuildShape Shape(NodeId n1) const;
-  /// Promoted nodes: as the options say, or the paper's share.
+  /// Promoted nodes, bits of a code and cells that list a node: as the options say; else
+  /// those of a finished index, or defaults.
   NodeId n1() const;
+  std::uint32_t bits() const;
+  std::uint32_t replicas() const;
 
   /// All vectors in stored form, by row (of a finished index: by id). Errors: those of
   /// the labels, of LoadVectors and of the imports.

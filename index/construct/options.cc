@@ -59,10 +59,10 @@ absl::Status BuildOptions::Validate() const {
     return absl::InvalidArgumentError(
         "from_hnswlib and from_faiss both give a finished graph: give one");
   }
-  if (bits != 0 && !IsCodeBits(bits))
-    return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", bits));
-  if (replicas < 1 || replicas > 2)
-    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", replicas));
+  if (bits.value_or(0) != 0 && !IsCodeBits(*bits))
+    return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", *bits));
+  if (replicas.has_value() && (*replicas < 1 || *replicas > 2))
+    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", *replicas));
   if (memory > 0 && work.empty())
     return absl::InvalidArgumentError("build-memory: needs a folder to work in (--work)");
   if (workers < 0 || workers > 1024 || (workers > 0 && (memory == 0 || worker_program.empty())))

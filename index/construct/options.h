@@ -49,10 +49,11 @@ struct BuildOptions {
   std::uint32_t ef_construction = 100;
   float alpha = kDefaultAlpha;  ///< 1 to 2; of L0 and L1, see NeighbourSelector; 1, and under inner
                                 ///< product: HNSW's links, not refined
-  std::optional<double> promote;  ///< N_1 / N in (0, 1); default 0.16
-  std::uint32_t bits = 2;         ///< per dimension of a code, 1, 2 or 4; 0: no codes
-  std::uint32_t replicas = 1;     ///< cells that a node is listed in, 1 or 2
-  int threads = 0;                ///< 0: UsableCores()
+  /// Default: 0.16, 2 and 1; of from_index as it has them.
+  std::optional<double> promote;          ///< N_1 / N in (0, 1)
+  std::optional<std::uint32_t> bits;      ///< per dimension of a code, 1, 2 or 4; 0: no codes
+  std::optional<std::uint32_t> replicas;  ///< cells that a node is listed in, 1 or 2
+  int threads = 0;                        ///< 0: UsableCores()
   std::uint64_t seed = 1;
   /// Memory that the build may take, bytes; 0: as much as there is. Needs `work`, and
   /// partition; from vectors or a finished index. The index is the same.

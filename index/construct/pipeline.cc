@@ -142,7 +142,7 @@ absl::Status Pipeline::MakeCells() {
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
         centroids_,
-        upper_->MakeCells(*bottom_, std::min(options_.replicas, layers_.n1()), phases_, job_));
+        upper_->MakeCells(*bottom_, std::min(inputs_->replicas(), layers_.n1()), phases_, job_));
     const auto others = node_of_id_.begin() + layers_.n1();
     std::vector<NodeId> ordered(n_ - layers_.n1());
     for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = others[centroids_.order[j]];

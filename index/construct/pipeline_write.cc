@@ -44,8 +44,9 @@ std::vector<float> Pipeline::MeanOfSample() {
 
 absl::Status Pipeline::AddCodes(IndexContents& contents) {
   const NodeId n1 = layers_.n1();
-  if (options_.bits == 0 || n1 < options_.replicas) return absl::OkStatus();
-  const CodeInfo info{options_.bits, options_.replicas, CodeBytes(kernels_.dim, options_.bits)};
+  const std::uint32_t bits = inputs_->bits(), replicas = inputs_->replicas();
+  if (bits == 0 || n1 < replicas) return absl::OkStatus();
+  const CodeInfo info{bits, replicas, CodeBytes(kernels_.dim, bits)};
   contents.codes = info;
   contents.code_mean = MeanOfSample();
   contents.cells = std::move(centroids_.cells);
@@ -68,7 +69,7 @@ absl::Status Pipeline::Write() {
   id_of_node_.resize(n_);
   for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
   if (work_ != nullptr) {
-    const std::size_t code = options_.bits > 0 ? CodeBytes(kernels_.dim, options_.bits) : 0;
+    const std::size_t code = inputs_->bits() > 0 ? CodeBytes(kernels_.dim, inputs_->bits()) : 0;
     HMANN_ASSIGN_OR_RETURN(
         window_, IdWindow::Make({n_, &vectors_, bottom_.get(), &node_of_id_, &id_of_node_, code},
                                 memory_.write_room, pool_));

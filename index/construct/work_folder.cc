@@ -202,11 +202,6 @@ absl::Status WorkFolder::Write(const std::string& name, std::string_view bytes) 
   return writer.Commit();
 }
 
-absl::StatusOr<std::string> WorkFolder::Read(const std::string& name) const {
-  HMANN_ASSIGN_OR_RETURN(const Buffer bytes, Map({name}));
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) const {
   std::vector<std::uint64_t> sizes;
   std::uint64_t total = 0;

@@ -65,8 +65,6 @@ class WorkFolder {
   absl::StatusOr<ArtefactWriter> Create(const std::string& name) const;
   /// A small artefact at once.
   absl::Status Write(const std::string& name, std::string_view bytes) const;
-  /// The whole of a small one. Errors: NOT_FOUND, DATA_LOSS.
-  absl::StatusOr<std::string> Read(const std::string& name) const;
   /// Maps `names` one behind the other: all but the last hold whole pages. Pages are the
   /// file's until they are written to, which changes no file. Errors: NOT_FOUND,
   /// DATA_LOSS where a file is not of the size that its end says.

@@ -59,20 +59,24 @@ constexpr std::size_t FastRowStride(std::uint32_t row_bytes) {
   return RoundUp(row_bytes, kCacheLineBytes);
 }
 
-/// The header, decoded: everything that an index file says outside its sections.
-struct Header {
+/// What is said of an index by whoever built it.
+struct IndexMetadata {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
   std::uint32_t dim = 0;
-  std::uint32_t row_bytes = 0;
+  std::uint32_t row_bytes = 0;  ///< Kernels::row_bytes
   Layers layers;
-  std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t ef_construction = 0;
   float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
-  std::uint32_t label_bytes = 4;
-  bool label_order = true;  ///< false in format 2.0
   CodeInfo codes;
+};
+
+/// The header, decoded: everything that an index file says outside its sections.
+struct Header : IndexMetadata {
+  std::vector<double> mean_degree;  ///< one per layer
+  std::uint32_t label_bytes = 4;
+  bool label_order = true;       ///< false in format 2.0
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the centroid of some node
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;

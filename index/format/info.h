@@ -39,6 +39,17 @@ struct StructureBytes {
   std::uint64_t formula = 0;
 };
 
+/// Where a structure lies while an index is open.
+struct Placement {
+  /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0"; or made by
+  /// Open: "cells", "scalar_codes", "l0_cache", "migration_space" (of the searchers that
+  /// have asked for Prefetch::kHelper; there where helpers run).
+  std::string structure;
+  std::string tier;   ///< as asked for: "dram", "mapped", ...
+  std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
+  std::uint64_t bytes = 0;
+};
+
 /// What an index file says of itself. Everything is read from the header; nothing is
 /// recomputed.
 struct IndexInfo {

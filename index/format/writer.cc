@@ -202,17 +202,9 @@ absl::Status CheckCodes(const IndexContents& contents) {
 absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents,
                                      Progress& progress, const std::atomic<bool>* cancelled) {
   Header header;
-  header.dtype = contents.dtype;
-  header.metric = contents.metric;
-  header.dim = contents.dim;
-  header.row_bytes = contents.row_bytes;
-  header.layers = contents.layers;
+  static_cast<IndexMetadata&>(header) = contents;
   header.mean_degree.resize(contents.layers.nodes.size());
-  header.ef_construction = contents.ef_construction;
-  header.alpha = contents.alpha;
-  header.seed = contents.seed;
   header.label_bytes = contents.user_labels ? 8 : 4;
-  header.codes = contents.codes;
   header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));

@@ -9,9 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/progress.h"
-#include "index/format/info.h"
+#include "index/format/header.h"
 #include "index/graph/cells.h"
-#include "index/graph/layers.h"
 
 namespace hmann {
 
@@ -20,15 +19,7 @@ namespace hmann {
 /// label(id) once for every node; what they return stays valid until the next call of the
 /// same callback. label(id) is asked for again, in any order, to put ids into the order
 /// of labels.
-struct IndexContents {
-  DType dtype = DType::kF32;
-  Metric metric = Metric::kL2;
-  std::uint32_t dim = 0;
-  std::uint32_t row_bytes = 0;  ///< Kernels::row_bytes
-  Layers layers;
-  std::uint32_t ef_construction = 0;
-  float alpha = 1;  ///< see IndexInfo
-  std::uint64_t seed = 0;
+struct IndexContents : IndexMetadata {
   bool user_labels = false;  ///< labels take 8 bytes instead of 4, and are any numbers
   std::function<std::span<const NodeId>(std::uint32_t layer, NodeId id)>
       links;  ///< without kNoNode
@@ -37,7 +28,7 @@ struct IndexContents {
   /// Verify refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
-  CodeInfo codes;                        ///< bits = 0: none of the following is asked for
+  // None of these is asked for where codes.bits is 0.
   std::vector<CellEntry> cells;          ///< see Cells
   std::vector<NodeId> second_centroids;  ///< with codes.replicas = 2: of node n1 + i
   std::vector<float> code_mean;          ///< dim

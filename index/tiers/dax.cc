@@ -1,5 +1,3 @@
-#include "index/tiers/dax.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/device_name.h"
+#include "index/tiers/kinds.h"
 #include "index/tiers/region_builder.h"
 #include "index/tiers/stream_copy.h"
 #include "index/tiers/tier_copy.h"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
@@ -87,6 +86,23 @@ absl::Status DirectExtent::Check(const BlockRead& read, const ReaderOptions& opt
                                                  " bytes at ", read.offset, " of ", bytes,
                                                  " into frame ", read.frame, " (", options.frames,
                                                  " of ", options.frame_bytes, " bytes): ", wrong));
+}
+
+absl::Status DirectExtent::Reserve(std::span<const BlockRead> reads, const ReaderOptions& options,
+                                   std::vector<bool>* busy) const {
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    absl::Status status = Check(reads[i], options);
+    if (status.ok() && (*busy)[reads[i].frame]) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat(file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+    }
+    if (!status.ok()) {
+      for (std::size_t j = 0; j < i; ++j) (*busy)[reads[j].frame] = false;
+      return status;
+    }
+    (*busy)[reads[i].frame] = true;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status DirectExtent::Judge(std::uint64_t offset, std::uint64_t wanted,

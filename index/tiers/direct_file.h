@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +45,10 @@ struct DirectExtent {
   /// INVALID_ARGUMENT unless the read is aligned, inside the region (and its last block),
   /// and fits the reader's frames.
   absl::Status Check(const BlockRead& read, const ReaderOptions& options) const;
+  /// The same of reads to be submitted, and their frames are marked in `busy`: on an
+  /// error, none. INVALID_ARGUMENT also for a frame that is marked.
+  absl::Status Reserve(std::span<const BlockRead> reads, const ReaderOptions& options,
+                       std::vector<bool>* busy) const;
   /// What read(2) or a ring said (bytes, or minus errno) about a read of `wanted` bytes
   /// at `offset` of the region: OK, or DATA_LOSS naming file, offset, expected, found.
   absl::Status Judge(std::uint64_t offset, std::uint64_t wanted, std::int64_t result) const;

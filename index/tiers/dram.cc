@@ -1,5 +1,3 @@
-#include "index/tiers/dram.h"
-
 #include <numa.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/tiers/kinds.h"
 #include "index/tiers/region_builder.h"
 
 namespace hmann {

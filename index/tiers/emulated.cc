@@ -1,9 +1,7 @@
-#include "index/tiers/emulated.h"
-
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/tiers/dram.h"
 #include "index/tiers/emulation.h"
+#include "index/tiers/kinds.h"
 #include "index/tiers/region_builder.h"
 
 namespace hmann {

@@ -2,11 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/tiers/dax.h"
-#include "index/tiers/dram.h"
-#include "index/tiers/emulated.h"
-#include "index/tiers/mapped.h"
-#include "index/tiers/nvme.h"
+#include "index/tiers/kinds.h"
 #include "index/tiers/tier.h"
 
 namespace hmann {

@@ -1,5 +1,3 @@
-#include "index/tiers/nvme.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/direct_file.h"
+#include "index/tiers/kinds.h"
 #include "index/tiers/pread_reader.h"
 #include "index/tiers/region_builder.h"
 #include "index/tiers/ring_reader.h"

@@ -102,7 +102,8 @@ class PreadReader : public BlockReader {
 
   absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
     const std::size_t count = std::min<std::size_t>(reads.size(), options().depth - in_flight_);
-    HMANN_RETURN_IF_ERROR(Reserve(reads.first(count)));
+    HMANN_RETURN_IF_ERROR(
+        shared_->extent.Reserve(reads.first(count), options(), &in_flight_frame_));
     in_flight_ += static_cast<std::uint32_t>(count);
     {
       const std::lock_guard lock(shared_->mutex);
@@ -132,24 +133,6 @@ class PreadReader : public BlockReader {
   }
 
  private:
-  /// Checks the reads and marks their frames; on an error, none.
-  absl::Status Reserve(std::span<const BlockRead> reads) {
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      absl::Status status = shared_->extent.Check(reads[i], options());
-      if (status.ok() && in_flight_frame_[reads[i].frame]) {
-        status = absl::InvalidArgumentError(absl::StrCat(shared_->extent.file->path(), ": frame ",
-                                                         reads[i].frame,
-                                                         ": a read into it is in flight"));
-      }
-      if (!status.ok()) {
-        for (std::size_t j = 0; j < i; ++j) in_flight_frame_[reads[j].frame] = false;
-        return status;
-      }
-      in_flight_frame_[reads[i].frame] = true;
-    }
-    return absl::OkStatus();
-  }
-
   std::shared_ptr<Shared> shared_;
   std::vector<std::thread> threads_;
   std::vector<bool> in_flight_frame_;

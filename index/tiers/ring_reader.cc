@@ -61,7 +61,11 @@ bool MayRegister(std::size_t bytes) {
 class RingReader : public BlockReader {
  public:
   RingReader(const DirectExtent& extent, const ReaderOptions& options, Buffer frames)
-      : BlockReader(options), extent_(extent), frames_(std::move(frames)), slots_(options.frames) {}
+      : BlockReader(options),
+        extent_(extent),
+        frames_(std::move(frames)),
+        slots_(options.frames),
+        in_flight_frame_(options.frames) {}
 
   absl::Status Open() {
     if (const int error = -InitRing(options().depth, &ring_); error != 0)
@@ -94,8 +98,11 @@ class RingReader : public BlockReader {
 
   absl::StatusOr<std::size_t> Submit(std::span<const BlockRead> reads) override {
     const std::size_t count = std::min<std::size_t>(reads.size(), options().depth - in_flight_);
-    HMANN_RETURN_IF_ERROR(Reserve(reads.first(count)));
-    for (std::size_t i = 0; i < count; ++i) Queue(reads[i].frame);
+    HMANN_RETURN_IF_ERROR(extent_.Reserve(reads.first(count), options(), &in_flight_frame_));
+    for (const BlockRead& read : reads.first(count)) {
+      slots_[read.frame] = {read, 0};
+      Queue(read.frame);
+    }
     in_flight_ += static_cast<std::uint32_t>(count);
     if (count > 0) HMANN_RETURN_IF_ERROR(Judge(::io_uring_submit(&ring_)));
     return count;
@@ -123,7 +130,6 @@ class RingReader : public BlockReader {
  private:
   struct Slot {
     BlockRead read;
-    bool in_flight = false;
     std::uint8_t begun_again = 0;
   };
   static constexpr std::uint8_t kMostBeginnings = 100;
@@ -141,23 +147,6 @@ class RingReader : public BlockReader {
     registered_ = MayRegister(frames_.size()) &&
                   ::io_uring_register_buffers(&ring_, buffers.data(),
                                               static_cast<unsigned>(buffers.size())) == 0;
-  }
-
-  /// Checks the reads and marks their frames; on an error, none.
-  absl::Status Reserve(std::span<const BlockRead> reads) {
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      absl::Status status = extent_.Check(reads[i], options());
-      if (status.ok() && slots_[reads[i].frame].in_flight) {
-        status = absl::InvalidArgumentError(
-            absl::StrCat(Path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
-      }
-      if (!status.ok()) {
-        for (std::size_t j = 0; j < i; ++j) slots_[reads[j].frame].in_flight = false;
-        return status;
-      }
-      slots_[reads[i].frame] = {reads[i], true, 0};
-    }
-    return absl::OkStatus();
   }
 
   void Queue(std::uint32_t frame) {
@@ -185,7 +174,7 @@ class RingReader : public BlockReader {
           Queue(frame);
           continue;
         }
-        slot.in_flight = false;
+        in_flight_frame_[frame] = false;
         --in_flight_;
         done->push_back(
             {slot.read.tag, frame, extent_.Judge(slot.read.offset, slot.read.bytes, result)});
@@ -205,7 +194,8 @@ class RingReader : public BlockReader {
 
   DirectExtent extent_;
   Buffer frames_;
-  std::vector<Slot> slots_;  ///< by frame
+  std::vector<Slot> slots_;  ///< by frame, as the next
+  std::vector<bool> in_flight_frame_;
   io_uring ring_{};
   bool open_ = false;
   bool registered_ = false;

@@ -78,7 +78,7 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(options));
   HMANN_ASSIGN_OR_RETURN(forecast.shape, ShapeOf(options));
   const NodeId n1 = inputs.n1();
-  forecast.structure = {n1, options.bits, options.replicas};
+  forecast.structure = {n1, inputs.bits(), inputs.replicas()};
   forecast.threads = options.threads > 0 ? options.threads : UsableCores();
   const auto estimate = [&](std::uint64_t n, std::uint64_t n1, std::uint64_t memory) {
     PlanShape shape = forecast.shape;

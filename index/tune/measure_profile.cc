@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
@@ -55,15 +57,6 @@ class ScratchFile {
   std::string path_;
 };
 
-struct TierName {
-  std::string kind, path;  ///< "nvme", "/mnt/x"
-};
-
-TierName Split(const std::string& tier) {
-  const std::size_t colon = tier.find(':');
-  return {tier.substr(0, colon), colon == std::string::npos ? "" : tier.substr(colon + 1)};
-}
-
 /// Everything that must live until the probes have run.
 struct Measured {
   Buffer chain;
@@ -72,32 +65,21 @@ struct Measured {
   Probes probes;
 };
 
-absl::StatusOr<std::string> FileFor(const std::string& tier, const std::string& beside,
-                                    Measured& measured) {
-  if (beside.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tier ", tier,
-        " is measured on a file: give an index, or a path beside which one may be made"));
-  }
-  measured.files.push_back(std::make_unique<ScratchFile>());
-  HMANN_RETURN_IF_ERROR(measured.files.back()->Write(beside, measured.chain));
-  return measured.files.back()->path();
-}
-
 absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured,
                      Progress& progress) {
-  const TierName name = Split(tier);
-  const std::string& beside = name.path.empty() ? options.scratch : name.path;
-  if (name.kind == "nvme") {
-    std::string path = options.index;
-    if (path.empty() || !name.path.empty()) {
-      HMANN_ASSIGN_OR_RETURN(path, FileFor(tier, beside, measured));
-    }
-    return AddBlockProbes(tier, path, measured.profile.blocks.emplace_back(), measured.probes);
+  const std::pair<std::string, std::string> parts = absl::StrSplit(tier, absl::MaxSplits(':', 1));
+  const auto& [kind, path] = parts;  // "dax", "/mnt/x"
+  if (kind == "nvme") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", tier, " is a drive: `hmann eval disk` measures it"));
   }
-  MemoryProfile& memory = measured.profile.memory.emplace_back();
   std::string made = tier;
-  if (name.kind == "mapped" || name.kind == "dax") {
+  if (kind == "mapped" || kind == "dax") {
+    const std::string& beside = path.empty() ? options.scratch : path;
+    if (beside.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tier ", tier, " is measured on a file: give a path beside which one may be made"));
+    }
     // Not PATH itself: it may hold an index's L0. A folder can be shared, a device
     // cannot.
     struct stat found {};
@@ -105,9 +87,11 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
       return absl::UnimplementedError(absl::StrCat(
           "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
     }
-    HMANN_ASSIGN_OR_RETURN(const std::string path, FileFor(tier, beside, measured));
-    made = absl::StrCat(name.kind, ":", path);
+    ScratchFile& file = *measured.files.emplace_back(std::make_unique<ScratchFile>());
+    HMANN_RETURN_IF_ERROR(file.Write(beside, measured.chain));
+    made = absl::StrCat(kind, ":", file.path());
   }
+  MemoryProfile& memory = measured.profile.memory.emplace_back();
   HMANN_RETURN_IF_ERROR(AddMemoryProbes(made, measured.chain, memory, measured.probes, progress));
   memory.tier = tier;
   return absl::OkStatus();
@@ -130,7 +114,6 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   }
   // Probes keep pointers to the figures: no vector may move.
   measured.profile.memory.reserve(tiers.size());
-  measured.profile.blocks.reserve(tiers.size());
   for (const std::string& tier : tiers)
     HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
   const MachineLoad load;

@@ -1,14 +1,8 @@
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/chunked_checksum.h"
-#include "index/base/file.h"
 #include "index/base/prefetch.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
@@ -62,15 +56,15 @@ void StepEmulated(Chain& chain, std::uint32_t loads) {
   }
 }
 
-std::vector<double> TimeLoads(Chain& chain, std::uint32_t loads, Probes::Clock::duration slice) {
-  return {NsPerUnit(slice, kSteps * loads, [&] {
+double TimeLoads(Chain& chain, std::uint32_t loads, Probes::Clock::duration slice) {
+  return NsPerUnit(slice, kSteps * loads, [&] {
     chain.emulated == nullptr ? StepPlain(chain, loads) : StepEmulated(chain, loads);
     Keep(chain.at);
-  })};
+  });
 }
 
 /// GB/s: bytes per ns.
-std::vector<double> TimeStream(Chain& chain, Probes::Clock::duration slice) {
+double TimeStream(Chain& chain, Probes::Clock::duration slice) {
   constexpr std::uint64_t kChunk = 1 << 16;
   const double ns_per_byte = NsPerUnit(slice, kChunk, [&] {
     const std::byte* begin = chain.base + chain.read;
@@ -84,28 +78,7 @@ std::vector<double> TimeStream(Chain& chain, Probes::Clock::duration slice) {
     Keep(sums);
     chain.read = (chain.read + kChunk) % (chain.bytes / kChunk * kChunk);
   });
-  return {1 / ns_per_byte};
-}
-
-/// The chain's bytes in 4 KiB pages, whatever the machine's setting.
-absl::StatusOr<std::shared_ptr<Chain>> SmallPages(const Buffer& source) {
-  void* memory =
-      mmap(nullptr, source.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return ErrnoError(errno, "mmap", absl::StrCat(source.size(), " bytes for 4 KiB pages"));
-  (void)madvise(memory, source.size(), MADV_NOHUGEPAGE);
-  std::memcpy(memory, source.data(), source.size());
-  auto chain = std::make_shared<Chain>();
-  chain->owner = std::shared_ptr<void>(
-      memory, [bytes = source.size()](void* address) { munmap(address, bytes); });
-  chain->base = static_cast<const std::byte*>(memory);
-  chain->bytes = source.size();
-  return chain;
-}
-
-void Spread(Chain& chain) {
-  for (std::size_t i = 0; i < chain.at.size(); ++i)
-    chain.at[i] = static_cast<std::uint32_t>(i * chain.lines() / chain.at.size());
+  return 1 / ns_per_byte;
 }
 
 }  // namespace
@@ -135,32 +108,18 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, Memo
     chain->bytes = keep->second.size();
     if (keep->second.emulated() != nullptr)
       chain->emulated = std::make_unique<EmulatedLines>(keep->second.emulated());
-    const std::optional<double> huge = keep->second.Where().huge;
-    profile.dependent_load.push_back({huge.value_or(0) > 0.9   ? "2MiB"
-                                      : huge.value_or(1) < 0.1 ? "4KiB"
-                                                               : "as placed",
-                                      {}});
     chain->owner = std::move(keep);
   }
-  Spread(*chain);
+  for (std::size_t i = 0; i < chain->at.size(); ++i)
+    chain->at[i] = static_cast<std::uint32_t>(i * chain->lines() / chain->at.size());
   profile.tier = tier;
-  std::shared_ptr<Chain> small;
-  if (tier == "dram" && profile.dependent_load[0].page != "4KiB") {
-    HMANN_ASSIGN_OR_RETURN(small, SmallPages(source));
-    Spread(*small);
-    profile.dependent_load.push_back({"4KiB", {}});
-    probes.Add({&profile.dependent_load[1].dependent_load_ns},
-               [small](auto slice) { return TimeLoads(*small, 1, slice); });
-  }
-  probes.Add({&profile.dependent_load[0].dependent_load_ns},
-             [chain](auto slice) { return TimeLoads(*chain, 1, slice); });
   for (const std::uint32_t loads : kLoads) profile.in_flight.push_back({loads, {}});
   for (LoadsInFlight& point : profile.in_flight) {
-    probes.Add({&point.ns_per_line}, [chain, loads = point.loads](auto slice) {
+    probes.Add(&point.ns_per_line, [chain, loads = point.loads](auto slice) {
       return TimeLoads(*chain, loads, slice);
     });
   }
-  probes.Add({&profile.bandwidth_gb_per_s},
+  probes.Add(&profile.bandwidth_gb_per_s,
              [chain](auto slice) { return TimeStream(*chain, slice); });
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/hmann.h"
 
@@ -18,37 +19,49 @@ absl::StatusOr<PlanStructure> StructureOf(const std::string& index) {
                        std::max(info.codes.replicas, 1u)};
 }
 
-absl::Status Complete(const PlanInput& input, PlanRequest& request) {
-  if (!input.index.empty()) {
-    BuildOptions promotion;
-    promotion.from_index = input.index;
-    HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(promotion));
-    if (input.as_is) {
-      HMANN_ASSIGN_OR_RETURN(request.finished, StructureOf(input.index));
-    }
-  } else if (!input.build.base.empty()) {
-    HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(input.build));
-  } else if (input.build.rows == 0 || input.dim == 0) {
-    return absl::InvalidArgumentError(
-        "expected an index, or --base, or --rows and --dim of what will be indexed");
-  } else {
-    request.shape =
-        ShapeOf(input.build, input.build.rows, input.dim, input.build.dtype.value_or(DType::kU8));
-  }
-  return absl::OkStatus();
+absl::StatusOr<PlanShape> ShapeOf(const PlanInput& input) {
+  const BuildOptions& build = input.build;
+  if (!build.from_index.empty() || !build.base.empty() || build.vectors.data != nullptr)
+    return ShapeOf(build);
+  if (build.rows > 0 && input.dim > 0)
+    return ShapeOf(build, build.rows, input.dim, build.dtype.value_or(DType::kU8));
+  return absl::InvalidArgumentError(
+      "expected an index, or --base, or --rows and --dim of what will be indexed");
 }
 
 }  // namespace
 
 absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
-  PlanReport report{.request = input.request, .plan = {}, .build = {}};
-  HMANN_RETURN_IF_ERROR(Complete(input, report.request));
-  HMANN_ASSIGN_OR_RETURN(report.plan, PlanPlacement(report.request));
-  HMANN_ASSIGN_OR_RETURN(
-      report.build,
-      EstimateBuild(report.request.shape, report.plan.structure, report.request.threads,
-                    input.index.empty() ? report.request.fast_bytes : 0));
+  const auto& [build, options, dim, as_is] = input;
+  PlanReport report;
+  PlanRequest& request = report.request;
+  HMANN_ASSIGN_OR_RETURN(request.shape, ShapeOf(input));
+  request.fast_bytes = options.fast_memory_bytes;
+  request.slow = options.slow;
+  request.threads = options.threads > 0 ? options.threads : UsableCores();
+  request.promote = build.promote;
+  request.bits = build.bits;
+  request.replicas = build.replicas;
+  if (as_is) {
+    HMANN_ASSIGN_OR_RETURN(request.finished, StructureOf(build.from_index));
+  }
+  HMANN_ASSIGN_OR_RETURN(report.plan, PlanPlacement(request));
+  HMANN_ASSIGN_OR_RETURN(report.build,
+                         EstimateBuild(request.shape, report.plan.structure, request.threads,
+                                       build.from_index.empty() ? request.fast_bytes : 0));
   return report;
+}
+
+absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options) {
+  HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan({build, options}));
+  const PlacementPlan& plan = report.plan;
+  PlannedBuild planned{build,
+                       {DescribeStructure(report.request.shape, plan.structure), plan.fast_tier,
+                        plan.l0_tier, plan.cache_bytes}};
+  planned.build.promote = ShareOf(report.request.shape, plan.structure.n1);
+  planned.build.bits = plan.structure.bits;
+  planned.build.replicas = plan.structure.replicas;
+  return planned;
 }
 
 }  // namespace hmann

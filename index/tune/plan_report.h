@@ -6,22 +6,21 @@
 #include "absl/status/statusor.h"
 #include "index/tune/build_estimate.h"
 #include "index/tune/memory_rule.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 
 /// What is to be planned, as a user says it.
 struct PlanInput {
-  std::string index;   ///< finished index; empty: what `build` would make
-  BuildOptions build;  ///< of `base`, or of `rows` vectors that there are not yet, of `dim` and of
-                       ///< its dtype, by default u8
+  BuildOptions build;  ///< of its inputs, or of `rows` vectors that there are not yet, of `dim`
+                       ///< and of its dtype, by default u8
+  PlanOptions plan;
   std::uint32_t dim = 0;
-  bool as_is = false;  ///< `index` keeps its structure
-  PlanRequest
-      request;  ///< memory, tier, threads, and what is pinned; the rest follows from the above
+  bool as_is = false;  ///< build.from_index keeps its structure
 };
 
 struct PlanReport {
-  PlanRequest request;  ///< complete
+  PlanRequest request;
   PlacementPlan plan;
   BuildEstimate build;
 };

@@ -14,7 +14,7 @@ PlanInput Million(std::uint64_t fast_bytes) {
   PlanInput input;
   input.build.rows = 1'000'000;
   input.dim = 128;
-  input.request.fast_bytes = fast_bytes;
+  input.plan.fast_memory_bytes = fast_bytes;
   return input;
 }
 
@@ -53,8 +53,9 @@ TEST(ReportPlan, AFinishedIndexKeepsItsStructureWhereItIsTold) {
   build.promote = 0.1;
   const IndexInfo info = MustBuild(build).info;
   PlanInput input;
-  input.index = build.out;
-  input.request.fast_bytes = ReservedFastBytes(0, 1) + 120_KiB;
+  input.build.from_index = build.out;
+  input.plan.threads = 1;
+  input.plan.fast_memory_bytes = ReservedFastBytes(0, 1) + 120_KiB;
   absl::StatusOr<PlanReport> report = ReportPlan(input);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->request.shape.n, 2000u);
@@ -82,7 +83,7 @@ TEST(ReportPlan, AFinishedIndexKeepsItsStructureWhereItIsTold) {
       planned += line.bytes;
   }
   EXPECT_NEAR(static_cast<double>(planned) / static_cast<double>(fast), 1, 0.01);
-  input.index += ".absent";
+  input.build.from_index += ".absent";
   EXPECT_EQ(ReportPlan(input).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -33,32 +33,26 @@ double Rounded(const Figure& figure) {
 }
 
 absl::Status Probes::Run(int repeats, std::chrono::nanoseconds budget, Progress& progress) {
-  int slices = 0;
-  for (const Probe& probe : probes_) slices += probe.weight;
   const auto slice =
-      std::chrono::duration_cast<Clock::duration>(budget) / std::max(1, slices * (repeats + 1));
+      std::chrono::duration_cast<Clock::duration>(budget) /
+      std::max<std::size_t>(1, probes_.size() * static_cast<std::size_t>(repeats + 1));
   progress.Start("measure", static_cast<std::uint64_t>(repeats + 1) * probes_.size(), "probes");
-  for (Probe& probe : probes_) probe.samples.assign(probe.out.size(), {});
+  for (Probe& probe : probes_) probe.samples.clear();
   for (int repeat = -1; repeat < repeats; ++repeat) {
     for (Probe& probe : probes_) {
-      HMANN_ASSIGN_OR_RETURN(const std::vector<double> values, probe.measure(slice * probe.weight));
-      for (std::size_t i = 0; i < values.size() && repeat >= 0; ++i)
-        probe.samples[i].push_back(values[i]);
+      HMANN_ASSIGN_OR_RETURN(const double value, probe.measure(slice));
+      if (repeat >= 0) probe.samples.push_back(value);
       progress.Advance(1);
     }
   }
-  for (Probe& probe : probes_) {
-    for (std::size_t i = 0; i < probe.out.size(); ++i) *probe.out[i] = FigureOf(probe.samples[i]);
-  }
+  for (Probe& probe : probes_) *probe.out = FigureOf(probe.samples);
   progress.Finish();
   return absl::OkStatus();
 }
 
 std::vector<Figure> Probes::figures() const {
   std::vector<Figure> figures;
-  for (const Probe& probe : probes_) {
-    for (const Figure* out : probe.out) figures.push_back(*out);
-  }
+  for (const Probe& probe : probes_) figures.push_back(*probe.out);
   return figures;
 }
 

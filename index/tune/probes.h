@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
 #include "index/base/progress.h"
-#include "index/tune/profile.h"
+#include "index/tune/tune.h"
 
 namespace hmann {
 
@@ -25,13 +25,11 @@ double Rounded(const Figure& figure);
 class Probes {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Measures for about `slice` and gives figures, in the order of the probe's `out`s.
-  using Measure = std::function<absl::StatusOr<std::vector<double>>(Clock::duration slice)>;
+  /// Measures for about `slice`.
+  using Measure = std::function<absl::StatusOr<double>(Clock::duration slice)>;
 
-  /// `weight`: slices that one run takes. Each out must outlive Run.
-  void Add(std::vector<Figure*> out, Measure measure, int weight = 1) {
-    probes_.push_back({std::move(out), std::move(measure), weight, {}});
-  }
+  /// `out` must outlive Run.
+  void Add(Figure* out, Measure measure) { probes_.push_back({out, std::move(measure), {}}); }
   /// Runs every probe `repeats` times, after one run that does not count. Errors: the
   /// first of a probe.
   absl::Status Run(int repeats, std::chrono::nanoseconds budget, Progress& progress);
@@ -40,10 +38,9 @@ class Probes {
 
  private:
   struct Probe {
-    std::vector<Figure*> out;
+    Figure* out;
     Measure measure;
-    int weight;
-    std::vector<std::vector<double>> samples;  ///< [out]
+    std::vector<double> samples;
   };
   std::vector<Probe> probes_;
 };
@@ -80,9 +77,5 @@ absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes);
 /// is held by `probes`.
 absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, MemoryProfile& profile,
                              Probes& probes, Progress& progress);
-
-/// Likewise of a block tier, on random blocks of an existing file.
-absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
-                            Probes& probes);
 
 }  // namespace hmann

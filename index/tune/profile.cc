@@ -1,22 +1,23 @@
-#include "index/tune/profile.h"
-
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "index/base/cpu.h"
-#include "index/base/units.h"
+#include "index/base/file.h"
 #include "index/distance/distance.h"
+#include "index/tune/probes.h"
+#include "index/tune/tune.h"
+#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string CpuModel() {
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -33,6 +34,22 @@ std::string CpuModel() {
 #endif
 }
 
+/// With the digits that its spread allows.
+Json ToJson(const Figure& figure) {
+  Json json = {{"median", Rounded(figure)}, {"spread", Rounded({figure.spread, 0.1})}};
+  if (figure.noisy()) json["noisy"] = true;
+  return json;
+}
+
+Json ToJson(const MemoryProfile& memory) {
+  Json in_flight = Json::array();
+  for (const LoadsInFlight& at : memory.in_flight)
+    in_flight.push_back({{"loads", at.loads}, {"ns_per_line", ToJson(at.ns_per_line)}});
+  return {{"tier", memory.tier},
+          {"in_flight", in_flight},
+          {"bandwidth_gb_per_s", ToJson(memory.bandwidth_gb_per_s)}};
+}
+
 }  // namespace
 
 MachineIdentity ThisMachine() {
@@ -46,45 +63,32 @@ MachineIdentity ThisMachine() {
   return machine;
 }
 
-std::string MachineDifference(const MachineIdentity& profile, const MachineIdentity& here) {
-  std::vector<std::string> clauses;
-  if (profile.cpu_model != here.cpu_model)
-    clauses.push_back(absl::StrCat("CPU ", profile.cpu_model, ", here ", here.cpu_model));
-  if (profile.cores != here.cores)
-    clauses.push_back(absl::StrCat(profile.cores, " usable cores, here ", here.cores));
-  // The kernel keeps some for itself, and how much changes with its version.
-  const auto memory = static_cast<double>(here.memory_bytes);
-  if (std::abs(static_cast<double>(profile.memory_bytes) - memory) > 0.05 * memory) {
-    clauses.push_back(absl::StrCat(FormatSize(profile.memory_bytes), " of memory, here ",
-                                   FormatSize(here.memory_bytes)));
-  }
-  if (profile.simd != here.simd)
-    clauses.push_back(absl::StrCat("kernels ", profile.simd, ", here ", here.simd));
-  return absl::StrJoin(clauses, "; ");
-}
-
 const MemoryProfile* DeviceProfile::Memory(std::string_view tier) const {
   const auto found = std::find_if(memory.begin(), memory.end(),
                                   [&](const MemoryProfile& one) { return one.tier == tier; });
   return found == memory.end() ? nullptr : &*found;
 }
 
-const BlockProfile* DeviceProfile::Block(std::string_view tier) const {
-  const auto found = std::find_if(blocks.begin(), blocks.end(),
-                                  [&](const BlockProfile& one) { return one.tier == tier; });
-  return found == blocks.end() ? nullptr : &*found;
-}
-
-double NsPerLine(const MemoryProfile& memory, double loads) {
-  const std::vector<LoadsInFlight>& points = memory.in_flight;
-  if (points.empty()) return 0;
-  const auto above = std::find_if(points.begin(), points.end(),
-                                  [&](const LoadsInFlight& point) { return point.loads >= loads; });
-  if (above == points.end()) return points.back().ns_per_line.median;
-  if (above == points.begin()) return above->ns_per_line.median;
-  const LoadsInFlight& below = *(above - 1);
-  const double share = (loads - below.loads) / (above->loads - below.loads);
-  return below.ns_per_line.median + share * (above->ns_per_line.median - below.ns_per_line.median);
+absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path) {
+  const auto& [machine, noise, seconds, tiers] = profile;
+  const auto share = [](double value) { return Rounded({value, 0.1}); };
+  Json memory = Json::array();
+  for (const MemoryProfile& tier : tiers) memory.push_back(ToJson(tier));
+  const Json json = {{"hmann_profile", 2},
+                     {"machine",
+                      {{"cpu_model", machine.cpu_model},
+                       {"cores", machine.cores},
+                       {"memory_bytes", machine.memory_bytes},
+                       {"simd", machine.simd}}},
+                     {"noise",
+                      {{"repeats", noise.repeats},
+                       {"median_spread", share(noise.median_spread)},
+                       {"worst_spread", share(noise.worst_spread)},
+                       {"steal_share", share(noise.steal_share)},
+                       {"busy_share", share(noise.busy_share)}}},
+                     {"seconds", share(seconds)},
+                     {"memory", memory}};
+  return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 absl::Status ProfileOptions::Validate() const {

@@ -28,8 +28,6 @@ struct PlanOptions {
   std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
   int threads =
       0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
-  /// Pinned; absent: by the rule of PlanPlacement.
-  std::optional<std::uint32_t> bits{}, replicas{};
 };
 
 /// Where the structures of a planned index go, for OpenOptions.
@@ -45,8 +43,9 @@ struct PlannedBuild {
 };
 
 /// Which index of the inputs of `build` to make for so much fast memory: `hmann build
-/// --fast-memory` and `promote --fast-memory` are Plan, then Build. Reads headers only,
-/// and measures nothing: the same options and number of threads give the same plan.
+/// --fast-memory` and `promote --fast-memory` are Plan, then Build. What `build` says of
+/// promote, bits and replicas is kept. Reads headers only, and measures nothing: the same
+/// options and number of threads give the same plan.
 /// Errors: those of opening the inputs and of PlanPlacement; RESOURCE_EXHAUSTED naming
 /// the smallest fast memory that would do.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
@@ -156,6 +155,8 @@ struct MachineIdentity {
   std::string simd;  ///< level of the kernels: "avx512"
 };
 
+MachineIdentity ThisMachine();
+
 /// How far the figures can be trusted.
 struct MeasurementNoise {
   int repeats = 0;           ///< of each figure
@@ -172,15 +173,9 @@ struct MeasurementNoise {
   }
 };
 
-/// One load after the other, each address known by the one before: lines of 64 bytes
-/// spread over much more than the caches hold.
-struct PageLatency {
-  std::string page;  ///< "4KiB", "2MiB"; "as placed" where the tier decides
-  Figure dependent_load_ns;
-};
-
-/// `loads` independent chains side by side in one thread, all of them lines spread as for
-/// PageLatency.
+/// `loads` independent chains side by side in one thread, in each one load after the
+/// other, its address known by the one before: lines of 64 bytes spread over much more
+/// than the caches hold. The time of 1 is the latency.
 struct LoadsInFlight {
   std::uint32_t loads = 0;
   Figure ns_per_line;
@@ -189,24 +184,8 @@ struct LoadsInFlight {
 /// An addressable tier.
 struct MemoryProfile {
   std::string tier;  ///< as MakeTier takes it: "dram", "numa:1", "emulated:lat=300ns"
-  std::vector<PageLatency> dependent_load;
   std::vector<LoadsInFlight> in_flight;  ///< ascending by loads, the first is 1
   Figure bandwidth_gb_per_s;             ///< 1e9 bytes; reading from end to end, one thread
-};
-
-/// Random 4 KiB reads, `depth` of them in flight all the time.
-struct BlockDepth {
-  std::uint32_t depth = 0;
-  Figure read_us;  ///< from submission to completion
-  Figure reads_per_s;
-};
-
-/// A block tier.
-struct BlockProfile {
-  std::string tier;                ///< as MakeTier takes it
-  std::string device;              ///< as Whereabouts::device says
-  std::uint64_t file_bytes = 0;    ///< of what was read at random
-  std::vector<BlockDepth> depths;  ///< ascending; the first is 1
 };
 
 struct DeviceProfile {
@@ -214,18 +193,15 @@ struct DeviceProfile {
   MeasurementNoise noise;
   double seconds = 0;  ///< that the measurement took
   std::vector<MemoryProfile> memory;
-  std::vector<BlockProfile> blocks;
 
   /// nullptr: not measured.
   const MemoryProfile* Memory(std::string_view tier) const;
-  const BlockProfile* Block(std::string_view tier) const;
 };
 
 struct ProfileOptions {
   std::vector<std::string> tiers;  ///< besides dram, as MakeTier takes them
-  std::string index;    ///< that nvme and mapped read at random; empty: a temporary file of 256 MiB
-                        ///< beside `scratch`
-  std::string scratch;  ///< path beside which it may be made; in the folder of PATH for nvme:PATH
+  std::string scratch;  ///< path beside which mapped has a temporary file of `memory_bytes`; that
+                        ///< of dax:PATH is beside PATH
   int repeats = 7;
   std::uint64_t memory_bytes = std::uint64_t{256}
                                << 20;  ///< of each tier that are read; much more than caches hold
@@ -241,8 +217,5 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
 /// JSON, whole or not at all; figures rounded to the digits that their spread allows.
 /// Errors: those of AtomicFile.
 absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path);
-/// Errors: NOT_FOUND; INVALID_ARGUMENT naming file, key, expected and found: an empty
-/// file, no JSON, a version of the future, a field that is missing or negative.
-absl::StatusOr<DeviceProfile> ReadProfile(const std::string& path);
 
 }  // namespace hmann

@@ -10,7 +10,7 @@
 #include "index/index_impl.h"
 #include "index/tune/in_flight.h"
 #include "index/tune/learning_set.h"
-#include "index/tune/profile.h"
+#include "index/tune/tune.h"
 #include "index/tune/tuner.h"
 
 namespace hmann {

@@ -159,9 +159,7 @@ py::object ToPython(const nlohmann::ordered_json& json) {
 }
 
 py::dict InfoOf(const std::string& path, const IndexInfo& info) {
-  nlohmann::ordered_json json = hmann::ToJson(info);
-  json["calibration"] = hmann::ToJson(ReadCalibration(path, info));
-  return ToPython(json);
+  return ToPython(InfoJson(path, info));
 }
 
 }  // namespace hmann::python

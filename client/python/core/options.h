@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/python/core/convert.h"
 #include "index/hmann.h"
 #include "index/tune/plan_report.h"
 #include "index/tune/tune.h"
-#include "tools/plan_choice.h"
+#include "tools/build_flags.h"
 
 namespace hmann::python {
 
@@ -23,29 +24,15 @@ struct Option {
 template <typename Options>
 using OptionTable = std::vector<Option<Options>>;
 
-/// Everything that `build` takes besides base, out, labels and progress.
-struct BuildCall {
-  BuildOptions build;
-  PlanOptions plan;
-  CalibrateOptions calibrate;
-  bool names_bits = false, names_replicas = false;
-};
-/// Everything that `promote` takes besides the index and progress.
-struct PromoteCall {
-  BuildOptions build;
-  PlanOptions plan;
-  CalibrateOptions calibrate;
-  Promotion promotion;
-};
 /// Everything that `plan` takes.
-struct PlanCall {
-  PlanCall() { input.request.threads = 0; }
-  PlanInput input;
+struct PlanCall : PlanInput {
   bool explain = false;
 };
 
+/// What `build` takes besides base, out, labels and progress; and `promote` besides the
+/// index, out and progress.
 const OptionTable<BuildCall>& BuildTable();
-const OptionTable<PromoteCall>& PromoteTable();
+const OptionTable<BuildCall>& PromoteTable();
 const OptionTable<PlanCall>& PlanTable();
 const OptionTable<OpenOptions>& OpenTable();
 const OptionTable<TuneOptions>& TuneTable();
@@ -55,10 +42,29 @@ const OptionTable<SearchOptions>& SearchTable();
 /// Sets what `given` has; a value of None says nothing. Raises InvalidTypeError for a
 /// name that is in no row, with the names that are.
 template <typename Options>
-void Fill(const OptionTable<Options>& table, const py::dict& given, Options* options);
+void Fill(const OptionTable<Options>& table, const py::dict& given, Options* options) {
+  for (const auto& [key, value] : given) {
+    if (value.is_none()) continue;
+    const auto name = py::cast<std::string>(key);
+    const Option<Options>* found = nullptr;
+    std::string names;
+    for (const Option<Options>& option : table) {
+      if (option.name == name) found = &option;
+      absl::StrAppend(&names, names.empty() ? "" : ", ", option.name);
+    }
+    if (found == nullptr) RaiseType(absl::StrCat(name, ": no such option; there are ", names));
+    found->set(*options, name, value);
+  }
+}
 
 /// (name, default, help) of each row, for signatures and docstrings.
 template <typename Options>
-py::list Describe(const OptionTable<Options>& table);
+py::list Describe(const OptionTable<Options>& table) {
+  py::list rows;
+  const Options defaults;
+  for (const Option<Options>& option : table)
+    rows.append(py::make_tuple(option.name, option.get(defaults), option.help));
+  return rows;
+}
 
 }  // namespace hmann::python

@@ -14,11 +14,11 @@
 #include "client/python/core/gil.h"
 #include "client/python/core/options.h"
 #include "client/python/core/watch.h"
+#include "client/python/core/works.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/tune/tune.h"
-#include "tools/calibration_report.h"
 #include "tools/info_json.h"
 #include "tools/tune_json.h"
 
@@ -250,16 +250,7 @@ py::array OpenedIndex::Get(py::handle labels) {
 
 py::dict OpenedIndex::Info() const { return InfoOf(path_, info()); }
 
-py::list OpenedIndex::Placements() const {
-  py::list list;
-  for (const Placement& placement : Opened()->Placements()) {
-    list.append(ToPython({{"structure", placement.structure},
-                          {"tier", placement.tier},
-                          {"bytes", placement.bytes},
-                          {"where", placement.where}}));
-  }
-  return list;
-}
+py::list OpenedIndex::Placements() const { return ToPython(ToJson(Opened()->Placements())); }
 
 py::list OpenedIndex::Warnings() const {
   py::list list;
@@ -304,29 +295,14 @@ py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
 }
 
 py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py::object& progress) {
-  const IndexInfo before = info();
-  PromoteCall call;
+  Opened();  // or raises
+  BuildCall call;
   call.build.from_index = path_;
-  if (!out.is_none()) call.build.out = ToPath("out", out);
+  call.build.out = out.is_none() ? path_ : ToPath("out", out);
   Fill(PromoteTable(), given, &call);
-  const bool planned = call.plan.fast_memory_bytes > 0;
-  if (planned && call.build.promote.has_value())
-    Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
-  call.promotion.Complete(before, planned, &call.build, &call.plan);
-  const CalibratedBuild built =
-      Watch(progress, [&](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
-        if (planned) {
-          HMANN_ASSIGN_OR_RETURN(PlannedBuild chosen, Plan(call.build, call.plan));
-          call.build = std::move(chosen.build);
-        }
-        call.build.cancelled = call.calibrate.cancelled = watched.cancelled;
-        call.calibrate.threads = call.build.threads;
-        return BuildAndCalibrate(call.build, call.calibrate, watched.progress);
-      });
+  py::object report = BuildWatched(&call, progress);
   if (out.is_none() && !closed()) Open();
-  nlohmann::ordered_json json = ToJson(built.report);
-  json["calibration"] = ToJson(built.calibration);
-  return ToPython(json);
+  return report;
 }
 
 }  // namespace hmann::python

@@ -13,10 +13,7 @@
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
 #include "datasets/exact_neighbours.h"
-#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "tools/calibration_report.h"
-#include "tools/info_json.h"
 #include "tools/plan_json.h"
 
 namespace hmann::python {
@@ -41,33 +38,23 @@ py::object Build(py::handle base, py::handle out, py::handle labels, const py::d
     build.label_values = {reinterpret_cast<const std::uint64_t*>(own.data()),
                           static_cast<std::size_t>(own.size())};
   }
-  const bool planned = call.plan.fast_memory_bytes > 0;
-  if (planned && build.promote.has_value())
-    Raise(absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it"));
-  if (call.names_bits) call.plan.bits = build.bits;
-  if (call.names_replicas) call.plan.replicas = build.replicas;
-  const CalibratedBuild built =
-      Watch(progress, [&](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
-        if (planned) {
-          HMANN_ASSIGN_OR_RETURN(PlannedBuild chosen, hmann::Plan(build, call.plan));
-          build = std::move(chosen.build);
-        }
-        build.cancelled = call.calibrate.cancelled = watched.cancelled;
-        call.calibrate.threads = build.threads;
-        return BuildAndCalibrate(build, call.calibrate, watched.progress);
-      });
-  nlohmann::ordered_json json = ToJson(built.report);
-  json["calibration"] = ToJson(built.calibration);
-  return ToPython(json);
+  return BuildWatched(&call, progress);
+}
+
+py::object BuildWatched(BuildCall* call, const py::object& progress) {
+  return ToPython(
+      ToJson(Watch(progress, [call](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
+        HMANN_RETURN_IF_ERROR(ChooseStructure(call, /*aloud=*/false));
+        return RunBuild(call, watched.cancelled, watched.progress);
+      })));
 }
 
 py::object Plan(const py::dict& options) {
   PlanCall call;
   Fill(PlanTable(), options, &call);
-  if (call.input.request.fast_bytes == 0)
+  if (call.plan.fast_memory_bytes == 0)
     Raise(absl::InvalidArgumentError("fast_memory: expected bytes, found none"));
-  if (call.input.request.threads == 0) call.input.request.threads = UsableCores();
-  const PlanReport report = Value(ReportPlan(call.input));
+  const PlanReport report = Value(ReportPlan(call));
   nlohmann::ordered_json json = ToJson(report);
   if (call.explain) json["explain"] = report.plan.rule;
   return ToPython(json);

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include "client/python/core/convert.h"
+#include "tools/build_flags.h"
 
 namespace hmann::python {
 
@@ -11,6 +12,8 @@ namespace hmann::python {
 /// None, a path, or an array of n whole numbers. `options`: rows of BuildTable().
 py::object Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
                  const py::object& progress);
+/// Plans, where fast memory is given, and builds: the same of what is said in C++.
+py::object BuildWatched(BuildCall* call, const py::object& progress);
 /// What `hmann plan --json` says. `options`: rows of PlanTable().
 py::object Plan(const py::dict& options);
 py::object ReadInfo(py::handle path);

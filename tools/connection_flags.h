@@ -7,7 +7,5 @@ namespace hmann {
 
 /// `hmann serve`: what connections may do (connection_flags.cc).
 void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits);
-/// Who may call.
-void AddSecurityFlags(CLI::App& app, ServerOptions* server);
 
 }  // namespace hmann
