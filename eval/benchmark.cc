@@ -86,6 +86,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
                                                const Say& say) {
   HMANN_RETURN_IF_ERROR(benchmark.Validate());
   ContestantJob& job = benchmark.job;
+  if (job.work.empty()) job.work = job.folder + "/work";
   std::error_code error;
   std::filesystem::create_directories(job.folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", job.folder);
@@ -98,7 +99,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
                          FindTruth(benchmark, base, queries, progress, say));
   HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
   if (benchmark.gathers.is_null()) {
-    HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers(job.folder));
+    HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers());
   }
   const Json head = HeadLine(benchmark, {{"base", job.base.empty() ? Json() : Json(job.base)},
                                          {"queries", job.queries},

@@ -207,7 +207,7 @@ TEST_F(Sweep, GroundTruthIsComputedOnceAndIsTheSame) {
   }
   const auto kept = [this] {
     std::vector<fs::file_time_type> times;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
+    for (const auto& entry : fs::directory_iterator(options_.job.work)) {
       if (entry.path().filename().string().starts_with("groundtruth-"))
         times.push_back(entry.last_write_time());
     }

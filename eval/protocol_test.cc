@@ -58,7 +58,7 @@ TEST_F(Protocol, AForeignCommandGetsTheArguments) {
   absl::StatusOr<Contestant> contestant = Contestant::Start(*spec, job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
   EXPECT_EQ(contestant->name(), "mine");
-  EXPECT_THAT(contestant->ready().library,
+  EXPECT_THAT(contestant->ready()["library"].get<std::string>(),
               AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"),
                     HasSubstr("--metric l2"), HasSubstr("--k 10")));
   EXPECT_TRUE(contestant->Stop().ok());

@@ -99,11 +99,12 @@ class Reader {
       const auto reads = reader.ValueAt("io_reads", target),
                  rounds = reader.ValueAt("rounds", target);
       for (const Json* device : Of(lines_, "device")) {
-        if ((*device)["data"] != curve.system["data"] || (*device)["threads"] != shape.threads ||
+        if ((*device)["data"] != curve.system["data"] ||
             (*device)["system"] != curve.system.value("device", (*device)["system"]))
           continue;
         if (reads && rounds)
-          return DriveLimitQps(DepthsOf(*device), *reads, *rounds, shape.threads * shape.in_flight);
+          return DriveLimitQps((*device)["depths"], *reads, *rounds,
+                               shape.threads * shape.in_flight);
       }
       return std::nullopt;
     }

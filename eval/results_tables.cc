@@ -58,20 +58,14 @@ constexpr Column kTarget[] = {{"vectors", "vectors", Vectors},
                               {"lines", "lines", Number},
                               {"of limit", "of_limit", Percent},
                               {"of the disk", "disk_share", Percent}};
-constexpr Column kBuild[] = {{"vectors", "vectors", Vectors},
-                             {"library", "library", Text},
-                             {"made of", "from", Text},
-                             {"build", "build_seconds", Time},
-                             {"of CPU", "build_cpu_seconds", Time},
-                             {"memory", "peak_anonymous_bytes", Size},
-                             {"work", "work_bytes", Size},
-                             {"index", "index_bytes", Size},
-                             {"wall/CPU", "wall_over_cpu", Number}};
-constexpr Column kDepth[] = {{"threads", "threads", Number},
-                             {"in flight", "depth", Number},
+constexpr Column kBuild[] = {
+    {"vectors", "vectors", Vectors},          {"library", "library", Text},
+    {"build", "build_seconds", Time},         {"of CPU", "build_cpu_seconds", Time},
+    {"memory", "peak_anonymous_bytes", Size}, {"work", "work_bytes", Size},
+    {"index", "index_bytes", Size},           {"wall/CPU", "wall_over_cpu", Number}};
+constexpr Column kDepth[] = {{"in flight", "depth", Number},
                              {"reads per second", "iops", Number},
-                             {"mean us", "mean_us", Number},
-                             {"p99 us", "p99_us", Number}};
+                             {"mean us", "mean_us", Number}};
 constexpr Column kMemory[] = {{"index file", "index_file_bytes", Size},
                               {"limit", "limit_bytes", Size},
                               {"own memory, loaded", "loaded_bytes", Size},
@@ -204,10 +198,7 @@ void PrintTables(const Json& figures, std::ostream& out) {
     const Json& disk = figures["disk"];
     for (const Json& measured : disk["measured"]) {
       std::vector<Json> depths = Named(measured["depths"], "depth");
-      for (Json& depth : depths) {
-        depth["name"] = measured["system"];
-        depth["threads"] = measured["threads"];
-      }
+      for (Json& depth : depths) depth["name"] = measured["system"];
       Print("the disk by itself, 4 KiB reads at random", depths, kDepth, out);
     }
     if (disk.contains("memory"))

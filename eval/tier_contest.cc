@@ -222,7 +222,7 @@ absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
   if (error) return ErrnoError(error.value(), "mkdir", job.folder);
   HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
   HMANN_ASSIGN_OR_RETURN(Contestant rival, Contestant::Start(spec, job));
-  const std::string graph = rival.ready().index_file;
+  const std::string graph = rival.ready()["index_file"].get<std::string>();
   HMANN_RETURN_IF_ERROR(rival.Stop());
   return graph;
 }

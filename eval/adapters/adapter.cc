@@ -85,38 +85,27 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   return std::nullopt;
 }
 
-struct Built {
-  BuildFigures figures;
-  bool cached = false;
-  std::string file;  ///< "": none is kept
-};
-
-absl::StatusOr<Built> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
+/// Builds the index, or finds it; what the first line says of it.
+absl::StatusOr<Json> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
   AdapterJob built_as = job;
   for (const std::string& name : adapter.LoadSettings()) built_as.build.erase(name);
-  HMANN_ASSIGN_OR_RETURN(BuildCache cache, BuildCache::Open(built_as, base, adapter.Describe()));
-  Built built;
-  if (!job.work.empty()) built.file = cache.index_path();
-  if (std::optional<BuildFigures> known = cache.Find()) {
-    built.cached = true;
-    built.figures = *std::move(known);
-    HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
-    return built;
+  HMANN_ASSIGN_OR_RETURN(const std::string path, KeptIndexPath(built_as, base, adapter.Describe()));
+  std::optional<BuildFigures> kept = KeptFigures(path);
+  const bool cached = kept.has_value();
+  BuildFigures figures = cached ? *std::move(kept) : BuildFigures::object();
+  if (!cached) {
+    const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
+    HMANN_RETURN_IF_ERROR(adapter.Build(job, base, path, &figures));
+    figures["build_seconds"] = ClockSeconds(CLOCK_MONOTONIC) - wall;
+    figures["build_cpu_seconds"] = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    figures["build_threads"] = job.threads;
+    HMANN_RETURN_IF_ERROR(KeepIndex(
+        path, [&](const std::string& file) { return adapter.Save(file); }, figures));
   }
-  if (adapter.ServesFromFile() && job.work.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(adapter.Describe(), ": expected --work, as it serves from the index's file"));
-  }
-  BuildFigures& figures = built.figures;
-  const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
-  HMANN_RETURN_IF_ERROR(adapter.Build(job, base, cache.index_path(), &figures));
-  figures.seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
-  figures.cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  if (job.work.empty()) return built;
-  HMANN_RETURN_IF_ERROR(
-      cache.Keep([&](const std::string& path) { return adapter.Save(path); }, figures));
-  if (adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
-  return built;
+  if (cached || adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, path));
+  figures["index_file"] = path;
+  figures["cached"] = cached;
+  return figures;
 }
 
 /// What a program has beside its adapter once its index stands.
@@ -127,11 +116,10 @@ struct Session {
 
 /// The index that the job asks for, made ready by whatever it takes.
 absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries, Adapter& adapter) {
-  HMANN_ASSIGN_OR_RETURN(const std::optional<FinishedIndex> finished, adapter.OpenFinished(job));
+  HMANN_ASSIGN_OR_RETURN(std::optional<BuildFigures> finished, adapter.OpenFinished(job));
   if (finished) {
-    return Json{{"finished", true},
-                {"index_bytes", finished->index_bytes + adapter.BytesMadeAtLoad()},
-                {"index_file", finished->file}};
+    (*finished)["finished"] = true;
+    return *std::move(finished);
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_RETURN_IF_ERROR(queries.CheckShape(base.dim(), base.dtype(), job.base));
@@ -139,16 +127,7 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
     return absl::InvalidArgumentError(
         absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
-  HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
-  Json phases = Json::object();
-  for (const auto& [name, seconds] : built.figures.phases) phases[name] = seconds;
-  return Json{{"build_seconds", built.figures.seconds},
-              {"build_cpu_seconds", built.figures.cpu_seconds},
-              {"build_threads", job.threads},
-              {"phases", phases},
-              {"index_bytes", built.figures.index_bytes + adapter.BytesMadeAtLoad()},
-              {"index_file", built.file},
-              {"cached", built.cached}};
+  return BuildOrLoad(job, base, adapter);
 }
 
 /// Everything up to the ready line.
@@ -164,6 +143,7 @@ absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wir
   HMANN_RETURN_IF_ERROR(PinThisThread(session.cpus[0]));
   Json ready = {{"ready", adapter.Describe()}};
   ready.update(index);
+  ready["index_bytes"] = index.value("index_bytes", std::uint64_t{0}) + adapter.BytesMadeAtLoad();
   ready.update(Json{{"counts", adapter.CanCount()},
                     {"waits", adapter.Waits()},
                     {"settings", adapter.DefaultSettings()}});
@@ -273,8 +253,9 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<FinishedIndex>> Adapter::OpenFinished(const AdapterJob&) {
-  return std::nullopt;
+absl::Status Adapter::OnlyFinished() const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(Describe(), ": expected settings that name a finished index, found none"));
 }
 
 absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {

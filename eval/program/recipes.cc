@@ -1,5 +1,4 @@
 // sweep, disk, tiers, scale: what each fills into a benchmark.
-#include <chrono>
 #include <iostream>
 #include <memory>
 
@@ -50,15 +49,20 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
   Benchmark& benchmark = flags.benchmark;
   ContestantJob& job = benchmark.job;
   benchmark.title = "Search on a disk";
+  ContestantSpec hmann;
   if (!flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags.index));
-    HMANN_ASSIGN_OR_RETURN(benchmark.contestants, DiskContestants(flags.index));
+    HMANN_ASSIGN_OR_RETURN(hmann, FinishedContestant("hmann", {{"index", flags.index}}));
     benchmark.shape = {info.n, info.dim, info.dtype};
     job.metric = info.metric;
   } else {
+    HMANN_ASSIGN_OR_RETURN(hmann, OwnContestant("hmann", {{"promote", flags.promote}}));
+  }
+  benchmark.contestants = OnDrive(std::move(hmann));
+  if (flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-    HMANN_ASSIGN_OR_RETURN(benchmark.contestants,
-                           DiskContestants(base.dtype(), job.metric, {{"promote", flags.promote}}));
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, MappedHnswlib(base.dtype(), job.metric));
+    benchmark.contestants.push_back(std::move(rival));
   }
   return flags.Run();
 }
@@ -155,7 +159,6 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
   benchmark->targets = {0.95, 0.99};
   benchmark->memory_limit = 0;
   benchmark->warm_up_queries = 200;
-  benchmark->disk.time = std::chrono::milliseconds(500);
   flags->search_threads = {1, 2};
   flags->in_flight = {1, 8};
   flags->AddData(*app);
@@ -232,7 +235,6 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
       "scale", "How everything grows with the number of vectors, at equal bytes of fast memory");
   flags->benchmark = options->each;
   flags->benchmark.job.query_rows = 1000;
-  flags->benchmark.disk.time = std::chrono::milliseconds(500);
   flags->AddData(*app, false);
   app->get_option("--base")->description(
       "real vectors; sizes beyond them are made up as `hmann data generate --kind resample` does, "
@@ -255,7 +257,7 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   flags->AddRuns(*app);
   flags->AddOut(*app,
                 "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --sizes "
-                "1k,5k,10k,15k --slow dram --out build/scale");
+                "5k,10k,15k --slow dram --out build/scale");
   return {app, [flags] { return RunScaleCommand(*flags); }};
 }
 
