@@ -18,15 +18,6 @@
 
 namespace hmann {
 
-absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls) {
-  for (const double recall : recalls) {
-    if (!(recall > 0 && recall <= 1))
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": expected recalls in (0, 1], found ", recall));
-  }
-  return absl::OkStatus();
-}
-
 std::vector<RunShape> AllShapes(const std::vector<int>& threads,
                                 const std::vector<int>& in_flight) {
   std::vector<RunShape> shapes;
@@ -59,7 +50,12 @@ absl::Status Benchmark::Validate() const {
   if (memory_limit && clock != RunClock::kWall)
     return absl::InvalidArgumentError(
         "clock: expected wall: waiting for the disk is what is measured");
-  return CheckRecalls("targets", targets);
+  for (const double recall : targets) {
+    if (!(recall > 0 && recall <= 1))
+      return absl::InvalidArgumentError(
+          absl::StrCat("targets: expected recalls in (0, 1], found ", recall));
+  }
+  return absl::OkStatus();
 }
 
 Json HeadLine(const Benchmark& benchmark, const Json& data) {

@@ -62,9 +62,6 @@ struct Benchmark {
 /// Every number of threads with each number of queries in flight.
 std::vector<RunShape> AllShapes(const std::vector<int>& threads, const std::vector<int>& in_flight);
 
-/// Errors: INVALID_ARGUMENT for a recall outside (0, 1].
-absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls);
-
 /// Builds (or loads) every contestant, one after the other, then lets them run in turns:
 /// all are alive at once, one works at a time. A run that others disturbed is run once
 /// more. Everything is a line of <folder>/results.jsonl (results.h); gives the lines.

@@ -123,17 +123,13 @@ absl::Status ReadTimes(const Json& line, RunAnswer* answer) {
 absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k,
                          std::vector<std::uint64_t>* ids) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  std::uint32_t header[2] = {0, 0};
+  if (file.bytes().size() >= sizeof header) std::memcpy(header, file.bytes().data(), sizeof header);
   const std::uint64_t expected = 8 + 4 * queries * k;
-  if (file.bytes().size() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, " bytes for ",
-                                                   queries, " x ", k, " ids, found ",
-                                                   file.bytes().size()));
-  }
-  std::uint32_t header[2];
-  std::memcpy(header, file.bytes().data(), sizeof header);
-  if (header[0] != queries || header[1] != k) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: expected ", queries, " x ", k,
-                                                   ", found ", header[0], " x ", header[1]));
+  if (header[0] != queries || header[1] != k || file.bytes().size() != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected ", queries, " x ", k, " ids in ", expected, " bytes, found ",
+                     header[0], " x ", header[1], " in ", file.bytes().size()));
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);

@@ -117,8 +117,7 @@ class InterleavedRuns {
   }
 
   /// Touches every index before anything is timed: counted runs where a contestant can
-  /// count (once for contestants that are the same, like an A/A pair, and once for
-  /// settings of equal dials), else one run.
+  /// count (once for settings of equal dials), else one run.
   absl::Status WarmUp() {
     std::vector<Turn> turns;
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
@@ -133,15 +132,12 @@ class InterleavedRuns {
       HMANN_ASSIGN_OR_RETURN(const RunAnswer answer,
                              contestants_[turn.contestant].Run(setting, Counts(turn.contestant)));
       progress_.Advance(1);
-      for (std::size_t c = turn.contestant; c < contestants_.size() && Counts(turn.contestant);
-           ++c) {
-        if (SameAs(c) != turn.contestant) continue;
-        HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
-                                     {"system", contestants_[c].name()},
-                                     {"setting", setting},
-                                     {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
-                                     {"counters", answer.counters}}));
-      }
+      if (!Counts(turn.contestant)) continue;
+      HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
+                                   {"system", contestants_[turn.contestant].name()},
+                                   {"setting", setting},
+                                   {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
+                                   {"counters", answer.counters}}));
     }
     progress_.Finish();
     return absl::OkStatus();
@@ -247,9 +243,7 @@ class InterleavedRuns {
     to["read_bytes"] = static_cast<double>(answer.read_bytes) / queries;
   }
 
-  bool Counts(std::size_t c) const {
-    return contestants_[c].ready()["counts"].get<bool>() && SameAs(c) == c;
-  }
+  bool Counts(std::size_t c) const { return contestants_[c].ready()["counts"].get<bool>(); }
 
   /// The first setting of a contestant with the dials of its setting s.
   std::size_t SameDials(std::size_t c, std::size_t s) const {
@@ -257,18 +251,6 @@ class InterleavedRuns {
     std::size_t first = 0;
     while (SettingWithoutThreads(settings_[c][first]) != dials) ++first;
     return first;
-  }
-
-  /// The first contestant that is the same program with the same settings.
-  std::size_t SameAs(std::size_t c) const {
-    const ContestantSpec& spec = contestants_[c].spec();
-    std::size_t first = 0;
-    for (;; ++first) {
-      const ContestantSpec& other = contestants_[first].spec();
-      if (other.command == spec.command && other.build == spec.build &&
-          other.settings == spec.settings)
-        return first;
-    }
   }
 
   const Benchmark& benchmark_;

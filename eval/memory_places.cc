@@ -92,7 +92,7 @@ absl::Status MemoryPlaces::Loaded(std::size_t c, pid_t pid, const Say& say) {
   say(absl::StrCat("  ", FormatSize(huge),
                    " of its memory are huge pages, which no cgroup counts: the limit of the rest "
                    "is lowered by as much"));
-  return group.Lower(group.limit_bytes() - huge);
+  return group.Limit(group.limit_bytes() - huge);
 }
 
 std::vector<Json> MemoryPlaces::Used() const {

@@ -107,8 +107,7 @@ std::vector<ContestantSpec> OnDrive(ContestantSpec hmann) {
 
 absl::StatusOr<ContestantSpec> MappedHnswlib(DType dtype, Metric metric) {
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec spec,
-                         OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
+  HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(integer ? "hnswlib-u8" : "hnswlib"));
   spec.name = "hnswlib";
   spec.build["level0"] = "mapped";
   spec.settings = Json::array();

@@ -21,7 +21,8 @@ namespace hmann {
 /// then in the build tree's libexec/hmann, for tests. `build_of_hmann`: build settings of
 /// those of hmann. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming the
 /// folders.
-absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann);
+absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name,
+                                             const Json& build_of_hmann = Json::object());
 
 /// Those of them that can take part with such data.
 std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);

@@ -92,7 +92,7 @@ TEST_F(Scale, RealAndMadeUpSizesOnOnePage) {
   std::ostringstream table;
   PrintTables(*figures, table);
   EXPECT_THAT(table.str(),
-              AllOf(HasSubstr("15k"), HasSubstr("43 B, dram quantised, 1 thread, made up")));
+              AllOf(HasSubstr("15000"), HasSubstr("43 B, dram quantised, 1 thread, made up")));
 }
 
 TEST_F(Scale, OnADeviceInsideAMemoryLimit) {

@@ -28,7 +28,6 @@ struct AdapterJob {
   int threads = 1;       ///< of the build
   nlohmann::json build;  ///< settings of the library's own, an object
   std::string work;      ///< folder of the build cache; "" builds each time
-  int cpu = -1;  ///< where the search thread is pinned; -1: the last CPU that this process may use
 };
 
 /// What a build took and gave: `index_bytes`, and optional `phases` (seconds by name, in
@@ -156,6 +155,9 @@ absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char*
 /// INVALID_ARGUMENT naming the first key of `object` that is not among `known`: a
 /// misspelt setting must not pass for a default.
 absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known);
+
+/// All rows of a file, one behind the other.
+std::vector<std::byte> CopyRows(const VectorFile& file);
 
 /// Row i of a file of any dtype as floats; `normalise`: scaled to length 1 (a zero vector
 /// stays as it is).

@@ -5,7 +5,6 @@
 // "migration_bytes": 16777216, "helper_threads": 0, "sq": 0}, all optional. Settings:
 // dials, as `hmann search --json` names them: {"walk": "best-first", "ef_l1": 16,
 // "ef_l0": 64}; all optional.
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -122,9 +121,7 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
     n_ = queries.n();
     row_bytes_ = queries.row_bytes();
-    queries_.resize(n_ * row_bytes_);
-    for (std::uint64_t i = 0; i < n_; ++i)
-      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    queries_ = CopyRows(queries);
     return absl::OkStatus();
   }
 

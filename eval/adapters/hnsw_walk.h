@@ -43,20 +43,10 @@ class HnswWalk {
   HnswWalk(const HnswImage* image, const Kernels* kernels)
       : image_(image), kernels_(kernels), visited_(image->nodes, 0) {}
 
-  /// The k nearest labels of those found with `ef`, nearest first, into `labels`; returns
-  /// how many.
-  template <typename Access>
-  std::uint32_t Search(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead,
-                       Access& access, std::uint32_t* labels) {
-    Begin(query, k, ef, ahead, false, access);
-    while (Step(access)) {
-    }
-    return Finish(access, labels);
-  }
-
-  /// The same in steps, so that several queries share a thread, each with a walk of its
-  /// own. `waits`: each step but the first uses what the one before has asked for, whole,
-  /// and ends where more is needed; otherwise one step is the whole search.
+  /// A search for the k nearest of those found with `ef`, in steps, so that several
+  /// queries share a thread, each with a walk of its own. `waits`: each step but the
+  /// first uses what the one before has asked for, whole, and ends where more is needed;
+  /// otherwise one step is the whole search.
   template <typename Access>
   void Begin(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead, bool waits,
              Access& access) {
@@ -91,6 +81,7 @@ class HnswWalk {
     } while (!waits_ && stage_ != Stage::kDone);
     return stage_ != Stage::kDone;
   }
+  /// Their labels, nearest first, into `labels`; returns how many.
   template <typename Access>
   std::uint32_t Finish(Access& access, std::uint32_t* labels) {
     while (best_.size() > k_) best_.pop();

@@ -89,9 +89,10 @@ class Graph {
     std::vector<std::uint32_t> all(kQueries * kK);
     for (std::uint64_t q = 0; q < kQueries; ++q) {
       const std::vector<Component> row = Row(queries_, q);
-      EXPECT_EQ(walk_->Search(reinterpret_cast<const std::byte*>(row.data()), kK, ef, ahead, access,
-                              all.data() + q * kK),
-                kK);
+      walk_->Begin(reinterpret_cast<const std::byte*>(row.data()), kK, ef, ahead, false, access);
+      while (walk_->Step(access)) {
+      }
+      EXPECT_EQ(walk_->Finish(access, all.data() + q * kK), kK);
     }
     return all;
   }
@@ -215,7 +216,7 @@ TYPED_TEST(Walk, InTurnTheAnswersAreTheSameAndNothingIsUsedThatWasNotAskedForBef
 }
 
 TYPED_TEST(Walk, ALogGivesTheSameTouchesAsTheModelThatWroteIt) {
-  for (const std::string& name : PlacementNames()) {
+  for (const std::string name : kPlacements) {
     TouchLog log;
     const RecordingAccess recorded = this->graph_->Record(name, 0.2, &log);
     NotedLines lines;
@@ -230,7 +231,7 @@ TYPED_TEST(Walk, ALogGivesTheSameTouchesAsTheModelThatWroteIt) {
 TYPED_TEST(Walk, PlacementsOrderAsTheyMust) {
   std::map<std::string, std::uint64_t> slow;
   std::uint64_t all = 0;
-  for (const std::string& name : PlacementNames()) {
+  for (const std::string name : kPlacements) {
     const RecordingAccess recorded = this->graph_->Record(name, 0.2, nullptr);
     slow[name] = recorded.slow_lines();
     if (name == "slow") all = recorded.lines();

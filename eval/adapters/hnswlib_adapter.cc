@@ -4,6 +4,7 @@
 // for the CPU at hand: neither its flags nor its headers meet the engine's objects.
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -16,24 +17,12 @@ namespace hmann {
 namespace {
 
 /// A row in the form that the space computes on.
-template <typename Dist>
-struct Encoding;
-
-template <>
-struct Encoding<float> {
-  using Component = float;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
-    ToFloats(file, i, normalise, out);
-  }
-};
-
-template <>
-struct Encoding<int> {
-  using Component = std::uint8_t;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool, std::uint8_t* out) {
-    std::memcpy(out, file.Row(i), file.dim());
-  }
-};
+void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
+  ToFloats(file, i, normalise, out);
+}
+void Convert(const VectorFile& file, std::uint64_t i, bool /*normalise*/, std::uint8_t* out) {
+  std::memcpy(out, file.Row(i), file.dim());
+}
 
 /// Takes the place of a space's distance function while it lives, and counts its calls.
 /// One at a time, on one thread.
@@ -65,7 +54,7 @@ class CountedDistance {
 template <typename Dist>
 class Graph {
  public:
-  using Component = typename Encoding<Dist>::Component;
+  using Component = std::conditional_t<std::is_same_v<Dist, int>, std::uint8_t, float>;
 
   Graph(std::unique_ptr<hnswlib::SpaceInterface<Dist>> space, std::uint32_t dim, bool normalise)
       : space_(std::move(space)), dim_(dim), normalise_(normalise) {}
@@ -76,7 +65,7 @@ class Graph {
     AddRows(base.n(), job.threads, [&](std::uint64_t i) {
       thread_local std::vector<Component> row;
       row.resize(dim_);
-      Encoding<Dist>::Convert(base, i, normalise_, row.data());
+      Convert(base, i, normalise_, row.data());
       index_->addPoint(row.data(), i);
     });
   }
@@ -96,7 +85,7 @@ class Graph {
   void Prepare(const VectorFile& queries) {
     queries_.resize(queries.n() * dim_);
     for (std::uint64_t i = 0; i < queries.n(); ++i)
-      Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
+      Convert(queries, i, normalise_, queries_.data() + i * dim_);
   }
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }

@@ -1,8 +1,5 @@
 #include "eval/adapters/ladder.h"
 
-#include <tuple>
-#include <utility>
-
 namespace hmann {
 namespace {
 
@@ -10,34 +7,27 @@ nlohmann::json Setting(const char* walk, int ef_l1, int ef_l0) {
   return {{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}};
 }
 
+/// Of a drive. More work in L1 saves reads: it is in fast memory.
+constexpr int kBestFirst[][2] = {{8, 10},  {16, 16},  {32, 24},   {48, 36},  {64, 56},
+                                 {64, 90}, {96, 140}, {128, 220}, {192, 360}};
+
+/// Likewise. Each round trip to a device costs more than what is computed: wide rounds.
+constexpr struct {
+  int ef_l1, ef_l0, nprobe;
+  double error_bound;
+} kQuantised[] = {{32, 12, 64, 1.0},    {32, 20, 64, 1.0},    {64, 20, 128, 1.0},
+                  {64, 30, 128, 1.0},   {64, 60, 128, 1.5},   {128, 30, 256, 1.0},
+                  {128, 60, 256, 1.5},  {128, 120, 256, 2.0}, {256, 60, 512, 1.5},
+                  {256, 120, 512, 2.0}, {256, 250, 512, 3.0}};
+
 nlohmann::json OnADrive(bool codes) {
   nlohmann::json settings = nlohmann::json::array();
-  // More work in L1 saves reads: it is in fast memory.
-  for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10),
-                                     {16, 16},
-                                     {32, 24},
-                                     {48, 36},
-                                     {64, 56},
-                                     {64, 90},
-                                     {96, 140},
-                                     {128, 220},
-                                     {192, 360}})
+  for (const auto& [ef_l1, ef_l0] : kBestFirst)
     settings.push_back(Setting("best-first", ef_l1, ef_l0));
   if (!codes) return settings;
-  // Each round trip to a device costs more than what is computed: wide rounds.
-  for (const auto& [ef_l1, ef_l0, nprobe, stop] : {std::tuple(32, 12, 64, 1.0),
-                                                   {32, 20, 64, 1.0},
-                                                   {64, 20, 128, 1.0},
-                                                   {64, 30, 128, 1.0},
-                                                   {64, 60, 128, 1.5},
-                                                   {128, 30, 256, 1.0},
-                                                   {128, 60, 256, 1.5},
-                                                   {128, 120, 256, 2.0},
-                                                   {256, 60, 512, 1.5},
-                                                   {256, 120, 512, 2.0},
-                                                   {256, 250, 512, 3.0}}) {
+  for (const auto& [ef_l1, ef_l0, nprobe, error_bound] : kQuantised) {
     settings.push_back(Setting("quantised", ef_l1, ef_l0));
-    settings.back().update({{"nprobe", nprobe}, {"beam_width", 16}, {"error_bound", stop}});
+    settings.back().update({{"nprobe", nprobe}, {"beam_width", 16}, {"error_bound", error_bound}});
   }
   return settings;
 }

@@ -3,7 +3,6 @@
 // `hmann query` takes them. Settings: dials. Each searching thread has a connection of
 // its own; with several in flight it has a SearchStream.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -60,9 +59,7 @@ class ServerAdapter : public Adapter {
 
   absl::Status Prepare(const VectorFile& queries) override {
     row_bytes_ = queries.row_bytes();
-    queries_.resize(queries.n() * row_bytes_);
-    for (std::uint64_t i = 0; i < queries.n(); ++i)
-      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    queries_ = CopyRows(queries);
     return absl::OkStatus();
   }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -55,22 +56,12 @@ struct Trace {
   nlohmann::json counters;
 };
 
-template <typename Dist>
-struct Space;
-template <>
-struct Space<int> {
-  using Type = hnswlib::L2SpaceI;
-};
-template <>
-struct Space<float> {
-  using Type = hnswlib::L2Space;
-};
-
 /// The graph of one distance type, and searches over it.
 template <typename Dist>
 class Rival {
  public:
   using Index = hnswlib::HierarchicalNSW<Dist>;
+  using Space = std::conditional_t<std::is_same_v<Dist, int>, hnswlib::L2SpaceI, hnswlib::L2Space>;
 
   explicit Rival(const Kernels& kernels) : kernels_(kernels), space_(kernels.dim) {}
 
@@ -95,12 +86,7 @@ class Rival {
       walks_.emplace_back(&image_, &kernels_);
   }
 
-  void Prepare(const VectorFile& queries) {
-    queries_.resize(queries.n() * queries.row_bytes());
-    for (std::uint64_t q = 0; q < queries.n(); ++q) {
-      std::memcpy(queries_.data() + q * queries.row_bytes(), queries.Row(q), queries.row_bytes());
-    }
-  }
+  void Prepare(const VectorFile& queries) { queries_ = CopyRows(queries); }
 
   /// Runs the queries past the setting's model. Errors: as MakePlacement.
   absl::StatusOr<Trace> Record(const TierSetting& setting, std::uint32_t k) {
@@ -222,7 +208,7 @@ class Rival {
   const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * kernels_.row_bytes; }
 
   Kernels kernels_;
-  typename Space<Dist>::Type space_;
+  Space space_;
   std::unique_ptr<Index> index_;  ///< between Build and Load
   HnswImage image_;
   std::vector<HnswWalk<Dist>> walks_;  ///< one for each query in flight

@@ -34,11 +34,7 @@ absl::Status Add(ContestantSpec spec, const DataShape& shape, Metric metric, Ben
 absl::Status AddServer(const std::string& address, const FinishedFlags& flags,
                        Benchmark* benchmark) {
   HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(address, flags.connect));
-  std::vector<std::string> names = flags.served;
-  if (names.empty()) {
-    HMANN_ASSIGN_OR_RETURN(const std::vector<client::IndexSummary> list, client.List());
-    for (const client::IndexSummary& index : list) names.push_back(index.name);
-  }
+  HMANN_ASSIGN_OR_RETURN(const std::vector<client::IndexSummary> list, client.List());
   Json build = {{"server", address}, {"tls", flags.connect.tls}};
   for (const auto& [key, value] : {std::pair("ca_file", flags.connect.ca_file),
                                    {"certificate_file", flags.connect.certificate_file},
@@ -46,7 +42,8 @@ absl::Status AddServer(const std::string& address, const FinishedFlags& flags,
                                    {"token_file", flags.connect.token_file}}) {
     if (!value.empty()) build[key] = value;
   }
-  for (const std::string& name : names) {
+  for (const client::IndexSummary& listed : list) {
+    const std::string& name = listed.name;
     HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, client.Describe(name));
     HMANN_ASSIGN_OR_RETURN(const DType dtype, EngineType(index.dtype));
     HMANN_ASSIGN_OR_RETURN(const Metric metric, EngineMetric(index.metric));
@@ -70,7 +67,6 @@ void AddFinished(CLI::App& app, FinishedFlags* flags) {
       ->capture_default_str();
   app.add_option("--server", flags->servers,
                  "HOST:PORT or unix:PATH of a running `hmann serve`: its indexes take part");
-  app.add_option("--server-index", flags->served, "only these of --server");
   AddConnectFlags(app, &flags->connect);
 }
 

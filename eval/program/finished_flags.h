@@ -16,7 +16,6 @@ struct FinishedFlags {
   std::vector<std::string> indexes;            ///< files
   std::vector<std::string> slow = {"mapped"};  ///< tiers that each is opened on
   std::vector<std::string> servers;            ///< addresses
-  std::vector<std::string> served;             ///< names of indexes there; {}: all
   client::ConnectOptions connect;
 
   bool any() const { return !indexes.empty() || !servers.empty(); }
