@@ -18,15 +18,6 @@
 
 namespace hmann {
 
-absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls) {
-  for (const double recall : recalls) {
-    if (!(recall > 0 && recall <= 1))
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": expected recalls in (0, 1], found ", recall));
-  }
-  return absl::OkStatus();
-}
-
 std::vector<RunShape> AllShapes(const std::vector<int>& threads,
                                 const std::vector<int>& in_flight) {
   std::vector<RunShape> shapes;
@@ -59,7 +50,12 @@ absl::Status Benchmark::Validate() const {
   if (memory_limit && clock != RunClock::kWall)
     return absl::InvalidArgumentError(
         "clock: expected wall: waiting for the disk is what is measured");
-  return CheckRecalls("targets", targets);
+  for (const double recall : targets) {
+    if (!(recall > 0 && recall <= 1))
+      return absl::InvalidArgumentError(
+          absl::StrCat("targets: expected recalls in (0, 1], found ", recall));
+  }
+  return absl::OkStatus();
 }
 
 Json HeadLine(const Benchmark& benchmark, const Json& data) {
@@ -86,6 +82,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
                                                const Say& say) {
   HMANN_RETURN_IF_ERROR(benchmark.Validate());
   ContestantJob& job = benchmark.job;
+  if (job.work.empty()) job.work = job.folder + "/work";
   std::error_code error;
   std::filesystem::create_directories(job.folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", job.folder);
@@ -98,7 +95,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
                          FindTruth(benchmark, base, queries, progress, say));
   HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
   if (benchmark.gathers.is_null()) {
-    HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers(job.folder));
+    HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers());
   }
   const Json head = HeadLine(benchmark, {{"base", job.base.empty() ? Json() : Json(job.base)},
                                          {"queries", job.queries},

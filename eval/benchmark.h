@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
-#include "eval/disk.h"
 #include "eval/figures.h"
 #include "index/base/progress.h"
 
@@ -28,8 +27,8 @@ struct DataShape {
 
 struct Benchmark {
   std::string title = "Recall against speed";
-  /// `folder` is where everything goes; query_count is filled in; `base` may be "" where
-  /// `shape` and `groundtruth` are given.
+  /// `folder` is where everything goes; `work` lies there unless it is given; query_count
+  /// is filled in; `base` may be "" where `shape` and `groundtruth` are given.
   ContestantJob job;
   std::string groundtruth;         ///< "": computed once and kept in the folder
   std::optional<DataShape> shape;  ///< of indexes that stand; a base must be of the same
@@ -48,7 +47,6 @@ struct Benchmark {
   /// measured by itself: of so many bytes, page cache included; 0: of a quarter of the
   /// first one's index file and 64 MiB.
   std::optional<std::uint64_t> memory_limit;
-  DiskOptions disk;  ///< `threads` is filled in
   /// Queries that are answered untimed at a setting before each timed run of it, so that
   /// caches hold what that contestant's runs leave in them. 0: none, which programs that
   /// do not know the command need.
@@ -64,9 +62,6 @@ struct Benchmark {
 /// Every number of threads with each number of queries in flight.
 std::vector<RunShape> AllShapes(const std::vector<int>& threads, const std::vector<int>& in_flight);
 
-/// Errors: INVALID_ARGUMENT for a recall outside (0, 1].
-absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls);
-
 /// Builds (or loads) every contestant, one after the other, then lets them run in turns:
 /// all are alive at once, one works at a time. A run that others disturbed is run once
 /// more. Everything is a line of <folder>/results.jsonl (results.h); gives the lines.
@@ -75,7 +70,7 @@ absl::Status CheckRecalls(const char* what, const std::vector<double>& recalls);
 ///
 /// Errors: of files; a contestant that fails ends the benchmark (the lines so far stay in
 /// results.jsonl.part), and where it was ended for its memory, that is said; those of
-/// MemoryGroup::Create and MeasureDisk; CANCELLED.
+/// MemoryGroup::Create and MeasureDrive; CANCELLED.
 absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
                                                const Say& say);
 

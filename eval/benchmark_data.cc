@@ -6,24 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "datasets/exact_neighbours.h"
+#include "eval/adapters/build_cache.h"
 #include "index/base/checksum.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Changes when a file does.
-std::string FileKey(const std::string& path) {
-  std::error_code ignored;
-  const std::string file = fs::exists(path, ignored) ? path : path.substr(0, path.rfind(':'));
-  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
-                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
-}
-
-}  // namespace
-
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape) {
   const ContestantJob& job = options.job;
   if (job.base.empty()) {
@@ -64,8 +52,11 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   const std::string key =
       absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
                    std::string(Name(job.metric)), "|", exact.k);
+  std::error_code error;
+  std::filesystem::create_directories(job.work, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.work);
   const std::string path =
-      absl::StrFormat("%s/groundtruth-%016x.gt", job.folder, Checksum(key.data(), key.size()));
+      absl::StrFormat("%s/groundtruth-%016x.gt", job.work, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
   say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ",
                    path, ")"));

@@ -18,8 +18,8 @@ namespace hmann {
 /// neither base nor ground truth are there.
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape);
 
-/// Their exact neighbours: those that were given, or computed once and kept in the folder
-/// under a name that changes when a file does.
+/// Their exact neighbours: those that were given, or computed once and kept beside the
+/// built indexes under a name that changes when a file does.
 absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const std::optional<VectorFile>& base,
                                       const VectorFile& queries, Progress& progress,

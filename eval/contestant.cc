@@ -6,11 +6,11 @@
 #include <fstream>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "datasets/ground_truth.h"
+#include "eval/adapters/build_cache.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -41,37 +41,26 @@ absl::StatusOr<double> PositiveIn(const Json& line, const char* key) {
   return value->get<double>();
 }
 
-template <typename T>
-T Optional(const Json& line, const char* key, T fallback) {
-  const auto value = line.find(key);
-  if (value == line.end()) return fallback;
-  if constexpr (std::is_same_v<T, bool>)
-    return value->is_boolean() ? value->template get<bool>() : fallback;
-  return value->is_number() ? value->template get<T>() : fallback;
-}
-
-absl::StatusOr<Ready> ParseReady(const Json& line) {
+/// What is said in another type than is expected counts as not said.
+absl::StatusOr<Json> ParseReady(const Json& line) {
   if (!line.contains("ready") || !line["ready"].is_string()) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected {\"ready\": \"name\", ...}, found ", line.dump()));
   }
-  Ready ready;
-  ready.library = line["ready"].get<std::string>();
-  ready.finished = Optional<bool>(line, "finished", false);
-  ready.waits = Optional<bool>(line, "waits", false);
-  if (!ready.finished) {
-    HMANN_ASSIGN_OR_RETURN(ready.build_seconds, PositiveIn(line, "build_seconds"));
+  Json ready = {
+      {"library", line["ready"]},  {"index_file", ""},         {"cached", false},
+      {"finished", false},         {"counts", false},          {"waits", false},
+      {"settings", Json::array()}, {"build_seconds", nullptr}, {"build_cpu_seconds", nullptr},
+      {"build_threads", nullptr},  {"phases", Json::object()}, {"peak_anonymous_bytes", nullptr},
+      {"work_bytes", nullptr}};
+  for (const auto& [key, value] : ready.items()) {
+    const Json said = line.value(key, Json());
+    if (value.is_null() ? said.is_number() : said.type() == value.type()) value = said;
   }
+  if (!ready["finished"].get<bool>())
+    HMANN_RETURN_IF_ERROR(PositiveIn(line, "build_seconds").status());
   HMANN_ASSIGN_OR_RETURN(const double bytes, PositiveIn(line, "index_bytes"));
-  ready.index_bytes = static_cast<std::uint64_t>(bytes);
-  ready.build_cpu_seconds = Optional<double>(line, "build_cpu_seconds", 0);
-  ready.build_threads = Optional<int>(line, "build_threads", 0);
-  ready.cached = Optional<bool>(line, "cached", false);
-  ready.counts = Optional<bool>(line, "counts", false);
-  if (line.contains("index_file") && line["index_file"].is_string())
-    ready.index_file = line["index_file"].get<std::string>();
-  if (line.contains("phases") && line["phases"].is_object()) ready.phases = line["phases"];
-  if (line.contains("settings") && line["settings"].is_array()) ready.settings = line["settings"];
+  ready["index_bytes"] = static_cast<std::uint64_t>(bytes);
   return ready;
 }
 
@@ -134,17 +123,13 @@ absl::Status ReadTimes(const Json& line, RunAnswer* answer) {
 absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::uint32_t k,
                          std::vector<std::uint64_t>* ids) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  std::uint32_t header[2] = {0, 0};
+  if (file.bytes().size() >= sizeof header) std::memcpy(header, file.bytes().data(), sizeof header);
   const std::uint64_t expected = 8 + 4 * queries * k;
-  if (file.bytes().size() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, " bytes for ",
-                                                   queries, " x ", k, " ids, found ",
-                                                   file.bytes().size()));
-  }
-  std::uint32_t header[2];
-  std::memcpy(header, file.bytes().data(), sizeof header);
-  if (header[0] != queries || header[1] != k) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: expected ", queries, " x ", k,
-                                                   ", found ", header[0], " x ", header[1]));
+  if (header[0] != queries || header[1] != k || file.bytes().size() != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected ", queries, " x ", k, " ids in ", expected, " bytes, found ",
+                     header[0], " x ", header[1], " in ", file.bytes().size()));
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
@@ -153,14 +138,6 @@ absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::ui
 }
 
 }  // namespace
-
-std::string FileName(const std::string& name) {
-  std::string file = name;
-  std::replace_if(
-      file.begin(), file.end(),
-      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
-  return file;
-}
 
 absl::Status Contestant::Error(const absl::Status& status) const {
   if (status.code() == absl::StatusCode::kCancelled) return status;
@@ -180,10 +157,11 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
                                              contestant.spec_.memory_group));
   absl::StatusOr<Json> line = contestant.Receive(job.build_timeout);
   if (!line.ok()) return line.status();
-  absl::StatusOr<Ready> ready = ParseReady(*line);
+  absl::StatusOr<Json> ready = ParseReady(*line);
   if (!ready.ok()) return contestant.Error(ready.status());
   contestant.ready_ = *std::move(ready);
-  if (contestant.spec_.settings.is_null()) contestant.spec_.settings = contestant.ready_.settings;
+  if (contestant.spec_.settings.is_null())
+    contestant.spec_.settings = contestant.ready_["settings"];
   const Json& settings = contestant.spec_.settings;
   if (!settings.is_array() || settings.empty() ||
       !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {

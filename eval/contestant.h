@@ -53,28 +53,12 @@ struct ContestantSpec {
   Json build = Json::object();  ///< the library's own build settings
   Json settings;                ///< array; null: what the program offers
   bool keeps_several = false;   ///< queries of a thread in flight, if a setting says so
+  bool by_walk = false;         ///< its curves are those of its walks alone
   std::string memory_group;  ///< cgroup.procs file of the cgroup that the program enters before it
                              ///< starts; "": ours
   std::string again_of;      ///< the contestant that this is once more; it has its settings
   std::vector<CurveSpec> curves;  ///< {}: one of all settings, and one of each walk aside
   Json told = Json::object();     ///< what else its line of results.jsonl says: how it was built
-};
-
-/// "hnswlib u8" as a file name.
-std::string FileName(const std::string& name);
-
-/// A program's first line.
-struct Ready {
-  std::string library;
-  double build_seconds = 0, build_cpu_seconds = 0;
-  int build_threads = 0;
-  std::uint64_t index_bytes = 0;
-  std::string index_file;  ///< of a kept index; "" if none is
-  bool cached = false, counts = false;
-  bool finished = false;  ///< it stood before the sweep: nobody knows what its build took
-  bool waits = false;     ///< for more than the CPU
-  Json phases = Json::object();
-  Json settings = Json::array();
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
@@ -99,10 +83,15 @@ class Contestant {
 
   const std::string& name() const { return spec_.name; }
   const ContestantSpec& spec() const { return spec_; }
-  const Ready& ready() const { return ready_; }
+  /// Its first line, in which what a program may leave out is filled in, by null where
+  /// nothing is known: `library`, `index_bytes`, `index_file`, `cached`, `finished` (it
+  /// stood before: nobody knows what its build took), `counts`, `waits` (for more than
+  /// the CPU), `settings`, and of the build `build_seconds`, `build_cpu_seconds`,
+  /// `build_threads`, `phases`, `peak_anonymous_bytes`, `work_bytes`.
+  const Json& ready() const { return ready_; }
 
   /// Runs all queries at one setting. `count`: with counters, not timed; only if
-  /// ready().counts.
+  /// ready()["counts"].
   absl::StatusOr<RunAnswer> Run(const Json& setting, bool count);
 
   /// Lets it answer the last `queries` queries at a setting, for what that does to
@@ -124,7 +113,7 @@ class Contestant {
   ContestantJob job_;
   ChildProcess process_;
   std::string log_, answers_;
-  Ready ready_;
+  Json ready_;
 };
 
 }  // namespace hmann

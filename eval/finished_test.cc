@@ -126,8 +126,6 @@ TEST_F(Finished, AnIndexThatIsGoneOrOfOtherVectorsIsNamed) {
   options_.contestants.clear();
   Add("mapped", {{"index", SampleIndex()}, {"promote", 0.2}});
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("setting 'promote' is unknown"));
-  EXPECT_THAT(std::string(DiskContestants(folder_ + "/gone.hmann").status().message()),
-              HasSubstr("gone.hmann"));
 }
 
 TEST_F(Finished, AServerThatGoesAwayEndsTheSweepWithItsName) {

@@ -2,21 +2,22 @@
 /// nothing else: what it is held against.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
-#include "eval/disk.h"
 
 namespace hmann {
 
 /// How fast this machine's DRAM gives lines at random, by loads in flight: an array of
-/// `loads` `ns_a_line`. Half a second. `folder`: of a file that may be needed meanwhile.
-absl::StatusOr<Json> MeasureGathers(const std::string& folder);
+/// `loads` `ns_a_line`. Half a second.
+absl::StatusOr<Json> MeasureGathers();
+
+/// How fast a drive gives blocks of 4 KiB at random, past the page cache: `path`, `tier`
+/// and `depths`, of reads in flight `depth`, `mean_us` and `iops`. Some seconds, over the
+/// file, or one of `folder` where that is small.
+absl::StatusOr<Json> MeasureDrive(const std::string& path, const std::string& folder);
 
 /// Queries a second of one thread, whose `lines` come as fast as this memory gives lines
 /// at random with as many loads in flight as suit it best. nullopt where nobody counted
@@ -28,16 +29,12 @@ std::optional<double> MemoryLimitQps(const Json& gathers, const std::optional<do
 struct DriveAt {
   double read_us = 0, reads_per_s = 0;
 };
-DriveAt AtDepth(std::span<const DepthFigures> depths, double depth);
+DriveAt AtDepth(const Json& depths, double depth);
 
 /// Queries a second that a drive allows, at the most: rounds of `reads` / `rounds` reads
 /// each, one after the other, of so many queries side by side; and no more reads than it
 /// gives with all of these in flight. nullopt for a query without reads.
-std::optional<double> DriveLimitQps(std::span<const DepthFigures> depths, double reads,
-                                    double rounds, int queries_in_flight);
-
-/// A drive as a line of results.jsonl, and back.
-Json ToJson(const DiskFigures& disk);
-std::vector<DepthFigures> DepthsOf(const Json& device);
+std::optional<double> DriveLimitQps(const Json& depths, double reads, double rounds,
+                                    int queries_in_flight);
 
 }  // namespace hmann

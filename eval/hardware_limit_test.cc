@@ -1,7 +1,12 @@
 #include "eval/hardware_limit.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 #include "eval/adapters/lines.h"
 
 namespace hmann {
@@ -20,9 +25,9 @@ TEST(HardwareLimit, AMemoryAllowsWhatItsBestRateDoes) {
 }
 
 TEST(HardwareLimit, ADriveAllowsWhatItsLatencyAndItsRateDo) {
-  const std::vector<DepthFigures> drive = {{1, 0, 1, 10'000, {100, 100, 100}},
-                                           {8, 0, 1, 40'000, {200, 200, 200}},
-                                           {32, 0, 1, 50'000, {640, 640, 640}}};
+  const Json drive = {{{"depth", 1}, {"iops", 10'000}, {"mean_us", 100}},
+                      {{"depth", 8}, {"iops", 40'000}, {"mean_us", 200}},
+                      {{"depth", 32}, {"iops", 50'000}, {"mean_us", 640}}};
   EXPECT_NEAR(AtDepth(drive, 4.5).read_us, 150, 1e-9);
   EXPECT_NEAR(AtDepth(drive, 4.5).reads_per_s, 25'000, 1e-9);
   EXPECT_NEAR(AtDepth(drive, 0.5).read_us, 100, 1e-9);
@@ -32,7 +37,24 @@ TEST(HardwareLimit, ADriveAllowsWhatItsLatencyAndItsRateDo) {
   EXPECT_NEAR(*DriveLimitQps(drive, 2, 2, 1), 5'000, 1e-9) << "by waiting: 2 x 100 us";
   EXPECT_NEAR(*DriveLimitQps(drive, 16, 2, 100), 50'000.0 / 16, 1e-9) << "by its rate";
   EXPECT_FALSE(DriveLimitQps(drive, 0, 0, 1).has_value());
-  EXPECT_FALSE(DriveLimitQps({}, 16, 2, 1).has_value());
+  EXPECT_FALSE(DriveLimitQps(Json::array(), 16, 2, 1).has_value());
+}
+
+TEST(HardwareLimit, ADriveIsMeasuredPastThePageCache) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "hardware_limit_test.", ::getpid());
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/file";
+  std::ofstream(path) << std::string(8 << 20, 'x');
+  const absl::StatusOr<Json> drive = MeasureDrive(path, folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(drive.ok()) << drive.status();
+  EXPECT_EQ((*drive)["path"], path);
+  ASSERT_GT((*drive)["depths"].size(), 1u);
+  EXPECT_EQ((*drive)["depths"][0]["depth"], 1);
+  for (const Json& at : (*drive)["depths"]) {
+    EXPECT_GT(at["iops"].get<double>(), 0);
+    EXPECT_GT(at["mean_us"].get<double>(), 0);
+  }
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ double MeanRecall(const GroundTruth& truth, std::uint32_t k,
   return SummariseRecall(std::move(recalls)).mean;
 }
 
-std::string HowBuilt(const Ready& ready) {
-  if (ready.finished) return "finished before";
-  return absl::StrFormat("built in %s on %d threads%s", FormatDuration(ready.build_seconds),
-                         ready.build_threads, ready.cached ? " (kept from before)" : "");
+std::string HowBuilt(const Json& ready) {
+  if (ready["finished"].get<bool>()) return "finished before";
+  return absl::StrFormat("built in %s%s", FormatDuration(ready["build_seconds"].get<double>()),
+                         ready["cached"].get<bool>() ? " (kept from before)" : "");
 }
 
 Json ToJson(const CurveSpec& curve) {
@@ -42,24 +42,23 @@ Json ToJson(const CurveSpec& curve) {
           {"beside", curve.beside}};
 }
 
-/// Those that were named, or all settings, and each walk aside where there are several.
+/// Those that were named; or one of all settings, and of each walk where there are
+/// several, aside unless it is asked for.
 Json CurvesOfSpec(const ContestantSpec& spec) {
   std::vector<CurveSpec> curves = spec.curves;
-  if (curves.empty()) {
-    curves.push_back({spec.name});
-    if (!spec.again_of.empty()) curves[0].beside["again"] = spec.again_of;
-    std::set<std::string> walks;
-    for (const Json& setting : spec.settings) {
-      if (setting.contains("walk")) walks.insert(setting["walk"].dump());
-    }
-    for (const std::string& walk : walks) {
-      const Json name = Json::parse(walk, nullptr, false);
-      if (walks.size() < 2 || !name.is_string()) break;
-      curves.push_back({absl::StrCat(spec.name, " ", name.get<std::string>()),
-                        {{"walk", name}},
-                        "measured",
-                        true});
-    }
+  std::set<std::string> walks;
+  for (const Json& setting : spec.settings) {
+    if (setting.contains("walk") && setting["walk"].is_string())
+      walks.insert(setting["walk"].get<std::string>());
+  }
+  const auto add = [&](const std::string& walk, const Json& match, bool aside) {
+    curves.push_back({spec.name + walk, match, "measured", aside});
+    if (!spec.again_of.empty() && !aside) curves.back().beside["again"] = spec.again_of + walk;
+  };
+  if (spec.curves.empty()) {
+    if (!spec.by_walk) add("", Json::object(), false);
+    for (const std::string& walk : walks)
+      if (spec.by_walk || walks.size() > 1) add(" " + walk, {{"walk", walk}}, !spec.by_walk);
   }
   Json all = Json::array();
   for (const CurveSpec& curve : curves) all.push_back(ToJson(curve));
@@ -72,19 +71,6 @@ Json PlaceOf(const Benchmark& benchmark, const ContestantSpec& spec) {
     if (spec.build.contains(key)) place[key] = spec.build[key];
   if (benchmark.memory_limit) place["memory_limit"] = *benchmark.memory_limit;
   return place;
-}
-
-/// What the index of a contestant is.
-Json DescribeIndex(const Ready& ready, const Json& build) {
-  const auto of_build = [&](double seconds) { return ready.finished ? Json() : Json(seconds); };
-  return {{"library", ready.library},
-          {"build", build},
-          {"build_seconds", of_build(ready.build_seconds)},
-          {"build_cpu_seconds", of_build(ready.build_cpu_seconds)},
-          {"build_threads", ready.build_threads},
-          {"phases", ready.phases},
-          {"index_bytes", ready.index_bytes},
-          {"waits", ready.waits}};
 }
 
 /// The part of a benchmark that runs: contestants and what is written of them.
@@ -102,25 +88,27 @@ class InterleavedRuns {
   absl::Status Start(const Json& head) {
     HMANN_RETURN_IF_ERROR(lines_.Open(benchmark_.job.folder));
     HMANN_RETURN_IF_ERROR(lines_.Write(head));
-    for (const Json& device : places_.devices()) HMANN_RETURN_IF_ERROR(Write(device));
+    if (!places_.device().is_null()) HMANN_RETURN_IF_ERROR(Write(places_.device()));
     HMANN_RETURN_IF_ERROR(Write({{"kind", "dram"}, {"gathers", benchmark_.gathers}}));
     for (const ContestantSpec& spec : benchmark_.contestants) {
       say_(absl::StrCat(spec.name, ": building or loading"));
       HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, benchmark_.job));
       HMANN_RETURN_IF_ERROR(places_.Loaded(contestants_.size(), contestant.pid(), say_));
-      const Ready& ready = contestant.ready();
-      say_(absl::StrCat(spec.name, ": ", ready.library, ", ", FormatSize(ready.index_bytes), ", ",
+      Json ready = contestant.ready();
+      say_(absl::StrCat(spec.name, ": ", ready["library"].get<std::string>(), ", ",
+                        FormatSize(ready["index_bytes"].get<std::uint64_t>()), ", ",
                         HowBuilt(ready), ", ", contestant.spec().settings.size(), " settings"));
       settings_.push_back(InShapes(contestant.spec()));
       places_of_.push_back(PlaceOf(benchmark_, spec));
       Json line = {{"kind", "system"},
                    {"system", spec.name},
                    {"place", places_of_.back()},
-                   {"cached", ready.cached},
                    {"made_up", benchmark_.made_up},
                    {"device", benchmark_.contestants[0].name},
-                   {"curves", CurvesOfSpec(contestant.spec())}};
-      line.update(DescribeIndex(ready, spec.build));
+                   {"curves", CurvesOfSpec(contestant.spec())},
+                   {"build", spec.build}};
+      for (const char* ours : {"settings", "counts", "finished", "index_file"}) ready.erase(ours);
+      line.update(ready);
       line.update(spec.told);
       HMANN_RETURN_IF_ERROR(Write(std::move(line)));
       contestants_.push_back(std::move(contestant));
@@ -129,8 +117,7 @@ class InterleavedRuns {
   }
 
   /// Touches every index before anything is timed: counted runs where a contestant can
-  /// count (once for contestants that are the same, like an A/A pair, and once for
-  /// settings of equal dials), else one run.
+  /// count (once for settings of equal dials), else one run.
   absl::Status WarmUp() {
     std::vector<Turn> turns;
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
@@ -145,15 +132,12 @@ class InterleavedRuns {
       HMANN_ASSIGN_OR_RETURN(const RunAnswer answer,
                              contestants_[turn.contestant].Run(setting, Counts(turn.contestant)));
       progress_.Advance(1);
-      for (std::size_t c = turn.contestant; c < contestants_.size() && Counts(turn.contestant);
-           ++c) {
-        if (SameAs(c) != turn.contestant) continue;
-        HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
-                                     {"system", contestants_[c].name()},
-                                     {"setting", setting},
-                                     {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
-                                     {"counters", answer.counters}}));
-      }
+      if (!Counts(turn.contestant)) continue;
+      HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
+                                   {"system", contestants_[turn.contestant].name()},
+                                   {"setting", setting},
+                                   {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
+                                   {"counters", answer.counters}}));
     }
     progress_.Finish();
     return absl::OkStatus();
@@ -225,7 +209,8 @@ class InterleavedRuns {
       if (place.contains("server")) others.busy = 0;  // a process that is not ours to see
       const double interval =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      const bool single = !contestant.ready().waits && ShapeOfSetting(setting).threads == 1;
+      const bool single =
+          !contestant.ready()["waits"].get<bool>() && ShapeOfSetting(setting).threads == 1;
       const bool noisy = Disturbed(answer, others, interval, single);
       if (noisy && !last) continue;
       Json line = {{"kind", "run"},
@@ -258,7 +243,7 @@ class InterleavedRuns {
     to["read_bytes"] = static_cast<double>(answer.read_bytes) / queries;
   }
 
-  bool Counts(std::size_t c) const { return contestants_[c].ready().counts && SameAs(c) == c; }
+  bool Counts(std::size_t c) const { return contestants_[c].ready()["counts"].get<bool>(); }
 
   /// The first setting of a contestant with the dials of its setting s.
   std::size_t SameDials(std::size_t c, std::size_t s) const {
@@ -266,18 +251,6 @@ class InterleavedRuns {
     std::size_t first = 0;
     while (SettingWithoutThreads(settings_[c][first]) != dials) ++first;
     return first;
-  }
-
-  /// The first contestant that is the same program with the same settings.
-  std::size_t SameAs(std::size_t c) const {
-    const ContestantSpec& spec = contestants_[c].spec();
-    std::size_t first = 0;
-    for (;; ++first) {
-      const ContestantSpec& other = contestants_[first].spec();
-      if (other.command == spec.command && other.build == spec.build &&
-          other.settings == spec.settings)
-        return first;
-    }
   }
 
   const Benchmark& benchmark_;

@@ -1,20 +1,24 @@
 #include "eval/load.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <fstream>
-#include <mutex>
+#include <filesystem>
+#include <map>
 #include <span>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_format.h"
+#include "eval/adapters/asked_dials.h"
+#include "eval/results.h"
+#include "index/base/clock.h"
+#include "index/base/file.h"
+#include "index/base/machine_load.h"
 #include "index/base/random.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -26,52 +30,44 @@ using Clock = std::chrono::steady_clock;
 constexpr double kMostThreads = 512;
 constexpr double kMostRequests = 1e8;
 
-double OwnCpuSeconds() {
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-/// User and system time of a process (proc(5): fields 14 and 15 of stat); 0 of pid 0.
+/// User and system time of a process; of this one: pid 0.
 absl::StatusOr<double> CpuSecondsOf(int pid) {
-  if (pid == 0) return 0.0;
-  const std::string path = absl::StrCat("/proc/", pid, "/stat");
-  std::ifstream file(path);
-  std::string text;
-  if (!std::getline(file, text))
-    return absl::NotFoundError(absl::StrCat(path, ": there is no such process"));
-  // The second field is the program's name in brackets, which may hold anything.
-  const std::vector<std::string> fields =
-      absl::StrSplit(text.substr(std::min(text.size(), text.rfind(')') + 2)), ' ');
-  constexpr std::size_t kUser = 11, kSystem = 12;
-  double user = 0, system = 0;
-  if (fields.size() <= kSystem || !absl::SimpleAtod(fields[kUser], &user) ||
-      !absl::SimpleAtod(fields[kSystem], &system)) {
-    return absl::InternalError(absl::StrCat(path, ": expected fields 14 and 15, found none"));
-  }
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  clockid_t clock{};
+  if (::clock_getcpuclockid(pid, &clock) != 0)
+    return absl::NotFoundError(absl::StrCat("process ", pid, ": there is none"));
+  return ClockSeconds(clock);
 }
 
 /// Nanoseconds from the start at which requests arrive: a Poisson process.
-std::vector<std::chrono::nanoseconds> Arrivals(const LoadOptions& options) {
+std::vector<std::chrono::nanoseconds> Arrivals(std::chrono::nanoseconds time, double rate) {
   std::vector<std::chrono::nanoseconds> arrivals;
   double at = 0;
   for (std::uint64_t i = 0;; ++i) {
-    at -= std::log(1 - RandomUnit(options.seed, i)) * 1e9 / options.rate;
-    if (at >= static_cast<double>(options.time.count())) break;
+    at -= std::log(1 - RandomUnit(1, i)) * 1e9 / rate;
+    if (at >= static_cast<double>(time.count())) break;
     arrivals.emplace_back(static_cast<std::int64_t>(at));
   }
   return arrivals;
 }
 
+/// How the requests of a thread ended.
+struct Ends {
+  std::map<absl::StatusCode, std::uint64_t> codes;
+  std::vector<double> latency_us;  ///< of those that were answered
+
+  void Add(absl::StatusCode code, Clock::duration took) {
+    ++codes[code];
+    if (code == absl::StatusCode::kOk)
+      latency_us.push_back(std::chrono::duration<double, std::micro>(took).count());
+  }
+};
+
 /// Sends requests from several threads.
 class Sender {
  public:
-  Sender(const VectorFile& queries, const LoadOptions& options, std::vector<client::Client> clients)
-      : queries_(queries), options_(options), clients_(std::move(clients)) {}
+  Sender(const VectorFile& queries, const LoadOptions& options, const SearchOptions& search,
+         std::vector<client::Client> clients)
+      : queries_(queries), options_(options), search_(search), clients_(std::move(clients)) {}
 
   /// Request `i`, by client `i` of all in turn.
   absl::Status Send(std::uint64_t i, std::chrono::nanoseconds deadline) {
@@ -86,73 +82,64 @@ class Sender {
     }
     const auto vectors = client::Vectors::Raw(rows);
     return options_.batch == 1
-               ? client.Search(options_.index, vectors, options_.search, call).status()
-               : client.SearchBatch(options_.index, vectors, options_.search, call).status();
+               ? client.Search(options_.index, vectors, search_, call).status()
+               : client.SearchBatch(options_.index, vectors, search_, call).status();
   }
 
-  /// All requests at their times; connection c has numbers c, c + connections, ...
-  void RunStreams(const std::vector<std::chrono::nanoseconds>& arrivals, LoadReport* report) {
-    const auto start = Clock::now();
+  /// All requests at their times; gives how they ended, and the seconds from the first
+  /// arrival to the last end.
+  Ends Run(const std::vector<std::chrono::nanoseconds>& arrivals, double rate, double* seconds) {
+    const double under_way = rate * std::chrono::duration<double>(options_.deadline).count();
+    const std::size_t threads =
+        options_.stream ? clients_.size()
+                        : static_cast<std::size_t>(std::clamp(2 * under_way, 4.0, kMostThreads));
+    std::vector<Ends> ends(threads);
     std::vector<std::thread> pool;
-    for (std::size_t c = 0; c < clients_.size(); ++c)
-      pool.emplace_back([&, c] { WorkStream(c, arrivals, start, report); });
-    for (std::thread& thread : pool) thread.join();
-    report->seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    std::sort(report->latency_us.begin(), report->latency_us.end());
-  }
-
-  /// All requests at their times.
-  void Run(const std::vector<std::chrono::nanoseconds>& arrivals, LoadReport* report) {
-    const double under_way =
-        options_.rate * std::chrono::duration<double>(options_.deadline).count();
-    const auto threads = static_cast<std::size_t>(std::clamp(2 * under_way, 4.0, kMostThreads));
-    const auto start = Clock::now();
-    std::vector<std::thread> pool;
-    pool.reserve(threads);
+    start_ = Clock::now();
     for (std::size_t t = 0; t < threads; ++t)
-      pool.emplace_back([&] { Work(arrivals, start, report); });
+      pool.emplace_back(
+          [&, t] { options_.stream ? Stream(t, arrivals, &ends[t]) : Call(arrivals, &ends[t]); });
     for (std::thread& thread : pool) thread.join();
-    report->seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    std::sort(report->latency_us.begin(), report->latency_us.end());
+    *seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    Ends all;
+    for (const Ends& of_thread : ends) {
+      for (const auto& [code, count] : of_thread.codes) all.codes[code] += count;
+      all.latency_us.insert(all.latency_us.end(), of_thread.latency_us.begin(),
+                            of_thread.latency_us.end());
+    }
+    std::sort(all.latency_us.begin(), all.latency_us.end());
+    return all;
   }
 
  private:
-  void Work(const std::vector<std::chrono::nanoseconds>& arrivals, Clock::time_point start,
-            LoadReport* report) {
-    std::map<absl::StatusCode, std::uint64_t> ended;
-    std::vector<double> latency_us;
+  /// The next that nobody has sent, until there is none.
+  void Call(const std::vector<std::chrono::nanoseconds>& arrivals, Ends* ends) {
     for (std::size_t i = next_++; i < arrivals.size(); i = next_++) {
-      const auto arrived = start + arrivals[i];
+      const auto arrived = start_ + arrivals[i];
       std::this_thread::sleep_until(arrived);
       const auto left = options_.deadline - (Clock::now() - arrived);
       const absl::Status status = left > std::chrono::nanoseconds::zero()
                                       ? Send(i, left)
                                       : absl::DeadlineExceededError("not sent");
-      ++ended[status.code()];
-      if (!status.ok()) continue;
-      latency_us.push_back(
-          std::chrono::duration<double, std::micro>(Clock::now() - arrived).count());
+      ends->Add(status.code(), Clock::now() - arrived);
     }
-    Add(ended, latency_us, report);
   }
 
-  void WorkStream(std::size_t c, const std::vector<std::chrono::nanoseconds>& arrivals,
-                  Clock::time_point start, LoadReport* report) {
+  /// Connection c has requests c, c + connections, ...
+  void Stream(std::size_t c, const std::vector<std::chrono::nanoseconds>& arrivals, Ends* ends) {
     client::SearchStream stream = clients_[c].OpenStream(
-        options_.index, options_.search, {.deadline = options_.time + 2 * options_.deadline});
+        options_.index, search_, {.deadline = options_.time + 2 * options_.deadline});
     std::uint64_t unanswered = 0;
     for (std::size_t i = c; i < arrivals.size(); i += clients_.size()) ++unanswered;
     std::thread sender([&] {
       for (std::size_t i = c; i < arrivals.size(); i += clients_.size()) {
-        std::this_thread::sleep_until(start + arrivals[i]);
+        std::this_thread::sleep_until(start_ + arrivals[i]);
         const client::Vectors query = client::Vectors::Raw(
             {static_cast<const std::byte*>(queries_.Row(i % queries_.n())), queries_.row_bytes()});
         if (!stream.Send(i, query).ok()) break;
       }
       stream.DoneSending().IgnoreError();
     });
-    std::map<absl::StatusCode, std::uint64_t> ended;
-    std::vector<double> latency_us;
     auto next = stream.Receive();
     for (; next.ok() && next->has_value(); next = stream.Receive()) {
       if ((*next)->id >= arrivals.size() || unanswered == 0) {
@@ -160,55 +147,65 @@ class Sender {
         break;
       }
       --unanswered;
-      const auto took = Clock::now() - (start + arrivals[(*next)->id]);
+      const auto took = Clock::now() - (start_ + arrivals[(*next)->id]);
       // A stream has one deadline; that of a query is ours to keep.
-      const absl::StatusCode code = (*next)->answer.ok() && took > options_.deadline
-                                        ? absl::StatusCode::kDeadlineExceeded
-                                        : (*next)->answer.status().code();
-      ++ended[code];
-      if (code == absl::StatusCode::kOk)
-        latency_us.push_back(std::chrono::duration<double, std::micro>(took).count());
+      const bool late = (*next)->answer.ok() && took > options_.deadline;
+      ends->Add(late ? absl::StatusCode::kDeadlineExceeded : (*next)->answer.status().code(), took);
     }
     if (unanswered > 0)
-      ended[next.ok() ? absl::StatusCode::kInternal : next.status().code()] += unanswered;
+      ends->codes[next.ok() ? absl::StatusCode::kInternal : next.status().code()] += unanswered;
     sender.join();
-    Add(ended, latency_us, report);
-  }
-
-  void Add(const std::map<absl::StatusCode, std::uint64_t>& ended,
-           const std::vector<double>& latency_us, LoadReport* report) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [code, count] : ended) report->ended[code] += count;
-    report->latency_us.insert(report->latency_us.end(), latency_us.begin(), latency_us.end());
   }
 
   const VectorFile& queries_;
   const LoadOptions& options_;
+  const SearchOptions& search_;
   std::vector<client::Client> clients_;
+  Clock::time_point start_;
   std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
 };
 
-absl::Status Validate(const LoadOptions& options) {
-  const double requests = options.rate * std::chrono::duration<double>(options.time).count();
-  if (!(options.rate > 0) || !(requests <= kMostRequests)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rate: expected more than 0, and at most 100 million requests in all, found ",
-                     options.rate, " a second"));
+/// A run as a line; once more, if others disturbed it.
+absl::StatusOr<Json> RunOnce(const VectorFile& queries, const LoadOptions& load,
+                             const Json& setting, double rate, int round) {
+  HMANN_ASSIGN_OR_RETURN(SearchOptions search, AskedDials(setting));
+  search.k = load.k;
+  for (int attempt = 0;; ++attempt) {
+    const MachineLoad machine({load.server_pid});
+    HMANN_ASSIGN_OR_RETURN(const Json figures, OfferLoad(queries, load, search, rate));
+    OthersShare others = machine.Others();
+    if (load.server_pid == 0) others.busy = 0;  // the server may be one of them
+    if (!others.quiet() && attempt == 0) continue;
+    Json line = {{"kind", "run"},
+                 {"system", absl::StrCat(load.index, " at ", load.server)},
+                 {"place",
+                  {{"server", load.server},
+                   {"connections", load.connections},
+                   {"call", load.empty    ? "empty"
+                            : load.stream ? "stream"
+                                          : "search"}}},
+                 {"setting", setting},
+                 {"round", round}};
+    line.update(figures);
+    line["others_busy"] = others.busy;
+    line["others_steal"] = others.steal;
+    if (!others.quiet()) line["noisy"] = true;
+    return line;
   }
-  if (options.batch == 0 || options.connections < 1)
-    return absl::InvalidArgumentError("batch, connections: expected at least 1");
-  if (options.stream && (options.batch > 1 || options.empty))
-    return absl::InvalidArgumentError("stream: its requests have one query each");
-  if (options.deadline <= std::chrono::nanoseconds::zero())
-    return absl::InvalidArgumentError("deadline: expected more than 0");
-  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<LoadReport> OfferLoad(const VectorFile& queries, const LoadOptions& options) {
-  HMANN_RETURN_IF_ERROR(Validate(options));
+absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& options,
+                               const SearchOptions& search, double rate) {
+  if (!(rate > 0 && rate * std::chrono::duration<double>(options.time).count() <= kMostRequests) ||
+      options.batch == 0 || options.connections < 1 ||
+      options.deadline <= std::chrono::nanoseconds::zero() ||
+      (options.stream && (options.batch > 1 || options.empty))) {
+    return absl::InvalidArgumentError(
+        "load: expected rate, batch, connections and deadline above 0, at most 100 million "
+        "requests, and streams of single searches");
+  }
   client::ConnectOptions connect = options.connect;
   connect.own_connection = true;
   connect.retry = false;
@@ -218,19 +215,72 @@ absl::StatusOr<LoadReport> OfferLoad(const VectorFile& queries, const LoadOption
     HMANN_RETURN_IF_ERROR(client.WaitReady(options.index));
     clients.push_back(std::move(client));
   }
-  Sender sender(queries, options, std::move(clients));
+  Sender sender(queries, options, search, std::move(clients));
   // Whatever every request would end with, the first says.
   HMANN_RETURN_IF_ERROR(sender.Send(0, std::chrono::seconds(10)));
-  const std::vector<std::chrono::nanoseconds> arrivals = Arrivals(options);
-  LoadReport report;
-  report.offered = arrivals.size();
+  const std::vector<std::chrono::nanoseconds> arrivals = Arrivals(options.time, rate);
   HMANN_ASSIGN_OR_RETURN(const double server_before, CpuSecondsOf(options.server_pid));
-  const double client_before = OwnCpuSeconds();
-  options.stream ? sender.RunStreams(arrivals, &report) : sender.Run(arrivals, &report);
-  report.client_cpu_seconds = OwnCpuSeconds() - client_before;
+  HMANN_ASSIGN_OR_RETURN(const double client_before, CpuSecondsOf(0));
+  double seconds = 0;
+  const Ends ends = sender.Run(arrivals, rate, &seconds);
+  HMANN_ASSIGN_OR_RETURN(const double client_after, CpuSecondsOf(0));
   HMANN_ASSIGN_OR_RETURN(const double server_after, CpuSecondsOf(options.server_pid));
-  report.server_cpu_seconds = server_after - server_before;
-  return report;
+
+  const auto offered = static_cast<double>(arrivals.size()),
+             answered = static_cast<double>(ends.latency_us.size());
+  Json figures = {{"rate", rate},
+                  {"batch", options.batch},
+                  {"offered", arrivals.size()},
+                  {"answered", ends.latency_us.size()},
+                  {"queries_per_second", RoundToDecimals(answered * options.batch / seconds, 1)}};
+  for (const auto& [name, share] : {std::pair("p50_us", 0.5),
+                                    {"p90_us", 0.9},
+                                    {"p99_us", 0.99},
+                                    {"p999_us", 0.999},
+                                    {"max_us", 1.0}}) {
+    figures[name] = ends.latency_us.empty()
+                        ? Json()
+                        : Json(RoundToDecimals(Percentile(ends.latency_us, share), 1));
+  }
+  figures["client_cpu_us"] = RoundToDecimals(1e6 * (client_after - client_before) / offered, 1);
+  if (options.server_pid != 0)
+    figures["server_cpu_us"] = RoundToDecimals(1e6 * (server_after - server_before) / offered, 1);
+  figures["failed"] = Json::object();
+  for (const auto& [code, count] : ends.codes)
+    if (code != absl::StatusCode::kOk) figures["failed"][absl::StatusCodeToString(code)] = count;
+  return figures;
+}
+
+absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark benchmark,
+                                          const Say& say) {
+  const ContestantJob& job = benchmark.job;
+  HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(job.queries));
+  HMANN_RETURN_IF_ERROR(queries.FitQueries(queries.dim(), queries.dtype(), "the file itself"));
+  benchmark.title = "Load";
+  benchmark.targets.clear();
+  benchmark.reference.clear();
+  std::vector<Json> lines = {HeadLine(benchmark, {{"queries", job.queries},
+                                                  {"dim", queries.dim()},
+                                                  {"dtype", std::string(Name(queries.dtype()))},
+                                                  {"k", load.k},
+                                                  {"query_count", queries.n()}})};
+  for (int round = 0; round < benchmark.rounds; ++round) {
+    for (const Json& setting : load.settings) {
+      for (const double rate : load.rates) {
+        if (job.cancelled != nullptr && job.cancelled->load())
+          return absl::CancelledError("cancelled");
+        HMANN_ASSIGN_OR_RETURN(Json line, RunOnce(queries, load, setting, rate, round));
+        lines.push_back(std::move(line));
+        say(absl::StrFormat("  %g requests a second: done", rate));
+      }
+    }
+  }
+  if (job.folder.empty()) return lines;
+  std::error_code error;
+  std::filesystem::create_directories(job.folder, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(WriteResults(job.folder + "/results.jsonl", lines));
+  return lines;
 }
 
 }  // namespace hmann

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "index/base/cgroup.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -59,74 +58,17 @@ bool HasWord(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The number after `key` in a file of "key value" pairs; with an empty key, its first
-/// number. 0 when it is not there.
-std::uint64_t NumberIn(const std::string& path, const std::string& key) {
-  const std::vector<std::string> words = Words(path);
-  std::uint64_t value = 0;
-  if (key.empty()) return !words.empty() && absl::SimpleAtoi(words[0], &value) ? value : 0;
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] == key) return absl::SimpleAtoi(words[i + 1], &value) ? value : 0;
-  }
-  return 0;
-}
-
-struct Mount {
-  std::string root, point;
-};
-
-/// The mount of cgroup v1's memory controller, or of cgroup v2.
-std::optional<Mount> FindMount(const std::string& mounts, int version) {
-  std::ifstream in(mounts);
-  for (std::string line; std::getline(in, line);) {
-    // 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
-    const std::vector<std::string> halves = absl::StrSplit(line, absl::MaxSplits(" - ", 1));
-    if (halves.size() != 2) continue;
-    const std::vector<std::string> place = absl::StrSplit(halves[0], ' '),
-                                   kind = absl::StrSplit(halves[1], ' ');
-    if (place.size() < 5 || kind.size() < 3 || kind[0] != (version == 1 ? "cgroup" : "cgroup2"))
-      continue;
-    const std::vector<std::string> options = absl::StrSplit(kind[2], ',');
-    if (version == 1 && std::find(options.begin(), options.end(), "memory") == options.end())
-      continue;
-    return Mount{place[3], place[4]};
-  }
-  return std::nullopt;
-}
-
-/// Our cgroup in such a hierarchy, as /proc/self/cgroup tells it.
-std::optional<std::string> OwnPath(const std::string& self, int version) {
-  std::ifstream in(self);
-  for (std::string line; std::getline(in, line);) {
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-    if (version == 1
-            ? std::find(controllers.begin(), controllers.end(), "memory") != controllers.end()
-            : fields[0] == "0")
-      return fields[2];
-  }
-  return std::nullopt;
-}
-
-/// Folders below which a group may be made, the best first: our own cgroup, and under v2
-/// those above it.
-std::vector<Parent> FindParents(const CgroupFiles& files) {
+/// Folders below which a group may be made, the best first: our own cgroup (as far as a
+/// container sees it), and under v2 those above it.
+std::vector<Parent> FindParents(const std::string& root) {
   std::vector<Parent> parents;
+  std::error_code ignored;
   for (const int version : {1, 2}) {
-    const std::optional<Mount> mount = FindMount(files.mounts, version);
-    const std::optional<std::string> own = OwnPath(files.self, version);
-    if (!mount || !own) continue;
-    absl::string_view below = *own;
-    if (mount->root != "/")
-      absl::ConsumePrefix(&below, mount->root);  // a container sees a part of the tree
-    std::string folder = absl::StrCat(mount->point, below == "/" ? "" : below);
-    std::error_code ignored;
-    if (!fs::is_directory(folder, ignored)) folder = mount->point;
-    if (version == 2 && !HasWord(folder + "/cgroup.controllers", "memory")) continue;
-    parents.push_back({folder, version});
-    while (version == 2 && folder.size() > mount->point.size()) {
-      folder.resize(folder.rfind('/'));
+    for (const std::string& folder : CgroupFolders(version == 1 ? "memory" : "", root)) {
+      if (!fs::is_directory(folder, ignored)) continue;
+      const bool has_own = !parents.empty() && parents.back().version == version;
+      if (version == 1 && has_own) break;
+      if (version == 2 && !has_own && !HasWord(folder + "/cgroup.controllers", "memory")) break;
       parents.push_back({folder, version});
     }
   }
@@ -149,12 +91,12 @@ void RemoveLeftOver(const std::string& parent) {
 }  // namespace
 
 absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::uint64_t limit_bytes,
-                                                const CgroupFiles& files) {
+                                                const std::string& root) {
   if (limit_bytes < 1_MiB)
     return absl::InvalidArgumentError(
         absl::StrCat("memory limit: expected at least 1 MiB, found ", limit_bytes, " bytes"));
   std::vector<std::string> tried;
-  for (const Parent& parent : FindParents(files)) {
+  for (const Parent& parent : FindParents(root)) {
     RemoveLeftOver(parent.folder);
     if (parent.version == 2 && !HasWord(parent.folder + "/cgroup.subtree_control", "memory")) {
       if (const absl::Status enabled =
@@ -179,7 +121,7 @@ absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::ui
     return group;
   }
   if (tried.empty())
-    tried.emplace_back(absl::StrCat("no memory controller in ", files.mounts, " and ", files.self));
+    tried.emplace_back("no memory controller in /proc/self/cgroup and /sys/fs/cgroup");
   return absl::FailedPreconditionError(
       absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
                    "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
@@ -203,22 +145,12 @@ absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryGroup::Lower(std::uint64_t limit_bytes) {
-  if (limit_bytes > limit_bytes_) {
-    return absl::InvalidArgumentError(absl::StrCat(folder_, ": expected a limit below ",
-                                                   limit_bytes_, " bytes, found ", limit_bytes));
-  }
-  return Limit(limit_bytes);
-}
-
 MemoryUse MemoryGroup::Use() const {
-  const std::string stat = folder_ + "/memory.stat";
-  if (version_ == 2) {
-    return {NumberIn(folder_ + "/memory.peak", ""), NumberIn(stat, "anon"),
-            NumberIn(folder_ + "/memory.events", "oom_kill")};
-  }
-  return {NumberIn(folder_ + "/memory.max_usage_in_bytes", ""), NumberIn(stat, "total_rss"),
-          NumberIn(folder_ + "/memory.oom_control", "oom_kill")};
+  const bool v2 = version_ == 2;
+  const std::uint64_t peak =
+      ReadNumber(folder_ + (v2 ? "/memory.peak" : "/memory.max_usage_in_bytes"));
+  return {peak == kNoLimit ? 0 : peak, ReadKey(folder_ + "/memory.stat", v2 ? "anon" : "total_rss"),
+          ReadKey(folder_ + (v2 ? "/memory.events" : "/memory.oom_control"), "oom_kill")};
 }
 
 MemoryGroup& MemoryGroup::operator=(MemoryGroup&& other) noexcept {

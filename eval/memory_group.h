@@ -9,12 +9,6 @@
 
 namespace hmann {
 
-/// Where the kernel tells about cgroups; another place in tests.
-struct CgroupFiles {
-  std::string self = "/proc/self/cgroup";
-  std::string mounts = "/proc/self/mountinfo";
-};
-
 /// What the programs in a memory cgroup have taken.
 struct MemoryUse {
   std::uint64_t peak_bytes =
@@ -32,9 +26,10 @@ struct MemoryUse {
 class MemoryGroup {
  public:
   /// `name` tells groups of this process apart. Errors: FAILED_PRECONDITION saying what
-  /// was tried and what would help; INVALID_ARGUMENT for a limit below 1 MiB.
+  /// was tried and what would help; INVALID_ARGUMENT for a limit below 1 MiB. `root`: as
+  /// CgroupFolders has it.
   static absl::StatusOr<MemoryGroup> Create(const std::string& name, std::uint64_t limit_bytes,
-                                            const CgroupFiles& files = {});
+                                            const std::string& root = "");
   MemoryGroup(MemoryGroup&& other) noexcept { *this = std::move(other); }
   MemoryGroup& operator=(MemoryGroup&& other) noexcept;
   ~MemoryGroup();
@@ -44,12 +39,11 @@ class MemoryGroup {
   std::string procs() const { return folder_ + "/cgroup.procs"; }
   std::uint64_t limit_bytes() const { return limit_bytes_; }
   /// Errors: those of the kernel, which may refuse to go below what is in use.
-  absl::Status Lower(std::uint64_t limit_bytes);
+  absl::Status Limit(std::uint64_t bytes);
   MemoryUse Use() const;
 
  private:
   MemoryGroup() = default;
-  absl::Status Limit(std::uint64_t bytes);
   void Remove();
 
   std::string folder_;

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -34,7 +33,11 @@ absl::StatusOr<MemoryPlaces> MemoryPlaces::Make(Benchmark* benchmark, const Say&
   HMANN_RETURN_IF_ERROR(places.BuildIndexes(*benchmark, say));
   std::uint64_t& limit = *benchmark->memory_limit;
   if (limit == 0) limit = places.memory_[0]["index_file_bytes"].get<std::uint64_t>() / 4 + 64_MiB;
-  HMANN_RETURN_IF_ERROR(places.MeasureDrives(*benchmark, say));
+  const std::string first = places.memory_[0]["index_file"].get<std::string>();
+  say(absl::StrCat("drive: random 4 KiB reads of ", first));
+  HMANN_ASSIGN_OR_RETURN(const Json drive, MeasureDrive(first, benchmark->job.folder));
+  places.device_ = {{"kind", "device"}, {"system", benchmark->contestants[0].name}};
+  places.device_.update(drive);
   for (std::size_t c = 0; c < benchmark->contestants.size(); ++c) {
     ContestantSpec& spec = benchmark->contestants[c];
     HMANN_ASSIGN_OR_RETURN(MemoryGroup group, MemoryGroup::Create(absl::StrCat(c), limit));
@@ -63,7 +66,7 @@ absl::Status MemoryPlaces::BuildIndexes(const Benchmark& benchmark, const Say& s
   for (const ContestantSpec& spec : benchmark.contestants) {
     say(absl::StrCat(spec.name, ": building its index, without a limit, or finding it"));
     HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, benchmark.job));
-    const std::string file = contestant.ready().index_file;
+    const std::string file = contestant.ready()["index_file"].get<std::string>();
     std::error_code error;
     const std::uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
     if (error) return ErrnoError(error.value(), "stat", file);
@@ -72,25 +75,6 @@ absl::Status MemoryPlaces::BuildIndexes(const Benchmark& benchmark, const Say& s
           absl::StrCat("contestant ", spec.name, ": expected 'index_file', found none"));
     HMANN_RETURN_IF_ERROR(contestant.Stop());
     memory_.push_back({{"system", spec.name}, {"index_file", file}, {"index_file_bytes", bytes}});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MemoryPlaces::MeasureDrives(const Benchmark& benchmark, const Say& say) {
-  std::set<int> measured;
-  for (const RunShape& shape : benchmark.shapes) {
-    if (!measured.insert(shape.threads).second) continue;
-    DiskOptions disk = benchmark.disk;
-    disk.threads = shape.threads;
-    disk.cancelled = benchmark.job.cancelled;
-    const std::string path = memory_[0]["index_file"].get<std::string>();
-    say(absl::StrFormat("disk: random 4 KiB reads of %s, %d thread%s, %s for each of %d depths",
-                        path, shape.threads, shape.threads == 1 ? "" : "s",
-                        FormatDuration(std::chrono::duration<double>(disk.time).count()),
-                        disk.depths.size()));
-    HMANN_ASSIGN_OR_RETURN(const DiskFigures figures, MeasureDisk(path, disk));
-    devices_.push_back({{"kind", "device"}, {"system", benchmark.contestants[0].name}});
-    devices_.back().update(ToJson(figures));
   }
   return absl::OkStatus();
 }
@@ -108,7 +92,7 @@ absl::Status MemoryPlaces::Loaded(std::size_t c, pid_t pid, const Say& say) {
   say(absl::StrCat("  ", FormatSize(huge),
                    " of its memory are huge pages, which no cgroup counts: the limit of the rest "
                    "is lowered by as much"));
-  return group.Lower(group.limit_bytes() - huge);
+  return group.Limit(group.limit_bytes() - huge);
 }
 
 std::vector<Json> MemoryPlaces::Used() const {

@@ -20,8 +20,8 @@ class MemoryPlaces {
   /// filled in.
   static absl::StatusOr<MemoryPlaces> Make(Benchmark* benchmark, const Say& say);
 
-  /// "device" lines, known before the first run.
-  const std::vector<Json>& devices() const { return devices_; }
+  /// The "device" line; null without limits.
+  const Json& device() const { return device_; }
   /// Contestant c has loaded its index. What it takes from the machine's pool of huge
   /// pages comes off its limit. Errors: RESOURCE_EXHAUSTED.
   absl::Status Loaded(std::size_t c, pid_t pid, const Say& say);
@@ -32,9 +32,9 @@ class MemoryPlaces {
 
  private:
   absl::Status BuildIndexes(const Benchmark& benchmark, const Say& say);
-  absl::Status MeasureDrives(const Benchmark& benchmark, const Say& say);
 
-  std::vector<Json> devices_, memory_;  ///< memory_: by contestant
+  Json device_;
+  std::vector<Json> memory_;  ///< by contestant
   std::vector<MemoryGroup> groups_;
 };
 

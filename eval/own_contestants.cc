@@ -2,9 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,7 +16,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Json kOnNvme = {{"fast", "dram"}, {"slow", "nvme"}};
+/// What comes with hmann.
+struct Own {
+  const char *name, *program;
+  Json build;
+  const char* again_of = "";
+};
+
+const std::vector<Own>& AllOwn() {
+  static const auto* all =
+      new std::vector<Own>{{"hmann", "hmann_adapter", Json::object()},
+                           {"hmann-batch", "hmann_adapter", {{"in_flight", 4}}},
+                           {"hmann-aa", "hmann_adapter", Json::object(), "hmann"},
+                           {"hmann-insertion", "hmann_adapter", {{"method", "insertion"}}},
+                           {"hnswlib", "hnswlib_adapter", {{"distance", "float"}}},
+                           {"hnswlib-u8", "hnswlib_adapter", {{"distance", "u8"}}},
+                           {"faiss", "faiss_adapter", {{"index", "hnsw"}}},
+                           {"faiss-sq8", "faiss_adapter", {{"index", "hnsw-sq8"}}},
+                           {"faiss-ivfpq", "faiss_adapter", {{"index", "ivfpq"}}},
+                           {"hnsw-tiers", "tiers_adapter", Json::object()}};
+  return *all;
+}
 
 absl::StatusOr<std::string> FindProgram(const std::string& name) {
   std::vector<std::string> folders;
@@ -43,31 +64,22 @@ std::vector<std::string> OwnContestantNames(DType dtype, Metric metric) {
 }
 
 absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann) {
+  const auto own = std::find_if(AllOwn().begin(), AllOwn().end(),
+                                [&](const Own& one) { return one.name == name; });
+  if (own == AllOwn().end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "contestants: expected some of ",
+        absl::StrJoin(AllOwn(), ", ",
+                      [](std::string* out, const Own& one) { absl::StrAppend(out, one.name); }),
+        ", found '", name, "'"));
+  }
   ContestantSpec spec;
   spec.name = name;
-  std::string program;
-  if (name == "hmann" || name == "hmann-batch" || name == "hmann-aa" || name == "hmann-insertion") {
-    program = "hmann_adapter";
-    spec.keeps_several = true;
-    spec.build = build_of_hmann;
-    if (name == "hmann-batch") spec.build["in_flight"] = 4;
-    if (name == "hmann-aa") spec.again_of = "hmann";
-    if (name == "hmann-insertion") spec.build["method"] = "insertion";
-  } else if (name == "hnswlib" || name == "hnswlib-u8") {
-    program = "hnswlib_adapter";
-    spec.build = {{"distance", name == "hnswlib" ? "float" : "u8"}};
-  } else if (name == "faiss" || name == "faiss-sq8" || name == "faiss-ivfpq") {
-    program = "faiss_adapter";
-    spec.build = {{"index", name == "faiss" ? "hnsw" : name == "faiss-sq8" ? "hnsw-sq8" : "ivfpq"}};
-  } else if (name == "hnsw-tiers") {
-    program = "tiers_adapter";
-  } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("contestants: expected some of hmann, hmann-batch, hmann-aa, hmann-insertion, "
-                     "hnswlib, hnswlib-u8, faiss, faiss-sq8, faiss-ivfpq, found '",
-                     name, "'"));
-  }
-  HMANN_ASSIGN_OR_RETURN(program, FindProgram(program));
+  spec.again_of = own->again_of;
+  spec.keeps_several = name.starts_with("hmann");
+  if (spec.keeps_several) spec.build = build_of_hmann;
+  spec.build.update(own->build);
+  HMANN_ASSIGN_OR_RETURN(const std::string program, FindProgram(own->program));
   spec.command = {program};
   return spec;
 }
@@ -84,96 +96,23 @@ absl::StatusOr<ContestantSpec> FinishedContestant(const std::string& name, const
   return spec;
 }
 
-Json Ladder(const std::string& walk, const std::string& slow, Metric metric) {
-  Json settings = Json::array();
-  const auto add = [&](int ef_l1, int ef_l0, const Json& more = Json::object()) {
-    settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
-    settings.back().update(more);
-  };
-  const bool quantised = walk == "quantised";
-  if (slow.starts_with("nvme") && !quantised) {
-    // More work in L1 saves reads: it is in fast memory.
-    for (const auto& [ef_l1, ef_l0] : {std::pair(8, 10),
-                                       {16, 16},
-                                       {32, 24},
-                                       {48, 36},
-                                       {64, 56},
-                                       {64, 90},
-                                       {96, 140},
-                                       {128, 220},
-                                       {192, 360}})
-      add(ef_l1, ef_l0);
-  } else if (slow.starts_with("nvme")) {
-    // Each round trip to a device costs more than what is computed: wide rounds.
-    for (const auto& [ef_l1, ef_l0, nprobe, stop] : {std::tuple(32, 12, 64, 1.0),
-                                                     {32, 20, 64, 1.0},
-                                                     {64, 20, 128, 1.0},
-                                                     {64, 30, 128, 1.0},
-                                                     {64, 60, 128, 1.5},
-                                                     {128, 30, 256, 1.0},
-                                                     {128, 60, 256, 1.5},
-                                                     {128, 120, 256, 2.0},
-                                                     {256, 60, 512, 1.5},
-                                                     {256, 120, 512, 2.0},
-                                                     {256, 250, 512, 3.0}})
-      add(ef_l1, ef_l0, {{"nprobe", nprobe}, {"beam_width", 16}, {"error_bound", stop}});
-  } else if (metric == Metric::kInnerProduct) {
-    for (const int width : {10, 16, 24, 36, 56, 80, 120, 180, 270, 400})
-      add(quantised ? 16 : 1, width);
-  } else {
-    // Of small sets or good codes, any reach finds nearly all: widths end sooner.
-    const Json start = quantised ? Json{{"nprobe", 0}} : Json::object();
-    for (const int width : {10, 14, 20, 30}) add(quantised ? 2 : 1, width, start);
-    for (const double epsilon :
-         {0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.18, 0.22, 0.27, 0.33, 0.4, 0.6}) {
-      add(quantised ? 16 : 1, 400, start);
-      settings.back()["epsilon"] = epsilon;
-    }
-  }
-  return settings;
+std::vector<ContestantSpec> OnDrive(ContestantSpec hmann) {
+  hmann.build.update({{"fast", "dram"}, {"slow", "nvme"}});
+  hmann.by_walk = true;
+  ContestantSpec again = hmann;
+  again.again_of = hmann.name;
+  again.name += " again";
+  return {std::move(hmann), std::move(again)};
 }
 
-namespace {
-
-/// A contestant a walk, and the first once more.
-std::vector<ContestantSpec> ByWalk(const ContestantSpec& hmann, bool codes, Metric metric) {
-  std::vector<ContestantSpec> walks;
-  for (const char* walk : {"quantised", "best-first"}) {
-    if (!codes && walk == std::string_view("quantised")) continue;
-    walks.push_back(hmann);
-    walks.back().name = absl::StrCat("hmann ", walk);
-    walks.back().settings = Ladder(walk, "nvme", metric);
-  }
-  walks.push_back(walks[0]);
-  walks.back().again_of = walks[0].name;
-  walks.back().name += " again";
-  return walks;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric,
-                                                            Json build) {
-  build.update(kOnNvme);
-  HMANN_ASSIGN_OR_RETURN(const ContestantSpec hmann, OwnContestant("hmann", build));
+absl::StatusOr<ContestantSpec> MappedHnswlib(DType dtype, Metric metric) {
   const bool integer = dtype == DType::kU8 && metric == Metric::kL2;
-  HMANN_ASSIGN_OR_RETURN(ContestantSpec rival,
-                         OwnContestant(integer ? "hnswlib-u8" : "hnswlib", {}));
-  rival.name = "hnswlib";
-  rival.build["level0"] = "mapped";
-  rival.settings = Json::array();
-  for (const int ef : {10, 16, 26, 40, 64, 100, 160}) rival.settings.push_back({{"ef", ef}});
-  std::vector<ContestantSpec> contestants = ByWalk(hmann, true, metric);
-  contestants.push_back(std::move(rival));
-  return contestants;
-}
-
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& index) {
-  HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(index));
-  Json build = {{"index", index}};
-  build.update(kOnNvme);
-  HMANN_ASSIGN_OR_RETURN(const ContestantSpec hmann, FinishedContestant("hmann", build));
-  return ByWalk(hmann, info.codes.bits > 0, info.metric);
+  HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(integer ? "hnswlib-u8" : "hnswlib"));
+  spec.name = "hnswlib";
+  spec.build["level0"] = "mapped";
+  spec.settings = Json::array();
+  for (const int ef : {10, 16, 26, 40, 64, 100, 160}) spec.settings.push_back({{"ef", ef}});
+  return spec;
 }
 
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text) {

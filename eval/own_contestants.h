@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
-#include "index/hmann.h"
+#include "index/distance/distance.h"
 
 namespace hmann {
 
@@ -21,7 +21,8 @@ namespace hmann {
 /// then in the build tree's libexec/hmann, for tests. `build_of_hmann`: build settings of
 /// those of hmann. Errors: INVALID_ARGUMENT for another name; NOT_FOUND naming the
 /// folders.
-absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json& build_of_hmann);
+absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name,
+                                             const Json& build_of_hmann = Json::object());
 
 /// Those of them that can take part with such data.
 std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);
@@ -31,16 +32,12 @@ std::vector<std::string> OwnContestantNames(DType dtype, Metric metric);
 /// Errors: NOT_FOUND, as OwnContestant.
 absl::StatusOr<ContestantSpec> FinishedContestant(const std::string& name, const Json& build);
 
-/// Settings of a whole curve of one walk, "best-first" or "quantised" (of codes of
-/// nodes), with L0 on a tier: from a recall far below 0.9 to one far above 0.99.
-Json Ladder(const std::string& walk, const std::string& slow, Metric metric);
-
-/// For `hmann eval disk`: hmann (`build`: build settings of its own) on tier nvme, a
-/// contestant a walk and the first again, and hnswlib on a mapped file (integer distance
-/// where the data is u8 under L2). Errors: as OwnContestant.
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(DType dtype, Metric metric, Json build);
-/// hmann alone, on an index file that stands. Errors: of a file that cannot be read.
-absl::StatusOr<std::vector<ContestantSpec>> DiskContestants(const std::string& index);
+/// For a limit of memory: hmann on tier nvme, a curve a walk, and the same once more
+/// ("hmann again").
+std::vector<ContestantSpec> OnDrive(ContestantSpec hmann);
+/// And hnswlib on a mapped file, by its integer distance where the data is u8 under L2.
+/// Errors: NOT_FOUND, as OwnContestant.
+absl::StatusOr<ContestantSpec> MappedHnswlib(DType dtype, Metric metric);
 
 /// "NAME=COMMAND": a program that speaks adapters/PROTOCOL.md, with whatever arguments of
 /// its own, as a shell would read it. Errors: INVALID_ARGUMENT when either side is empty.

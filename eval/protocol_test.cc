@@ -58,7 +58,7 @@ TEST_F(Protocol, AForeignCommandGetsTheArguments) {
   absl::StatusOr<Contestant> contestant = Contestant::Start(*spec, job_);
   ASSERT_TRUE(contestant.ok()) << contestant.status();
   EXPECT_EQ(contestant->name(), "mine");
-  EXPECT_THAT(contestant->ready().library,
+  EXPECT_THAT(contestant->ready()["library"].get<std::string>(),
               AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"),
                     HasSubstr("--metric l2"), HasSubstr("--k 10")));
   EXPECT_TRUE(contestant->Stop().ok());
@@ -143,11 +143,11 @@ TEST_F(Protocol, WrongAnswersAreNamed) {
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; printf 12345678 > ", answers,
                                                  "; ", says))
                               .message()),
-              HasSubstr("expected 2008 bytes for 50 x 10 ids, found 8"));
+              HasSubstr("expected 50 x 10 ids in 2008 bytes, found 875770417 x 943142453 in 8"));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; head -c 2008 /dev/zero > ",
                                                  answers, "; ", says))
                               .message()),
-              HasSubstr("offset 0: expected 50 x 10, found 0 x 0"));
+              HasSubstr("found 0 x 0 in 2008"));
   EXPECT_THAT(
       std::string(
           FailureOf(absl::StrCat(

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -19,32 +20,6 @@ namespace {
 
 std::string Text(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-/// What the readers below rely on.
-bool Readable(const Json& line, bool first) {
-  const auto is = [&](const char* key, auto test) {
-    const auto found = line.find(key);
-    return found != line.end() && ((*found).*test)();
-  };
-  if (!line.is_object() || !is("kind", &Json::is_string)) return false;
-  if ((line["kind"] == "benchmark") != first) return false;
-  if (first) {
-    for (const char* key : {"data", "build", "environment"})
-      if (!is(key, &Json::is_object)) return false;
-    return is("version", &Json::is_number_unsigned) && is("targets", &Json::is_array) &&
-           is("shapes", &Json::is_array) && is("rounds", &Json::is_number);
-  }
-  if (line["kind"] == "system")
-    return is("system", &Json::is_string) && is("curves", &Json::is_array) &&
-           is("data", &Json::is_number);
-  if (line["kind"] == "count")
-    return is("system", &Json::is_string) && is("setting", &Json::is_object) &&
-           is("counters", &Json::is_object) && is("data", &Json::is_number);
-  if (line["kind"] != "run" || line.contains("offered")) return true;
-  return is("system", &Json::is_string) && is("setting", &Json::is_object) &&
-         is("data", &Json::is_number) && is("recall", &Json::is_number) &&
-         is("seconds", &Json::is_number) && is("cpu_seconds", &Json::is_number);
 }
 
 /// What a system did, by setting.
@@ -127,17 +102,17 @@ absl::Status ResultFile::Check() {
 absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 1_GiB));
   std::vector<Json> lines;
-  for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+  for (const auto line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     lines.push_back(Json::parse(line.begin(), line.end(), nullptr, false));
-    if (Readable(lines.back(), lines.size() == 1)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": line ", lines.size(), ": expected an object of kind ",
-                     lines.size() == 1 ? "benchmark" : "system, run, count, ...",
-                     " with its keys, found something else"));
+    const Json& read = lines.back();
+    const bool first = lines.size() == 1;
+    if (read.is_object() && read.value("kind", Json()).is_string() &&
+        (read["kind"] == "benchmark") == first && (!first || read.contains("version")))
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": line ", lines.size(), ": expected an object of kind ",
+        first ? "benchmark, with a version" : "system, run, count, ...", ", found something else"));
   }
-  if (lines.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": line 1: expected an object of kind benchmark, found no line"));
   if (lines[0]["version"] != kResultsVersion)
     return absl::InvalidArgumentError(absl::StrCat(path, ": line 1: expected version ",
                                                    kResultsVersion, ", found ",

@@ -47,8 +47,8 @@ class ResultFile {
   std::vector<Json> lines_;
 };
 
-/// Errors: of the file; INVALID_ARGUMENT naming the line that cannot be read, or a
-/// version of the future.
+/// Of a file that WriteResults or a ResultFile has written. Errors: of the file;
+/// INVALID_ARGUMENT naming the line that cannot be read, or another version.
 absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path);
 /// The file whole or not at all.
 absl::Status WriteResults(const std::string& path, const std::vector<Json>& lines);

@@ -47,11 +47,6 @@ class Reader {
     return rows;
   }
 
-  bool Has(const std::string& name) const {
-    return std::any_of(curves_.begin(), curves_.end(),
-                       [&](const Curve& curve) { return curve.name == name; });
-  }
-
   Json Noise() const {
     Json noise = Json::array();
     for (const CurveReader& reader : readers_) {
@@ -99,11 +94,12 @@ class Reader {
       const auto reads = reader.ValueAt("io_reads", target),
                  rounds = reader.ValueAt("rounds", target);
       for (const Json* device : Of(lines_, "device")) {
-        if ((*device)["data"] != curve.system["data"] || (*device)["threads"] != shape.threads ||
+        if ((*device)["data"] != curve.system["data"] ||
             (*device)["system"] != curve.system.value("device", (*device)["system"]))
           continue;
         if (reads && rounds)
-          return DriveLimitQps(DepthsOf(*device), *reads, *rounds, shape.threads * shape.in_flight);
+          return DriveLimitQps((*device)["depths"], *reads, *rounds,
+                               shape.threads * shape.in_flight);
       }
       return std::nullopt;
     }
@@ -213,8 +209,10 @@ Json WithoutKind(const Json& line) {
 Json FiguresOf(const std::vector<Json>& lines) {
   const Reader reader(lines);
   Json figures = WithoutKind(lines[0]);
-  if (!reader.Has(figures.value("reference", std::string()))) figures["reference"] = nullptr;
-  figures["contestants"] = reader.Contestants();
+  const Json rows = reader.Contestants();
+  const auto is_reference = [&](const Json& row) { return row["curve"] == figures["reference"]; };
+  if (std::none_of(rows.begin(), rows.end(), is_reference)) figures["reference"] = nullptr;
+  figures["contestants"] = rows;
   figures["noise"] = reader.Noise();
   figures["quiet"] = QuietOf(lines);
   const std::vector<const Json*> dram = Of(lines, "dram"), devices = Of(lines, "device"),

@@ -1,111 +1,65 @@
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "eval/results.h"
+#include "index/base/machine_load.h"
 #include "index/base/units.h"
 
 namespace hmann {
 namespace {
 
-std::string Number(const Json& value) {
-  const double shown = value.get<double>(), size = std::abs(shown);
+std::string Number(double shown) {
+  const double size = std::abs(shown);
   const int digits = size >= 100 || shown == std::floor(shown) ? 0 : size >= 1 ? 2 : 4;
   return absl::StrFormat("%.*f", digits, shown);
 }
-std::string Percent(const Json& value) {
-  return absl::StrFormat("%.0f %%", 100 * value.get<double>());
-}
-std::string Size(const Json& value) { return FormatSize(value.get<std::uint64_t>()); }
-std::string Time(const Json& value) { return FormatDuration(value.get<double>()); }
 std::string Text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
-std::string Vectors(const Json& value) {
-  const auto n = value.get<std::uint64_t>();
-  return n % 1'000'000 == 0 ? absl::StrCat(n / 1'000'000, "M")
-         : n % 1000 == 0    ? absl::StrCat(n / 1000, "k")
-                            : absl::StrCat(n);
+
+/// Shares, times and sizes are told by the ends of their names.
+std::string Shown(const std::string& key, const Json& value) {
+  if (!value.is_number()) return Text(value);
+  const auto number = value.get<double>();
+  if (key.starts_with("of_") || key.ends_with("_share"))
+    return absl::StrFormat("%.0f %%", 100 * number);
+  if (key.ends_with("_seconds")) return FormatDuration(number);
+  if (key.ends_with("_bytes") && key != "slow_bytes") return FormatSize(value.get<std::uint64_t>());
+  return Number(number);
 }
 
-struct Column {
-  const char* title;
-  const char* key;  ///< of a row; null or not there: an empty cell
-  std::string (*format)(const Json& value);
-};
-
-constexpr Column kTarget[] = {{"vectors", "vectors", Vectors},
-                              {"fast B a vector", "fast", Number},
-                              {"QPS", "qps", Number},
-                              {"+-", "qps_mad", Number},
-                              {"x", "ratio", Number},
-                              {"+-", "ratio_mad", Number},
-                              {"of DRAM", "of_all_dram", Percent},
-                              {"of +0 ns", "of_without_latency", Percent},
-                              {"mean us", "mean_us", Number},
-                              {"p99 us", "p99_us", Number},
-                              {"CPU us", "cpu_us", Number},
-                              {"distances", "distances", Number},
-                              {"codes", "estimates", Number},
-                              {"slow reads", "slow_reads", Number},
-                              {"slow bytes", "slow_bytes", Number},
-                              {"rounds", "rounds", Number},
-                              {"I/Os", "io_reads", Number},
-                              {"blocks", "blocks", Number},
-                              {"lines", "lines", Number},
-                              {"of limit", "of_limit", Percent},
-                              {"of the disk", "disk_share", Percent}};
-constexpr Column kBuild[] = {{"vectors", "vectors", Vectors},
-                             {"library", "library", Text},
-                             {"made of", "from", Text},
-                             {"build", "build_seconds", Time},
-                             {"of CPU", "build_cpu_seconds", Time},
-                             {"memory", "peak_anonymous_bytes", Size},
-                             {"work", "work_bytes", Size},
-                             {"index", "index_bytes", Size},
-                             {"wall/CPU", "wall_over_cpu", Number}};
-constexpr Column kDepth[] = {{"threads", "threads", Number},
-                             {"in flight", "depth", Number},
-                             {"reads per second", "iops", Number},
-                             {"mean us", "mean_us", Number},
-                             {"p99 us", "p99_us", Number}};
-constexpr Column kMemory[] = {{"index file", "index_file_bytes", Size},
-                              {"limit", "limit_bytes", Size},
-                              {"own memory, loaded", "loaded_bytes", Size},
-                              {"peak", "peak_bytes", Size}};
-constexpr Column kLoad[] = {{"round", "round", Number},
-                            {"rate", "rate", Number},
-                            {"batch", "batch", Number},
-                            {"offered", "offered", Number},
-                            {"answered", "answered", Number},
-                            {"queries/s", "queries_per_second", Number},
-                            {"p50 us", "p50_us", Number},
-                            {"p90 us", "p90_us", Number},
-                            {"p99 us", "p99_us", Number},
-                            {"p99.9 us", "p999_us", Number},
-                            {"max us", "max_us", Number},
-                            {"client CPU us", "client_cpu_us", Number},
-                            {"server CPU us", "server_cpu_us", Number},
-                            {"failed", "failed", Text}};
+using Keys = std::vector<std::string>;
+const Keys kTarget = {
+    "vectors",     "fast_a_vector",      "qps",        "qps_mad", "ratio",    "ratio_mad",
+    "of_all_dram", "of_without_latency", "mean_us",    "p99_us",  "cpu_us",   "distances",
+    "estimates",   "slow_reads",         "slow_bytes", "rounds",  "io_reads", "blocks",
+    "lines",       "of_limit",           "disk_share"};
+const Keys kBuild = {
+    "vectors",    "library",     "build_seconds", "build_cpu_seconds", "peak_anonymous_bytes",
+    "work_bytes", "index_bytes", "wall_over_cpu"};
+const Keys kDepth = {"depth", "iops", "mean_us"};
+const Keys kMemory = {"index_file_bytes", "limit_bytes", "loaded_bytes", "peak_bytes"};
+const Keys kLoad = {
+    "round",  "rate",   "batch",   "offered", "answered",      "queries_per_second", "p50_us",
+    "p90_us", "p99_us", "p999_us", "max_us",  "client_cpu_us", "server_cpu_us",      "failed"};
 
 /// A line a row: its `name`, and the columns that say something in any row.
-void Print(const std::string& title, const std::vector<Json>& rows, std::span<const Column> columns,
+void Print(const std::string& title, const std::vector<Json>& rows, const Keys& keys,
            std::ostream& out) {
   std::vector<std::vector<std::string>> cells = {{title}};
   for (const Json& row : rows) cells.push_back({row["name"].get<std::string>()});
-  const auto has = [](const Json& row, const Column& column) {
-    return row.contains(column.key) && !row[column.key].is_null();
-  };
-  for (const Column& column : columns) {
+  for (const std::string& key : keys) {
+    const auto says = [&](const Json& row) { return !row.value(key, Json()).is_null(); };
     if (std::none_of(rows.begin(), rows.end(),
-                     [&](const Json& row) { return has(row, column) && row[column.key] != 0; }))
+                     [&](const Json& row) { return says(row) && row[key] != 0; }))
       continue;
-    cells[0].emplace_back(column.title);
+    cells[0].push_back(absl::StrReplaceAll(key, {{"_", " "}}));
     for (std::size_t i = 0; i < rows.size(); ++i)
-      cells[i + 1].push_back(has(rows[i], column) ? column.format(rows[i][column.key]) : "");
+      cells[i + 1].push_back(says(rows[i]) ? Shown(key, rows[i][key]) : "");
   }
   for (std::size_t column = 0; column < cells[0].size(); ++column) {
     std::size_t width = 0;
@@ -120,7 +74,7 @@ void Print(const std::string& title, const std::vector<Json>& rows, std::span<co
 }
 
 /// What stands in a table: each curve, and each walk of those that have several.
-std::vector<Json> Shown(const Json& figures) {
+std::vector<Json> RowsOf(const Json& figures) {
   std::vector<Json> rows;
   for (const Json& row : figures["contestants"]) {
     if (row["aside"].get<bool>() && row["kind"] != "measured") continue;
@@ -130,7 +84,7 @@ std::vector<Json> Shown(const Json& figures) {
       rows.back()["name"] = absl::StrCat(Text(row["name"]), ", made up");
     if (figures.contains("sizes")) rows.back()["vectors"] = row["data"];
     if (row["fast_bytes"].is_number())
-      rows.back()["fast"] = row["fast_bytes"].get<double>() / row["data"].get<double>();
+      rows.back()["fast_a_vector"] = row["fast_bytes"].get<double>() / row["data"].get<double>();
   }
   return rows;
 }
@@ -150,7 +104,7 @@ void PrintContestants(const Json& figures, std::ostream& out) {
       Text(data["metric"]), data["k"].get<int>(), figures["rounds"].get<int>(),
       figures["rounds"] == 1 ? "" : "s", figures["clock"] == "cpu" ? "CPU" : "wall",
       figures["shapes"].empty() ? "one search thread" : "closed loop", Text(figures["reference"]));
-  const std::vector<Json> shown = Shown(figures);
+  const std::vector<Json> shown = RowsOf(figures);
   std::vector<Json> systems;  // whose curves share an index
   for (Json row : shown) {
     row["name"] = row["system"];
@@ -191,8 +145,8 @@ void PrintQuiet(const Json& figures, std::ostream& out) {
         figures["clock"] == "wall" ? "; --clock cpu leaves waiting for the CPU out" : "");
   }
   if (quiet["busy"].is_number()) {
-    out << absl::StrFormat("  others took %.0f %% of the CPU, other virtual machines %.0f %%\n",
-                           100 * quiet["busy"].get<double>(), 100 * quiet["steal"].get<double>());
+    const OthersShare others{quiet["steal"].get<double>(), quiet["busy"].get<double>()};
+    out << "  " << others.Describe() << '\n';
   }
 }
 
@@ -204,10 +158,7 @@ void PrintTables(const Json& figures, std::ostream& out) {
     const Json& disk = figures["disk"];
     for (const Json& measured : disk["measured"]) {
       std::vector<Json> depths = Named(measured["depths"], "depth");
-      for (Json& depth : depths) {
-        depth["name"] = measured["system"];
-        depth["threads"] = measured["threads"];
-      }
+      for (Json& depth : depths) depth["name"] = measured["system"];
       Print("the disk by itself, 4 KiB reads at random", depths, kDepth, out);
     }
     if (disk.contains("memory"))

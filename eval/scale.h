@@ -14,9 +14,8 @@
 namespace hmann {
 
 struct ScaleOptions {
-  /// What each size is run as: job (base, queries, query_rows, metric, m,
-  /// ef_construction, k, threads of the builds, folder, cancelled), rounds, targets,
-  /// shapes (the first is what growth is read of), disk, gathers.
+  /// What each size is run as. Contestants, base, places and folder of a part are filled
+  /// in; of `shapes` the first is what growth is read of.
   Benchmark each;
   /// Vectors of each index, ascending. Up to the base's own number they are its first
   /// ones; beyond, they are made up of all of it (Resample), and so are their queries.
@@ -42,15 +41,14 @@ struct ScaleOptions {
 /// 64 MiB.
 std::uint64_t ScaleMemoryLimit(std::uint64_t n, double fast_bytes);
 
-/// Does the sizes that <folder>/results.jsonl does not have yet, and gives the lines of
-/// all: behind a line of kind "data" those of its benchmarks. Vectors and indexes of a
-/// size lie in <folder>/size-N until it is done, and what is there of an interrupted run
-/// is used. `say` gets a line for the eye now and then.
+/// A benchmark for each size, fast bytes and tier, in folders of its own below size-N;
+/// gives the lines of all, those of a size behind a line of kind "data", and writes them
+/// to <folder>/results.jsonl. A benchmark that an earlier run of the same has finished is
+/// not run again. Vectors and indexes of a size are removed when it is done.
 ///
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION for a folder of something else, or whose
-/// first line differs, naming the difference; RESOURCE_EXHAUSTED before the work for a
-/// disk without room; those of Resample, ExactNeighbours, Build, RunBenchmark; CANCELLED.
-absl::StatusOr<std::vector<Json>> RunScale(const ScaleOptions& options, Progress& progress,
+/// Errors: INVALID_ARGUMENT; those of Resample, StructureForBytes and RunBenchmark;
+/// CANCELLED.
+absl::StatusOr<std::vector<Json>> RunScale(ScaleOptions options, Progress& progress,
                                            const Say& say);
 
 }  // namespace hmann

@@ -1,5 +1,8 @@
 #include "eval/structure.h"
 
+#include <algorithm>
+#include <ranges>
+
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/format/info.h"
@@ -13,25 +16,15 @@ std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector) {
   return 0;
 }
 
-absl::StatusOr<std::uint64_t> FastBytesOf(const PlanShape& shape, const PlanStructure& structure) {
-  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
-  return FastBytes(FastShapeOf(header), structure.n1);
-}
-
 absl::StatusOr<PlanStructure> StructureForBytes(const PlanShape& shape, double bytes_a_vector,
                                                 std::uint32_t bits) {
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, {.n1 = 1, .bits = bits}));
+  const FastShape fast = FastShapeOf(header);
   const double budget = bytes_a_vector * static_cast<double>(shape.n);
-  PlanStructure structure;
-  structure.bits = bits;
-  NodeId low = 1, high = static_cast<NodeId>(shape.n);  // low is known to fit, or too few as it is
-  while (high - low > 1) {
-    structure.n1 = low + (high - low) / 2;
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t bytes, FastBytesOf(shape, structure));
-    (static_cast<double>(bytes) <= budget ? low : high) = structure.n1;
-  }
-  structure.n1 = low;
-  HMANN_ASSIGN_OR_RETURN(const std::uint64_t bytes, FastBytesOf(shape, structure));
-  if (static_cast<double>(bytes) <= budget) return structure;
+  const auto promoted = std::views::iota(NodeId{1}, static_cast<NodeId>(shape.n));
+  const auto too_many = std::ranges::partition_point(
+      promoted, [&](NodeId n1) { return static_cast<double>(FastBytes(fast, n1)) <= budget; });
+  if (too_many != promoted.begin()) return PlanStructure{.n1 = *too_many - 1, .bits = bits};
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%g bytes of fast memory a vector: expected as many as an index of %d vectors takes at "
       "the least, found too few",

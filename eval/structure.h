@@ -1,4 +1,5 @@
-/// Which index so many bytes of fast memory a vector buy.
+/// Which index so many bytes of fast memory a vector buy, to the byte: benchmarks compare
+/// at equal bytes. (The rule of PlanPlacement is for machines: it takes whole pages.)
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,8 @@
 
 namespace hmann {
 
-/// Codes of so many bits leave the promoted nodes a seventh of the bytes and more; 0: not
-/// even those of one bit do. That is what the paper's figures were measured with (43
-/// bytes: 2 bits, 86: 4).
+/// With codes of the most bits that leave the promoted nodes a seventh of the bytes, or
+/// none: what the paper's figures were measured with (of SIFT, 43 bytes: 2 bits, 86: 4).
 std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector);
 
 /// As many promoted nodes as the bytes hold beside codes of so many bits: upper layers,
@@ -19,9 +19,6 @@ std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector);
 /// RESOURCE_EXHAUSTED for fewer bytes than anything takes.
 absl::StatusOr<PlanStructure> StructureForBytes(const PlanShape& shape, double bytes_a_vector,
                                                 std::uint32_t bits);
-
-/// Bytes of those structures.
-absl::StatusOr<std::uint64_t> FastBytesOf(const PlanShape& shape, const PlanStructure& structure);
 
 /// Build settings of hmann's adapter for it: "promote", "bits".
 Json BuildSettingsOf(const PlanShape& shape, const PlanStructure& structure);

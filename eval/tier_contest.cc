@@ -1,12 +1,11 @@
 #include "eval/tier_contest.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "eval/own_contestants.h"
 #include "eval/structure.h"
 #include "index/base/file.h"
@@ -75,7 +74,7 @@ class Lineup {
 
   /// One program with one index for all of them.
   absl::Status AddHnsw(std::uint64_t n) {
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hnsw-tiers"));
     spec.name = "HNSW";
     spec.curves.push_back({dram_, {{"placement", "dram"}, {"ahead", "own"}}});
     AddPlacement("", "slow", "own", kReference, &spec);
@@ -126,16 +125,14 @@ class Lineup {
   absl::Status AddStructure(const Json& structure, const std::string& of,
                             const std::vector<std::string>& walks, bool again) {
     std::vector<CurveSpec> in_dram, slow, zero, theirs, twice;
-    for (const std::string& mode : contest_.prefetch) {
+    for (const char* mode : {"ahead", "off"}) {
+      const bool ahead = mode == std::string_view("ahead");
       for (const std::string& walk : walks) {
         const Json match = {{"walk", walk}, {"prefetch", mode}};
-        const std::string how = mode == "ahead" ? ""
-                                : mode == "off" ? ", no prefetch"
-                                                : absl::StrCat(", prefetch ", mode),
-                          name = absl::StrCat("hmann ", walk, how, of),
+        const std::string name = absl::StrCat("hmann ", walk, ahead ? "" : ", no prefetch", of),
                           dram = absl::StrCat("hmann ", walk, of, ", all DRAM");
         AddPair(name, "emulated", dram, match, match, &slow, &zero);
-        if (mode != "ahead") continue;
+        if (!ahead) continue;
         in_dram.push_back({dram, match});
         theirs.push_back({absl::StrCat(name, ", hnswlib's graph", label_),
                           match,
@@ -164,11 +161,8 @@ class Lineup {
 
   absl::Status Add(const std::string& name, const std::string& slow, const Json& build,
                    const std::vector<CurveSpec>& curves) {
-    Json own = With(build, {{"fast", "dram"}, {"slow", slow}});
-    const bool helped = std::find(contest_.prefetch.begin(), contest_.prefetch.end(), "helper") !=
-                        contest_.prefetch.end();
-    if (helped) own["helper_threads"] = 1;
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", own));
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec,
+                           OwnContestant("hmann", With(build, {{"slow", slow}})));
     spec.name = name;
     spec.curves = curves;
     spec.settings = Ladder(contest_.widths, curves);
@@ -183,27 +177,11 @@ class Lineup {
 
 }  // namespace
 
-absl::Status TierContest::Validate() const {
-  HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(emulated));
+absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark) {
+  HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(contest.emulated));
   if (spec.latency_ns == 0)
     return absl::InvalidArgumentError(
         "emulated: expected a latency above 0: +0 ns runs beside it anyway");
-  if (widths.empty() || *std::min_element(widths.begin(), widths.end()) < 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("widths: expected at least one, each at least 1, found '",
-                     absl::StrJoin(widths, ","), "'"));
-  if (fast_bytes.empty() || *std::min_element(fast_bytes.begin(), fast_bytes.end()) <= 0)
-    return absl::InvalidArgumentError("fast bytes: expected at least one number above 0");
-  if (std::find(prefetch.begin(), prefetch.end(), "ahead") == prefetch.end()) {
-    return absl::InvalidArgumentError(
-        "prefetch: expected 'ahead' among them, which is what the others are held against");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark) {
-  HMANN_RETURN_IF_ERROR(contest.Validate());
-  HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(contest.emulated));
   benchmark->title = absl::StrCat("Two memories, the slow one emulated (", spec.ToString(), ")");
   benchmark->options["emulated"] = spec.ToString();
   benchmark->reference = absl::StrCat(kReference, Label(spec));
@@ -220,9 +198,9 @@ absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
   std::error_code error;
   std::filesystem::create_directories(job.folder, error);
   if (error) return ErrnoError(error.value(), "mkdir", job.folder);
-  HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers", Json::object()));
+  HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers"));
   HMANN_ASSIGN_OR_RETURN(Contestant rival, Contestant::Start(spec, job));
-  const std::string graph = rival.ready().index_file;
+  const std::string graph = rival.ready()["index_file"].get<std::string>();
   HMANN_RETURN_IF_ERROR(rival.Stop());
   return graph;
 }

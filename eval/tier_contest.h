@@ -23,18 +23,14 @@ struct TierContest {
   /// hnswlib's index file, of the base: hmann is shown over that graph as well. "": only
   /// over its own.
   std::string rival_graph;
-  std::vector<std::string> prefetch = {"ahead", "off"};  ///< hmann's ways of fetching
   /// The ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of multi-start.
   std::vector<int> widths = {20, 40, 60, 80, 120, 160, 240, 320};
-
-  /// Errors: INVALID_ARGUMENT for no width, bytes or way of fetching, one that cannot be,
-  /// or settings that the tier does not know.
-  absl::Status Validate() const;
 };
 
 /// Fills in who takes part, with vectors of `shape`, in curves: on the slow tier, in
-/// DRAM, and aside at +0 ns, which shows what the emulation itself costs. Errors: as
-/// Validate, OwnContestant and StructureForBytes.
+/// DRAM, and aside at +0 ns, which shows what the emulation itself costs; hmann fetching
+/// ahead, and not. Errors: INVALID_ARGUMENT for settings that the tier does not know, or
+/// that add nothing; those of OwnContestant and StructureForBytes.
 absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark);
 
 /// Builds hnswlib's graph of the job, or finds it, for TierContest::rival_graph. Errors:

@@ -65,9 +65,6 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 1 << 20));
   app.add_option("--settings", build, "the library's own build settings, a JSON object");
   app.add_option("--work", job->work, "folder where built indexes are kept");
-  app.add_option("--cpu", job->cpu,
-                 "where the (first) search thread runs; -1: the last that is allowed")
-      ->check(CLI::Range(-1, CPU_SETSIZE - 1));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -85,38 +82,27 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   return std::nullopt;
 }
 
-struct Built {
-  BuildFigures figures;
-  bool cached = false;
-  std::string file;  ///< "": none is kept
-};
-
-absl::StatusOr<Built> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
+/// Builds the index, or finds it; what the first line says of it.
+absl::StatusOr<Json> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
   AdapterJob built_as = job;
   for (const std::string& name : adapter.LoadSettings()) built_as.build.erase(name);
-  HMANN_ASSIGN_OR_RETURN(BuildCache cache, BuildCache::Open(built_as, base, adapter.Describe()));
-  Built built;
-  if (!job.work.empty()) built.file = cache.index_path();
-  if (std::optional<BuildFigures> known = cache.Find()) {
-    built.cached = true;
-    built.figures = *std::move(known);
-    HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
-    return built;
+  HMANN_ASSIGN_OR_RETURN(const std::string path, KeptIndexPath(built_as, base, adapter.Describe()));
+  std::optional<BuildFigures> kept = KeptFigures(path);
+  const bool cached = kept.has_value();
+  BuildFigures figures = cached ? *std::move(kept) : BuildFigures::object();
+  if (!cached) {
+    const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
+    HMANN_RETURN_IF_ERROR(adapter.Build(job, base, path, &figures));
+    figures["build_seconds"] = ClockSeconds(CLOCK_MONOTONIC) - wall;
+    figures["build_cpu_seconds"] = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    figures["build_threads"] = job.threads;
+    HMANN_RETURN_IF_ERROR(KeepIndex(
+        path, [&](const std::string& file) { return adapter.Save(file); }, figures));
   }
-  if (adapter.ServesFromFile() && job.work.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(adapter.Describe(), ": expected --work, as it serves from the index's file"));
-  }
-  BuildFigures& figures = built.figures;
-  const double wall = ClockSeconds(CLOCK_MONOTONIC), cpu = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
-  HMANN_RETURN_IF_ERROR(adapter.Build(job, base, cache.index_path(), &figures));
-  figures.seconds = ClockSeconds(CLOCK_MONOTONIC) - wall;
-  figures.cpu_seconds = ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  if (job.work.empty()) return built;
-  HMANN_RETURN_IF_ERROR(
-      cache.Keep([&](const std::string& path) { return adapter.Save(path); }, figures));
-  if (adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, cache.index_path()));
-  return built;
+  if (cached || adapter.ServesFromFile()) HMANN_RETURN_IF_ERROR(adapter.Load(job, base, path));
+  figures["index_file"] = path;
+  figures["cached"] = cached;
+  return figures;
 }
 
 /// What a program has beside its adapter once its index stands.
@@ -127,11 +113,10 @@ struct Session {
 
 /// The index that the job asks for, made ready by whatever it takes.
 absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries, Adapter& adapter) {
-  HMANN_ASSIGN_OR_RETURN(const std::optional<FinishedIndex> finished, adapter.OpenFinished(job));
+  HMANN_ASSIGN_OR_RETURN(std::optional<BuildFigures> finished, adapter.OpenFinished(job));
   if (finished) {
-    return Json{{"finished", true},
-                {"index_bytes", finished->index_bytes + adapter.BytesMadeAtLoad()},
-                {"index_file", finished->file}};
+    (*finished)["finished"] = true;
+    return *std::move(finished);
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_RETURN_IF_ERROR(queries.CheckShape(base.dim(), base.dtype(), job.base));
@@ -139,16 +124,7 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
     return absl::InvalidArgumentError(
         absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
-  HMANN_ASSIGN_OR_RETURN(const Built built, BuildOrLoad(job, base, adapter));
-  Json phases = Json::object();
-  for (const auto& [name, seconds] : built.figures.phases) phases[name] = seconds;
-  return Json{{"build_seconds", built.figures.seconds},
-              {"build_cpu_seconds", built.figures.cpu_seconds},
-              {"build_threads", job.threads},
-              {"phases", phases},
-              {"index_bytes", built.figures.index_bytes + adapter.BytesMadeAtLoad()},
-              {"index_file", built.file},
-              {"cached", built.cached}};
+  return BuildOrLoad(job, base, adapter);
 }
 
 /// Everything up to the ready line.
@@ -160,10 +136,10 @@ absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wir
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
   Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};
   HMANN_ASSIGN_OR_RETURN(session.cpus, AllowedCpus());
-  if (job.cpu >= 0) session.cpus.insert(session.cpus.begin(), job.cpu);
   HMANN_RETURN_IF_ERROR(PinThisThread(session.cpus[0]));
   Json ready = {{"ready", adapter.Describe()}};
   ready.update(index);
+  ready["index_bytes"] = index.value("index_bytes", std::uint64_t{0}) + adapter.BytesMadeAtLoad();
   ready.update(Json{{"counts", adapter.CanCount()},
                     {"waits", adapter.Waits()},
                     {"settings", adapter.DefaultSettings()}});
@@ -199,60 +175,51 @@ absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& ada
   return shape;
 }
 
-absl::StatusOr<Json> RunOnce(const nlohmann::json& command, const Session& session,
-                             Adapter& adapter) {
-  const auto run = command.find("run");
-  const auto answers = command.find("answers");
-  if (run == command.end() || !run->is_object() || answers == command.end() ||
-      !answers->is_string()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command: expected {\"run\": {...}, \"answers\": \"file\"}, found ", command.dump()));
+/// {"run": {...}, "answers": "file"} answers all queries; {"warm_up": {...}, "queries":
+/// N} the last N, for their effect on caches alone.
+absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session, Adapter& adapter) {
+  const bool warms = command.contains("warm_up"), counts = command.value("count", false) && !warms;
+  const nlohmann::json setting = command.value(warms ? "warm_up" : "run", nlohmann::json()),
+                       answers = command.value("answers", nlohmann::json());
+  if (!setting.is_object() || (!warms && !answers.is_string())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command: expected {\"run\": {...}, \"answers\": \"file\"} or {\"warm_up\": "
+                     "{...}, \"queries\": N}, found ",
+                     command.dump()));
   }
-  bool shaped = false;
-  HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(*run, adapter, &shaped));
-  std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
-  Json answer = {{"setting", *run}};
-  if (command.value("count", false)) {
-    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
-  } else {
-    std::vector<float> seconds(shaped ? session.queries : 0);
-    const RunShare all = {0,         0,          session.queries,
-                          session.k, ids.data(), shaped ? seconds.data() : nullptr};
-    HMANN_ASSIGN_OR_RETURN(const RunTimes times,
-                           RunShares(shape, all, session.cpus,
-                                     [&](const RunShare& share) { return adapter.Search(share); }));
-    answer["cpu_seconds"] = times.cpu_seconds;
-    answer["seconds"] = times.seconds;
-    if (shaped) {
-      const LatencyUs latency = SummariseLatency(std::move(seconds));
-      answer["latency_us"] = {{"mean", latency.mean}, {"p50", latency.p50}, {"p99", latency.p99}};
-    }
+  std::uint64_t queries = session.queries;
+  if (warms) {
+    HMANN_ASSIGN_OR_RETURN(queries, NumberIn(command, "queries", 1, session.queries));
   }
-  HMANN_RETURN_IF_ERROR(WriteIds(*answers, session.queries, session.k, ids));
-  answer["answers"] = *answers;
-  return answer;
-}
-
-/// {"warm_up": {...}, "queries": N}: the last N queries, for their effect on caches
-/// alone.
-absl::StatusOr<Json> WarmUp(const nlohmann::json& command, const Session& session,
-                            Adapter& adapter) {
-  const nlohmann::json& setting = command["warm_up"];
-  if (!setting.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command: expected {\"warm_up\": {...}, \"queries\": N}, found ", command.dump()));
-  }
-  HMANN_ASSIGN_OR_RETURN(const std::uint64_t queries,
-                         NumberIn(command, "queries", 1, session.queries));
   bool shaped = false;
   HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(setting, adapter, &shaped));
   std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
-  const RunShare last = {0,      session.queries - queries, session.queries, session.k, ids.data(),
-                         nullptr};
-  HMANN_ASSIGN_OR_RETURN(const RunTimes times,
-                         RunShares(shape, last, session.cpus,
-                                   [&](const RunShare& share) { return adapter.Search(share); }));
-  return Json{{"warmed", queries}, {"seconds", times.seconds}};
+  std::vector<float> latencies(shaped && !warms ? session.queries : 0);
+  Json answer = {{"setting", setting}};
+  if (counts) {
+    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
+  } else {
+    const RunShare share = {0,
+                            session.queries - queries,
+                            session.queries,
+                            session.k,
+                            ids.data(),
+                            latencies.empty() ? nullptr : latencies.data()};
+    HMANN_ASSIGN_OR_RETURN(const RunTimes times,
+                           RunShares(shape, share, session.cpus,
+                                     [&](const RunShare& part) { return adapter.Search(part); }));
+    answer["cpu_seconds"] = times.cpu_seconds;
+    answer["seconds"] = times.seconds;
+  }
+  if (warms) return Json{{"warmed", queries}, {"seconds", answer["seconds"]}};
+  if (!counts && shaped) {
+    const LatencyUs latency = SummariseLatency(std::move(latencies));
+    answer["latency_us"] = {{"mean", latency.mean}, {"p50", latency.p50}, {"p99", latency.p99}};
+  }
+  const std::string path = answers.get<std::string>();
+  HMANN_RETURN_IF_ERROR(WriteIds(path, session.queries, session.k, ids));
+  answer["answers"] = path;
+  return answer;
 }
 
 void Serve(const Session& session, Adapter& adapter, Wire& wire) {
@@ -264,17 +231,16 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
       continue;
     }
     if (command.contains("quit")) return;
-    const absl::StatusOr<Json> answer = command.contains("warm_up")
-                                            ? WarmUp(command, session, adapter)
-                                            : RunOnce(command, session, adapter);
+    const absl::StatusOr<Json> answer = Obey(command, session, adapter);
     answer.ok() ? wire.Say(*answer) : wire.Say(answer.status());
   }
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<FinishedIndex>> Adapter::OpenFinished(const AdapterJob&) {
-  return std::nullopt;
+absl::Status Adapter::OnlyFinished() const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(Describe(), ": expected settings that name a finished index, found none"));
 }
 
 absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
@@ -323,6 +289,13 @@ absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::stri
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<std::byte> CopyRows(const VectorFile& file) {
+  std::vector<std::byte> rows(file.n() * file.row_bytes());
+  for (std::uint64_t i = 0; i < file.n(); ++i)
+    std::memcpy(rows.data() + i * file.row_bytes(), file.Row(i), file.row_bytes());
+  return rows;
 }
 
 void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {

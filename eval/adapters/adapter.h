@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,22 +28,13 @@ struct AdapterJob {
   int threads = 1;       ///< of the build
   nlohmann::json build;  ///< settings of the library's own, an object
   std::string work;      ///< folder of the build cache; "" builds each time
-  int cpu = -1;  ///< where the search thread is pinned; -1: the last CPU that this process may use
 };
 
-/// What a build took and gave; kept beside a cached index.
-struct BuildFigures {
-  double seconds = 0;      ///< wall; measured by RunAdapter around Build
-  double cpu_seconds = 0;  ///< of the whole process
-  std::uint64_t index_bytes = 0;
-  std::vector<std::pair<std::string, double>> phases;  ///< optional: seconds of parts, in order
-};
-
-/// An index that stood before the sweep began.
-struct FinishedIndex {
-  std::string file;  ///< "": of a server, not ours to see
-  std::uint64_t index_bytes = 0;
-};
+/// What a build took and gave: `index_bytes`, and optional `phases` (seconds by name, in
+/// order), `peak_anonymous_bytes`, `work_bytes`. RunAdapter adds `build_seconds`,
+/// `build_cpu_seconds` and `build_threads`. They are kept beside an index, and stand in
+/// the program's first line.
+using BuildFigures = nlohmann::ordered_json;
 
 /// How a run's queries are spread.
 struct RunShape {
@@ -95,23 +85,31 @@ class Adapter {
   virtual nlohmann::json DefaultSettings() const = 0;
 
   /// Opens the finished index that job.build names; then neither Check nor Build nor Load
-  /// is called, and job.base may be "". nullopt, as here: it names none.
-  virtual absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job);
+  /// is called, and job.base may be "". Gives `index_bytes` and, where there is one,
+  /// `index_file`; nullopt, as here: it names none.
+  virtual absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& /*job*/) {
+    return std::nullopt;
+  }
   /// Whether a search waits for more than the CPU: then the CPU time of its threads is
   /// not its cost.
   virtual bool Waits() const { return false; }
 
   /// Checks what cannot work (a metric, a dtype, a build setting of no meaning) before
-  /// any work.
-  virtual absl::Status Check(const AdapterJob& job, const VectorFile& base) = 0;
-  /// Builds with job.threads threads and fills index_bytes (and phases). `path`: where a
+  /// any work. Check, Build and Load: of one that builds indexes.
+  virtual absl::Status Check(const AdapterJob&, const VectorFile&) { return OnlyFinished(); }
+  /// Builds with job.threads threads and fills `figures`. `path`: where a
   /// library that can only build into a file may write; RunAdapter has chosen it so that
   /// Load finds it.
-  virtual absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path,
-                             BuildFigures* figures) = 0;
-  virtual absl::Status Save(const std::string& path) = 0;
-  virtual absl::Status Load(const AdapterJob& job, const VectorFile& base,
-                            const std::string& path) = 0;
+  virtual absl::Status Build(const AdapterJob& /*job*/, const VectorFile& /*base*/,
+                             const std::string& /*path*/, BuildFigures* /*figures*/) {
+    return OnlyFinished();
+  }
+  /// Of an index that Build has not written itself.
+  virtual absl::Status Save(const std::string& /*path*/) { return absl::OkStatus(); }
+  virtual absl::Status Load(const AdapterJob& /*job*/, const VectorFile& /*base*/,
+                            const std::string& /*path*/) {
+    return OnlyFinished();
+  }
   /// Of what a search needs: bytes that each start makes anew, beside the index that is
   /// kept.
   virtual std::uint64_t BytesMadeAtLoad() const { return 0; }
@@ -138,6 +136,9 @@ class Adapter {
   virtual std::vector<std::string> LoadSettings() const { return {}; }
   /// Whether a built index must be loaded from its file before it is searched.
   virtual bool ServesFromFile() const { return false; }
+
+ private:
+  absl::Status OnlyFinished() const;
 };
 
 constexpr std::uint32_t kNoId = 0xffffffffu;
@@ -154,6 +155,9 @@ absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char*
 /// INVALID_ARGUMENT naming the first key of `object` that is not among `known`: a
 /// misspelt setting must not pass for a default.
 absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known);
+
+/// All rows of a file, one behind the other.
+std::vector<std::byte> CopyRows(const VectorFile& file);
 
 /// Row i of a file of any dtype as floats; `normalise`: scaled to length 1 (a zero vector
 /// stays as it is).

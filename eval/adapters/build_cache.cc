@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -20,18 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Identifies the data without reading all of it: size, time of the last change, and 64
-/// rows spread over the file.
-std::string DataKey(const AdapterJob& job, const VectorFile& base) {
-  std::error_code ignored;
-  const std::string path = job.base.substr(0, job.base.rfind(':'));  // x.hdf5:train
-  const std::string file = fs::exists(job.base, ignored) ? job.base : path;
+/// Of 64 rows spread over the file: it identifies the data without reading all of it.
+std::uint64_t RowsHash(const VectorFile& base) {
   std::uint64_t hash = 0;
   for (std::uint64_t i = 0; i < 64; ++i)
     hash = hash * 31 + Checksum(base.Row(i * (base.n() - 1) / 63), base.row_bytes());
-  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
-                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|", base.n(),
-                      "|", base.dim(), "|", hash);
+  return hash;
 }
 
 std::uint64_t ExecutableHash() {
@@ -39,89 +33,60 @@ std::uint64_t ExecutableHash() {
   return self.ok() ? Checksum(self->bytes().data(), self->bytes().size()) : 0;
 }
 
-std::string Slug(const std::string& text) {
-  std::string slug;
-  for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.')
-      slug += c;
-    else if (!slug.empty() && slug.back() != '-')
-      slug += '-';
-  }
-  return slug;
-}
-
 std::string FiguresPath(const std::string& index_path) { return absl::StrCat(index_path, ".json"); }
 
 }  // namespace
 
-absl::StatusOr<BuildCache> BuildCache::Open(const AdapterJob& job, const VectorFile& base,
-                                            const std::string& library) {
-  BuildCache cache;
-  std::string folder = job.work;
+std::string FileName(const std::string& name) {
+  std::string file = name;
+  std::replace_if(
+      file.begin(), file.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.'; }, '_');
+  return file;
+}
+
+std::string FileKey(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = fs::exists(path, ignored) ? path : path.substr(0, path.rfind(':'));
+  return absl::StrCat(fs::absolute(file, ignored).string(), "|", fs::file_size(file, ignored), "|",
+                      fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
+}
+
+absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFile& base,
+                                          const std::string& library) {
+  if (job.work.empty())
+    return absl::InvalidArgumentError("--work: expected a folder for the index, found nothing");
   std::error_code error;
-  if (folder.empty()) {
-    folder = (fs::temp_directory_path(error) / absl::StrCat("hmann-adapter-", ::getpid())).string();
-    cache.temporary_folder_ = folder;
-  }
-  fs::create_directories(folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", folder);
-  const std::string key = absl::StrCat(
-      library, "|", DataKey(job, base), "|", std::string(Name(job.metric)), "|", job.m, "|",
-      job.ef_construction, "|", job.threads, "|", job.build.dump(), "|", ExecutableHash());
-  cache.index_path_ =
-      absl::StrFormat("%s/%s-%016x.index", folder, Slug(library), Checksum(key.data(), key.size()));
-  return cache;
+  fs::create_directories(job.work, error);
+  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+  const std::string key =
+      absl::StrCat(library, "|", FileKey(job.base), base.n(), "|", base.dim(), "|", RowsHash(base),
+                   "|", std::string(Name(job.metric)), "|", job.m, "|", job.ef_construction, "|",
+                   job.threads, "|", job.build.dump(), "|", ExecutableHash());
+  return absl::StrFormat("%s/%s-%016x.index", job.work, FileName(library),
+                         Checksum(key.data(), key.size()));
 }
 
-BuildCache::BuildCache(BuildCache&& other) noexcept
-    : index_path_(std::move(other.index_path_)),
-      temporary_folder_(std::exchange(other.temporary_folder_, std::string())) {}
-
-BuildCache::~BuildCache() {
+std::optional<BuildFigures> KeptFigures(const std::string& index_path) {
   std::error_code ignored;
-  if (!temporary_folder_.empty()) fs::remove_all(temporary_folder_, ignored);
+  const absl::StatusOr<std::string> text = ReadTextFile(FiguresPath(index_path), 1_MiB);
+  if (!text.ok() || !fs::exists(index_path, ignored)) return std::nullopt;
+  BuildFigures figures = BuildFigures::parse(*text, nullptr, false);
+  return figures.is_object() ? std::optional(std::move(figures)) : std::nullopt;
 }
 
-std::optional<BuildFigures> BuildCache::Find() const {
-  std::error_code ignored;
-  if (!fs::exists(index_path_, ignored)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadTextFile(FiguresPath(index_path_), 1_MiB);
-  if (!text.ok()) return std::nullopt;
-  const auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  BuildFigures figures;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "phases" && value.is_object()) {
-      for (const auto& [phase, seconds] : value.items()) {
-        if (seconds.is_number()) figures.phases.emplace_back(phase, seconds.get<double>());
-      }
-    } else if (value.is_number()) {
-      if (key == "build_seconds") figures.seconds = value.get<double>();
-      if (key == "build_cpu_seconds") figures.cpu_seconds = value.get<double>();
-      if (key == "index_bytes") figures.index_bytes = value.get<std::uint64_t>();
-    }
-  }
-  return figures.seconds > 0 ? std::optional(figures) : std::nullopt;
-}
-
-absl::Status BuildCache::Keep(const std::function<absl::Status(const std::string& path)>& save,
-                              const BuildFigures& figures) const {
-  const std::string temporary = absl::StrCat(index_path_, ".tmp.", ::getpid());
+absl::Status KeepIndex(const std::string& index_path,
+                       const std::function<absl::Status(const std::string& path)>& save,
+                       const BuildFigures& figures) {
+  const std::string temporary = absl::StrCat(index_path, ".tmp.", ::getpid());
   std::error_code ignored;
   if (absl::Status status = save(temporary); !status.ok()) {
     fs::remove(temporary, ignored);
     return status;
   }
-  if (fs::exists(temporary, ignored) && std::rename(temporary.c_str(), index_path_.c_str()) != 0) {
-    return ErrnoError(errno, "rename", index_path_);
-  }
-  nlohmann::ordered_json phases = nlohmann::ordered_json::object();
-  for (const auto& [name, seconds] : figures.phases) phases[name] = seconds;
-  const nlohmann::ordered_json json = {{"build_seconds", figures.seconds},
-                                       {"build_cpu_seconds", figures.cpu_seconds},
-                                       {"index_bytes", figures.index_bytes},
-                                       {"phases", phases}};
-  return WriteTextFile(FiguresPath(index_path_), json.dump(2) + "\n");
+  if (fs::exists(temporary, ignored) && std::rename(temporary.c_str(), index_path.c_str()) != 0)
+    return ErrnoError(errno, "rename", index_path);
+  return WriteTextFile(FiguresPath(index_path), figures.dump(2) + "\n");
 }
 
 }  // namespace hmann

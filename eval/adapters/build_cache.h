@@ -1,3 +1,4 @@
+/// Built indexes that are kept for the next benchmark.
 #pragma once
 
 #include <functional>
@@ -10,32 +11,27 @@
 
 namespace hmann {
 
-/// Built indexes, kept in job.work under a name that holds a hash of all that the build
-/// depends on: data, parameters, thread count and the adapter's own executable (a new
-/// engine builds anew). Beside each index, the figures of its build as JSON, written
-/// last: an index without them is not there.
-class BuildCache {
- public:
-  /// Makes job.work. With job.work empty nothing is kept: index_path() then lies in a
-  /// temporary folder that the destructor removes. Errors: as mkdir(2) and stat(2) of
-  /// base.
-  static absl::StatusOr<BuildCache> Open(const AdapterJob& job, const VectorFile& base,
-                                         const std::string& library);
-  BuildCache(BuildCache&& other) noexcept;
-  ~BuildCache();
+/// "hnswlib u8" as a file name.
+std::string FileName(const std::string& name);
 
-  const std::string& index_path() const { return index_path_; }
-  /// The figures of the kept build; nullopt when there is none, or none that can be read.
-  std::optional<BuildFigures> Find() const;
-  /// Lets `save` write a file (a library that has built into index_path() need not),
-  /// moves it to index_path() and writes the figures.
-  absl::Status Keep(const std::function<absl::Status(const std::string& path)>& save,
-                    const BuildFigures& figures) const;
+/// Changes when a file does: its path, size, and time of the last change. "x.hdf5:train"
+/// is of x.hdf5.
+std::string FileKey(const std::string& path);
 
- private:
-  BuildCache() = default;
+/// Where the index of a job is kept: in job.work, which is made, under a name with a hash
+/// of all that the build depends on: data, parameters, thread count and the adapter's own
+/// executable (a new engine builds anew). Errors: INVALID_ARGUMENT without job.work; as
+/// mkdir(2).
+absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFile& base,
+                                          const std::string& library);
 
-  std::string index_path_, temporary_folder_;
-};
+/// The figures of a kept build; nullopt when there is none: they are written last.
+std::optional<BuildFigures> KeptFigures(const std::string& index_path);
+
+/// Lets `save` write a file (a library that has built into index_path need not), moves it
+/// to index_path and writes the figures beside it.
+absl::Status KeepIndex(const std::string& index_path,
+                       const std::function<absl::Status(const std::string& path)>& save,
+                       const BuildFigures& figures);
 
 }  // namespace hmann

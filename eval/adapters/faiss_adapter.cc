@@ -110,7 +110,7 @@ class FaissAdapter : public Adapter {
       index_->add(n, floats.data());
       ByteCounter counter;
       faiss::write_index(index_.get(), &counter);
-      figures->index_bytes = counter.bytes;
+      (*figures)["index_bytes"] = counter.bytes;
     });
   }
 

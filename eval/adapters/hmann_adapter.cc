@@ -1,10 +1,10 @@
 // hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
-// "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE},
-// or {"index": FILE} of one that is finished; and how it is opened: {"fast": "dram",
-// "slow": "mapped", "cache": "none", "cache_bytes": 0, "migration_bytes": 16777216,
-// "helper_threads": 0, "sq": 0}, all optional. Settings: dials, as `hmann search --json`
-// names them: {"walk": "best-first", "ef_l1": 16, "ef_l0": 64}; all optional.
-#include <cstring>
+// "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
+// "memory": BYTES}, or {"index": FILE} of one that is finished; and how it is opened:
+// {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
+// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0}, all optional. Settings:
+// dials, as `hmann search --json` names them: {"walk": "best-first", "ef_l1": 16,
+// "ef_l0": 64}; all optional.
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/asked_dials.h"
+#include "eval/adapters/ladder.h"
 #include "eval/adapters/lines.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/hmann.h"
@@ -20,23 +22,22 @@
 namespace hmann {
 namespace {
 
-absl::StatusOr<std::string> TextIn(const nlohmann::json& object, const char* key,
-                                   const std::string& fallback) {
-  const auto value = object.find(key);
-  if (value == object.end()) return fallback;
-  if (!value->is_string())
-    return absl::InvalidArgumentError(
-        absl::StrCat("setting ", key, ": expected a text, found ", value->dump()));
-  return value->get<std::string>();
+using Settings = JsonReader<nlohmann::json>;
+
+/// Of a key that is there; else `value` stays as it is.
+template <typename T>
+void WholeIn(Settings& settings, const char* key, T least, T most, T* value) {
+  if (settings.Has(key)) settings.Whole(key, least, most, value);
 }
 
-absl::StatusOr<double> FractionIn(const nlohmann::json& object, const char* key, double fallback) {
-  const auto value = object.find(key);
-  if (value == object.end()) return fallback;
-  if (!value->is_number())
-    return absl::InvalidArgumentError(
-        absl::StrCat("setting ", key, ": expected a number, found ", value->dump()));
-  return value->get<double>();
+/// A word that `parse` understands.
+template <typename T, typename Parse>
+void WordIn(Settings& settings, const char* key, Parse parse, T* value) {
+  std::optional<std::string> word;
+  settings.Text(key, &word);
+  if (!word) return;
+  const auto parsed = parse(*word);
+  parsed.ok() ? void(*value = *parsed) : settings.Reject(parsed.status().message());
 }
 
 class HmannAdapter : public Adapter {
@@ -45,44 +46,23 @@ class HmannAdapter : public Adapter {
 
   /// Of an index that is open.
   nlohmann::json DefaultSettings() const override {
-    nlohmann::json settings = nlohmann::json::array();
-    const auto add = [&](const char* walk, int ef_l1, int ef_l0) {
-      settings.push_back({{"walk", walk}, {"ef_l1", ef_l1}, {"ef_l0", ef_l0}});
-    };
-    // One ladder a walk: points of equal recall and unequal speed would only put steps
-    // into the front.
-    for (const int ef_l1 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320})
-      add("multi-start", ef_l1, 1);
-    if (build_.metric == Metric::kInnerProduct) {
-      for (const int ef_l0 : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 480})
-        add("best-first", 1, ef_l0);
-      if (!HasCodes()) return settings;
-      for (const int ef_l0 : {14, 20, 28, 40, 56, 80, 112, 160}) add("quantised", 16, ef_l0);
-      return settings;
-    }
-    const auto ending = [&](const char* walk, int ef_l1, double epsilon) {
-      add(walk, ef_l1, 400);
-      settings.back()["epsilon"] = epsilon;
-    };
-    for (const double epsilon :
-         {0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.24, 0.3, 0.4, 0.6})
-      ending("best-first", 1, epsilon);
-    if (!HasCodes()) return settings;
-    for (const double epsilon : {0.04, 0.07, 0.1, 0.14, 0.2, 0.25, 0.3})
-      ending("quantised", 16, epsilon);
-    return settings;
+    const IndexInfo& info = index_->info();
+    return Ladder(info.metric == Metric::kInnerProduct, info.codes.bits > 0, Waits());
   }
 
-  absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job) override {
+  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& job) override {
     if (!job.build.contains("index")) return std::nullopt;
     std::vector<std::string> keys = LoadSettings();
     keys.emplace_back("index");
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
-    HMANN_ASSIGN_OR_RETURN(const std::string path, TextIn(job.build, "index", ""));
-    HMANN_RETURN_IF_ERROR(ReadOpening(job.build));
+    absl::Status status;
+    Settings settings(job.build, "setting ", absl::StatusCode::kInvalidArgument, &status);
+    std::string path;
+    settings.Text("index", &path);
+    ReadOpening(settings);
+    HMANN_RETURN_IF_ERROR(status);
     HMANN_RETURN_IF_ERROR(Open(path));
-    build_.metric = index_->info().metric;
-    return FinishedIndex{path, index_->info().file_bytes};
+    return BuildFigures{{"index_bytes", index_->info().file_bytes}, {"index_file", path}};
   }
 
   bool Waits() const override { return open_.slow.starts_with("nvme"); }
@@ -90,7 +70,7 @@ class HmannAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
     keys.insert(keys.end(), {"m", "ef_construction", "method", "dtype", "alpha", "promote", "seed",
-                             "bits", "replicas", "from_hnswlib"});
+                             "bits", "replicas", "from_hnswlib", "memory"});
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
     build_.base = job.base;
     build_.rows = job.rows;
@@ -98,44 +78,37 @@ class HmannAdapter : public Adapter {
     build_.m = job.m;
     build_.ef_construction = job.ef_construction;
     build_.threads = job.threads;
-    if (job.build.contains("promote")) {
-      HMANN_ASSIGN_OR_RETURN(build_.promote, FractionIn(job.build, "promote", 0));
-    }
-    HMANN_ASSIGN_OR_RETURN(const double alpha, FractionIn(job.build, "alpha", build_.alpha));
-    build_.alpha = static_cast<float>(alpha);
-    const auto read = [&](const char* name, auto* field, int least, int most) -> absl::Status {
-      if (!job.build.contains(name)) return absl::OkStatus();
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(job.build, name, least, most));
-      *field = static_cast<std::uint32_t>(value);
-      return absl::OkStatus();
-    };
-    HMANN_RETURN_IF_ERROR(read("bits", &build_.bits, 0, 4));
-    HMANN_RETURN_IF_ERROR(read("replicas", &build_.replicas, 1, 4));
-    HMANN_RETURN_IF_ERROR(read("m", &build_.m, 2, 512));
-    HMANN_RETURN_IF_ERROR(read("ef_construction", &build_.ef_construction, 1, 100000));
-    if (job.build.contains("seed")) {
-      HMANN_ASSIGN_OR_RETURN(build_.seed, NumberIn(job.build, "seed", 0, ~std::uint64_t{0}));
-    }
-    HMANN_RETURN_IF_ERROR(CheckWords(job.build));
-    return ReadOpening(job.build);
+    absl::Status status;
+    Settings settings(job.build, "setting ", absl::StatusCode::kInvalidArgument, &status);
+    settings.Number("promote", 0, 1, &build_.promote);
+    if (settings.Has("alpha")) settings.Number("alpha", 1, 2, &build_.alpha);
+    WholeIn<std::uint32_t>(settings, "bits", 0, 4, &build_.bits);
+    WholeIn<std::uint32_t>(settings, "replicas", 1, 4, &build_.replicas);
+    WholeIn<std::uint32_t>(settings, "m", 2, 512, &build_.m);
+    WholeIn<std::uint32_t>(settings, "ef_construction", 1, 100000, &build_.ef_construction);
+    WholeIn<std::uint64_t>(settings, "seed", 0, ~std::uint64_t{0}, &build_.seed);
+    WholeIn<std::uint64_t>(settings, "memory", 0, ~std::uint64_t{0}, &build_.memory);
+    if (settings.Has("from_hnswlib")) settings.Text("from_hnswlib", &build_.from_hnswlib);
+    WordIn(settings, "method", ParseBuildMethod, &build_.method);
+    WordIn(settings, "dtype", ParseDType, &build_.dtype);
+    ReadOpening(settings);
+    return status;
   }
 
   absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path,
                      BuildFigures* figures) override {
     build_.out = path;
+    if (build_.memory > 0) build_.work = path + ".work";
     HMANN_RETURN_IF_ERROR(build_.Validate());
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const BuildReport report, hmann::Build(build_, progress));
-    for (const PhaseTime& phase : report.phases) {
-      if (phase.name != "total") figures->phases.emplace_back(phase.name, phase.seconds);
-    }
-    figures->index_bytes = report.info.file_bytes;
+    for (const PhaseTime& phase : report.phases)
+      if (phase.name != "total") (*figures)["phases"][phase.name] = phase.seconds;
+    figures->update({{"index_bytes", report.info.file_bytes},
+                     {"peak_anonymous_bytes", report.peak_anonymous_bytes},
+                     {"work_bytes", report.work_bytes}});
     return Load(job, base, path);
   }
-
-  absl::Status Save(const std::string&) override {
-    return absl::OkStatus();
-  }  // Build has written the file
 
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
     return Open(path);
@@ -148,9 +121,7 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
     n_ = queries.n();
     row_bytes_ = queries.row_bytes();
-    queries_.resize(n_ * row_bytes_);
-    for (std::uint64_t i = 0; i < n_; ++i)
-      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    queries_ = CopyRows(queries);
     return absl::OkStatus();
   }
 
@@ -197,8 +168,6 @@ class HmannAdapter : public Adapter {
   }
 
  private:
-  bool HasCodes() const { return index_->info().codes.bits > 0; }
-
   absl::Status Open(const std::string& path) {
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
     index_->Warm();
@@ -207,43 +176,17 @@ class HmannAdapter : public Adapter {
   }
 
   /// How an index is opened, whoever has built it.
-  absl::Status ReadOpening(const nlohmann::json& build) {
-    HMANN_ASSIGN_OR_RETURN(open_.fast, TextIn(build, "fast", open_.fast));
-    HMANN_ASSIGN_OR_RETURN(open_.slow, TextIn(build, "slow", open_.slow));
-    HMANN_ASSIGN_OR_RETURN(const std::string cache, TextIn(build, "cache", "none"));
-    HMANN_ASSIGN_OR_RETURN(open_.cache, ParseCachePolicy(cache));
-    if (build.contains("in_flight")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t in_flight,
-                             NumberIn(build, "in_flight", 1, kMostInFlight));
-      in_flight_ = usual_in_flight_ = static_cast<int>(in_flight);
-    }
-    if (build.contains("sq")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t bits, NumberIn(build, "sq", 0, 8));
-      open_.sq_bits = static_cast<std::uint32_t>(bits);
-    }
-    if (build.contains("helper_threads")) {
-      HMANN_ASSIGN_OR_RETURN(const std::uint64_t threads, NumberIn(build, "helper_threads", 0, 64));
-      open_.helper_threads = static_cast<int>(threads);
-    }
-    for (const auto& [key, value] : {std::pair("cache_bytes", &open_.cache_bytes),
-                                     std::pair("migration_bytes", &open_.migration_bytes)}) {
-      if (!build.contains(key)) continue;
-      HMANN_ASSIGN_OR_RETURN(*value, NumberIn(build, key, 0, std::uint64_t{1} << 48));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckWords(const nlohmann::json& build) {
-    if (build.contains("method")) {
-      HMANN_ASSIGN_OR_RETURN(const std::string method, TextIn(build, "method", ""));
-      HMANN_ASSIGN_OR_RETURN(build_.method, ParseBuildMethod(method));
-    }
-    HMANN_ASSIGN_OR_RETURN(build_.from_hnswlib, TextIn(build, "from_hnswlib", ""));
-    if (build.contains("dtype")) {
-      HMANN_ASSIGN_OR_RETURN(const std::string dtype, TextIn(build, "dtype", ""));
-      HMANN_ASSIGN_OR_RETURN(build_.dtype, ParseDType(dtype));
-    }
-    return absl::OkStatus();
+  void ReadOpening(Settings& settings) {
+    if (settings.Has("fast")) settings.Text("fast", &open_.fast);
+    if (settings.Has("slow")) settings.Text("slow", &open_.slow);
+    WordIn(settings, "cache", ParseCachePolicy, &open_.cache);
+    WholeIn(settings, "in_flight", 1, static_cast<int>(kMostInFlight), &usual_in_flight_);
+    in_flight_ = usual_in_flight_;
+    settings.Whole("sq", 0, 8, &open_.sq_bits);
+    WholeIn(settings, "helper_threads", 0, 64, &open_.helper_threads);
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+    WholeIn<std::uint64_t>(settings, "cache_bytes", 0, kMost, &open_.cache_bytes);
+    WholeIn<std::uint64_t>(settings, "migration_bytes", 0, kMost, &open_.migration_bytes);
   }
 
   /// Empty: it was opened without.

@@ -22,9 +22,7 @@ namespace hmann {
 enum class Ahead : std::uint8_t {
   kOwn = 0,  ///< as hnswlib does: one line of the next neighbour's vector, the visited mark, the
              ///< best candidate's record
-  kVectors = 1,     ///< the same, but whole vectors, on the levels above too: what a CPU's own
-                    ///< prefetchers may add
-  kNeighbours = 2,  ///< all vectors of a node that will be needed, before the first distance: more
+  kNeighbours = 1,  ///< all vectors of a node that will be needed, before the first distance: more
                     ///< than hnswlib or a CPU does
 };
 
@@ -45,20 +43,10 @@ class HnswWalk {
   HnswWalk(const HnswImage* image, const Kernels* kernels)
       : image_(image), kernels_(kernels), visited_(image->nodes, 0) {}
 
-  /// The k nearest labels of those found with `ef`, nearest first, into `labels`; returns
-  /// how many.
-  template <typename Access>
-  std::uint32_t Search(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead,
-                       Access& access, std::uint32_t* labels) {
-    Begin(query, k, ef, ahead, false, access);
-    while (Step(access)) {
-    }
-    return Finish(access, labels);
-  }
-
-  /// The same in steps, so that several queries share a thread, each with a walk of its
-  /// own. `waits`: each step but the first uses what the one before has asked for, whole,
-  /// and ends where more is needed; otherwise one step is the whole search.
+  /// A search for the k nearest of those found with `ef`, in steps, so that several
+  /// queries share a thread, each with a walk of its own. `waits`: each step but the
+  /// first uses what the one before has asked for, whole, and ends where more is needed;
+  /// otherwise one step is the whole search.
   template <typename Access>
   void Begin(const std::byte* query, std::uint32_t k, std::uint32_t ef, Ahead ahead, bool waits,
              Access& access) {
@@ -93,6 +81,7 @@ class HnswWalk {
     } while (!waits_ && stage_ != Stage::kDone);
     return stage_ != Stage::kDone;
   }
+  /// Their labels, nearest first, into `labels`; returns how many.
   template <typename Access>
   std::uint32_t Finish(Access& access, std::uint32_t* labels) {
     while (best_.size() > k_) best_.pop();
@@ -183,8 +172,6 @@ class HnswWalk {
     for (; at_ < count_; ++at_) {
       const std::uint32_t neighbour = Neighbour(list_, at_);
       if (MustWait(neighbour, access)) return;
-      if (ahead_ == Ahead::kVectors && at_ + 1 < count_)
-        FetchVector(Neighbour(list_, at_ + 1), true, access);
       const Dist distance = Distance(neighbour, access);
       if (distance >= nearest_) continue;
       nearest_ = distance;
@@ -232,7 +219,7 @@ class HnswWalk {
     access.Use(Part::kLinks, current_, list_, image_->links_bytes);
     count_ = Count(list_);
     at_ = 0;
-    FetchFirst(list_, count_, ahead_, access);
+    FetchFirst(access);
     asked_ = kNothing;
     stage_ = Stage::kVectors;
   }
@@ -244,7 +231,7 @@ class HnswWalk {
       if (asks && at_ + 1 < count_ && ahead_ != Ahead::kNeighbours) {
         const std::uint32_t next = Neighbour(list_, at_ + 1);
         PrefetchLines(&visited_[next], 1);
-        FetchVector(next, ahead_ == Ahead::kVectors, access);
+        FetchVector(next, false, access);
       }
       if (visited_[neighbour] == mark_) continue;
       if (MustWait(neighbour, access)) return;
@@ -264,16 +251,13 @@ class HnswWalk {
 
   /// What is asked for when a node's list is there.
   template <typename Access>
-  void FetchFirst(const std::byte* list, std::uint32_t count, Ahead ahead, Access& access) {
-    if (count == 0) return;
-    if (ahead != Ahead::kNeighbours) {
-      PrefetchLines(&visited_[Neighbour(list, 0)], 1);
-      FetchVector(Neighbour(list, 0), ahead == Ahead::kVectors, access);
-      return;
-    }
-    for (std::uint32_t i = 0; i < count; ++i) PrefetchLines(&visited_[Neighbour(list, i)], 1);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (visited_[Neighbour(list, i)] != mark_) FetchVector(Neighbour(list, i), true, access);
+  void FetchFirst(Access& access) {
+    const bool all = ahead_ == Ahead::kNeighbours;
+    const std::uint32_t first = all ? count_ : std::min(count_, 1u);
+    for (std::uint32_t i = 0; i < first; ++i) PrefetchLines(&visited_[Neighbour(list_, i)], 1);
+    for (std::uint32_t i = 0; i < first; ++i) {
+      const std::uint32_t neighbour = Neighbour(list_, i);
+      if (!all || visited_[neighbour] != mark_) FetchVector(neighbour, all, access);
     }
   }
 

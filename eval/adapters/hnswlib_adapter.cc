@@ -2,20 +2,14 @@
 // with such data) or {"distance": "u8"} (its integer L2); {"level0": "mapped"} leaves
 // level 0 in the index's file, mapped and read at random. A program of its own, compiled
 // for the CPU at hand: neither its flags nor its headers meet the engine's objects.
-#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
-#define NO_MANUAL_VECTORIZATION
-#endif
-#include <hnswlib/hnswlib.h>
-
-#include <atomic>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <optional>
-#include <thread>
+#include <type_traits>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
+#include "eval/adapters/hnswlib_build.h"
 #include "eval/adapters/hnswlib_mapped.h"
 #include "index/base/status_macros.h"
 
@@ -23,24 +17,12 @@ namespace hmann {
 namespace {
 
 /// A row in the form that the space computes on.
-template <typename Dist>
-struct Encoding;
-
-template <>
-struct Encoding<float> {
-  using Component = float;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
-    ToFloats(file, i, normalise, out);
-  }
-};
-
-template <>
-struct Encoding<int> {
-  using Component = std::uint8_t;
-  static void Convert(const VectorFile& file, std::uint64_t i, bool, std::uint8_t* out) {
-    std::memcpy(out, file.Row(i), file.dim());
-  }
-};
+void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
+  ToFloats(file, i, normalise, out);
+}
+void Convert(const VectorFile& file, std::uint64_t i, bool /*normalise*/, std::uint8_t* out) {
+  std::memcpy(out, file.Row(i), file.dim());
+}
 
 /// Takes the place of a space's distance function while it lives, and counts its calls.
 /// One at a time, on one thread.
@@ -72,7 +54,7 @@ class CountedDistance {
 template <typename Dist>
 class Graph {
  public:
-  using Component = typename Encoding<Dist>::Component;
+  using Component = std::conditional_t<std::is_same_v<Dist, int>, std::uint8_t, float>;
 
   Graph(std::unique_ptr<hnswlib::SpaceInterface<Dist>> space, std::uint32_t dim, bool normalise)
       : space_(std::move(space)), dim_(dim), normalise_(normalise) {}
@@ -80,24 +62,12 @@ class Graph {
   void Build(const AdapterJob& job, const VectorFile& base) {
     index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), base.n(), job.m,
                                                               job.ef_construction);
-    Add(base, 0);
-    std::atomic<std::uint64_t> next{1};
-    std::vector<std::thread> threads;
-    threads.reserve(job.threads);
-    std::vector<std::exception_ptr> errors(job.threads);
-    for (int t = 0; t < job.threads; ++t) {
-      threads.emplace_back([&, t] {
-        try {
-          for (std::uint64_t i = next++; i < base.n(); i = next++) Add(base, i);
-        } catch (...) {
-          errors[t] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    AddRows(base.n(), job.threads, [&](std::uint64_t i) {
+      thread_local std::vector<Component> row;
+      row.resize(dim_);
+      Convert(base, i, normalise_, row.data());
+      index_->addPoint(row.data(), i);
+    });
   }
 
   void Save(const std::string& path) { index_->saveIndex(path); }
@@ -110,19 +80,12 @@ class Graph {
     return absl::OkStatus();
   }
 
-  std::uint64_t Bytes() const {
-    std::uint64_t bytes = index_->max_elements_ * (index_->size_data_per_element_ + sizeof(void*));
-    for (std::size_t i = 0; i < index_->cur_element_count; ++i) {
-      if (index_->element_levels_[i] > 0)
-        bytes += index_->size_links_per_element_ * index_->element_levels_[i] + 1;
-    }
-    return bytes;
-  }
+  std::uint64_t Bytes() const { return BytesOf(*index_); }
 
   void Prepare(const VectorFile& queries) {
     queries_.resize(queries.n() * dim_);
     for (std::uint64_t i = 0; i < queries.n(); ++i)
-      Encoding<Dist>::Convert(queries, i, normalise_, queries_.data() + i * dim_);
+      Convert(queries, i, normalise_, queries_.data() + i * dim_);
   }
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
@@ -149,13 +112,6 @@ class Graph {
  private:
   hnswlib::HierarchicalNSW<Dist>& index() const {
     return index_ != nullptr ? *index_ : *mapped_.index();
-  }
-
-  void Add(const VectorFile& base, std::uint64_t i) {
-    thread_local std::vector<Component> row;
-    row.resize(dim_);
-    Encoding<Dist>::Convert(base, i, normalise_, row.data());
-    index_->addPoint(row.data(), i);
   }
 
   std::unique_ptr<hnswlib::SpaceInterface<Dist>> space_;
@@ -200,40 +156,40 @@ class HnswlibAdapter : public Adapter {
                        std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
     }
     if (integer_) {
-      bytes_.emplace(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(), false);
+      graph_.emplace<Graph<int>>(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(),
+                                 false);
     } else if (job.metric == Metric::kL2) {
-      floats_.emplace(std::make_unique<hnswlib::L2Space>(base.dim()), base.dim(), false);
+      graph_.emplace<Graph<float>>(std::make_unique<hnswlib::L2Space>(base.dim()), base.dim(),
+                                   false);
     } else {
-      floats_.emplace(std::make_unique<hnswlib::InnerProductSpace>(base.dim()), base.dim(),
-                      job.metric == Metric::kCosine);
+      graph_.emplace<Graph<float>>(std::make_unique<hnswlib::InnerProductSpace>(base.dim()),
+                                   base.dim(), job.metric == Metric::kCosine);
     }
     return absl::OkStatus();
   }
 
   absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
-    return Guard([&](auto& graph) {
+    return WithGraph(graph_, [&](auto& graph) {
       graph.Build(job, base);
-      figures->index_bytes = graph.Bytes();
+      (*figures)["index_bytes"] = graph.Bytes();
     });
   }
   absl::Status Save(const std::string& path) override {
-    return Guard([&](auto& graph) { graph.Save(path); });
+    return WithGraph(graph_, [&](auto& graph) { graph.Save(path); });
   }
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
-    if (maps_) {
-      mapped_ = true;
-      return integer_ ? bytes_->Map(path) : floats_->Map(path);
-    }
-    return Guard([&](auto& graph) { graph.Load(path); });
+    mapped_ = maps_;
+    if (maps_) return WithGraph(graph_, [&](auto& graph) { return graph.Map(path); });
+    return WithGraph(graph_, [&](auto& graph) { graph.Load(path); });
   }
   absl::Status Prepare(const VectorFile& queries) override {
-    return Guard([&](auto& graph) { graph.Prepare(queries); });
+    return WithGraph(graph_, [&](auto& graph) { graph.Prepare(queries); });
   }
   absl::Status Set(const nlohmann::json& setting) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(setting, {"ef"}));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
-    return Guard([&](auto& graph) { graph.SetEf(ef); });
+    return WithGraph(graph_, [&](auto& graph) { graph.SetEf(ef); });
   }
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight == 1) return absl::OkStatus();
@@ -241,13 +197,13 @@ class HnswlibAdapter : public Adapter {
         absl::StrCat(Describe(), ": expected in_flight 1, found ", shape.in_flight));
   }
   absl::Status Search(const RunShare& share) override {
-    return Guard([&](auto& graph) { graph.Search(share); });
+    return WithGraph(graph_, [&](auto& graph) { graph.Search(share); });
   }
 
   bool CanCount() const override { return true; }
   absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
     double distances = 0;
-    HMANN_RETURN_IF_ERROR(Guard([&](auto& graph) {
+    HMANN_RETURN_IF_ERROR(WithGraph(graph_, [&](auto& graph) {
       distances = static_cast<double>(graph.Count(k, ids)) / static_cast<double>(graph.queries());
     }));
     return nlohmann::json{{"distances", distances}};
@@ -257,21 +213,9 @@ class HnswlibAdapter : public Adapter {
   bool ServesFromFile() const override { return maps_; }
 
  private:
-  /// hnswlib throws: what it says becomes a Status.
-  template <typename Work>
-  absl::Status Guard(Work work) {
-    try {
-      integer_ ? work(*bytes_) : work(*floats_);
-      return absl::OkStatus();
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("hnswlib: ", error.what()));
-    }
-  }
-
   bool integer_ = false, maps_ = false;
   bool mapped_ = false;  ///< as the index stands; what is built and kept is the same
-  std::optional<Graph<float>> floats_;
-  std::optional<Graph<int>> bytes_;
+  std::variant<std::monostate, Graph<float>, Graph<int>> graph_;
 };
 
 }  // namespace

@@ -52,23 +52,13 @@ class MappedHnswlib {
 template <typename Dist>
 std::size_t MappedHnswlib<Dist>::ReadHeader(const std::byte* from, Index& index) {
   const std::byte* at = from;
-  const auto read = [&at](auto& field) {
-    std::memcpy(&field, at, sizeof field);
-    at += sizeof field;
+  const auto read = [&at](auto&... fields) {
+    ((std::memcpy(&fields, at, sizeof fields), at += sizeof fields), ...);
   };
-  read(index.offsetLevel0_);
-  read(index.max_elements_);
-  read(index.cur_element_count);
-  read(index.size_data_per_element_);
-  read(index.label_offset_);
-  read(index.offsetData_);
-  read(index.maxlevel_);
-  read(index.enterpoint_node_);
-  read(index.maxM_);
-  read(index.maxM0_);
-  read(index.M_);
-  read(index.mult_);
-  read(index.ef_construction_);
+  read(index.offsetLevel0_, index.max_elements_, index.cur_element_count,
+       index.size_data_per_element_, index.label_offset_, index.offsetData_, index.maxlevel_,
+       index.enterpoint_node_, index.maxM_, index.maxM0_, index.M_, index.mult_,
+       index.ef_construction_);
   return static_cast<std::size_t>(at - from);
 }
 
@@ -78,19 +68,15 @@ absl::Status MappedHnswlib<Dist>::ReadUpperLinks(std::size_t offset) {
   Index& index = *index_;
   for (std::size_t i = 0; i < index.cur_element_count; ++i) {
     unsigned int list = 0;
-    if (bytes.size() - offset < sizeof list) {
-      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
-                                              ": expected the size of node ", i,
-                                              "'s upper lists, found the end"));
+    const bool sized = bytes.size() - offset >= sizeof list;
+    if (sized) std::memcpy(&list, bytes.data() + offset, sizeof list);
+    if (!sized || list > bytes.size() - offset - sizeof list ||
+        list % index.size_links_per_element_ != 0) {
+      return absl::DataLossError(absl::StrCat(
+          file_.path(), ": offset ", offset, ": expected upper lists of node ", i, ", of ",
+          index.size_links_per_element_, " bytes each, found ", list, " bytes"));
     }
-    std::memcpy(&list, bytes.data() + offset, sizeof list);
     offset += sizeof list;
-    if (list > bytes.size() - offset || list % index.size_links_per_element_ != 0) {
-      return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
-                                              ": expected upper lists of ",
-                                              index.size_links_per_element_, " bytes each within ",
-                                              bytes.size() - offset, ", found ", list));
-    }
     index.element_levels_[i] = static_cast<int>(list / index.size_links_per_element_);
     index.linkLists_[i] = nullptr;
     if (list == 0) continue;

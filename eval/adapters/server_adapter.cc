@@ -3,13 +3,13 @@
 // `hmann query` takes them. Settings: dials. Each searching thread has a connection of
 // its own; with several in flight it has a SearchStream.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/asked_dials.h"
+#include "eval/adapters/ladder.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
@@ -25,14 +25,9 @@ class ServerAdapter : public Adapter {
     return absl::StrCat("hmann server ", address_, ", index ", index_);
   }
 
-  nlohmann::json DefaultSettings() const override {
-    nlohmann::json settings = nlohmann::json::array();
-    for (const int ef : {10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320})
-      settings.push_back({{"walk", "best-first"}, {"ef_l1", 1}, {"ef_l0", ef}});
-    return settings;
-  }
+  nlohmann::json DefaultSettings() const override { return settings_; }
 
-  absl::StatusOr<std::optional<FinishedIndex>> OpenFinished(const AdapterJob& job) override {
+  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& job) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"server", "index", "tls", "ca_file",
                                                 "certificate_file", "key_file", "token_file"}));
     absl::Status status;
@@ -52,26 +47,19 @@ class ServerAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(MakeClients(1));
     HMANN_RETURN_IF_ERROR(clients_[0].WaitReady(index_));
     HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, clients_[0].Describe(index_));
-    return FinishedIndex{"", index.file_bytes};
+    const bool drive =
+        std::any_of(index.placements.begin(), index.placements.end(), [](const auto& placement) {
+          return placement.structure == "l0" && placement.tier.starts_with("nvme");
+        });
+    settings_ = Ladder(index.metric == client::Metric::kInnerProduct, index.bits > 0, drive);
+    return BuildFigures{{"index_bytes", index.file_bytes}};
   }
 
   bool Waits() const override { return true; }
 
-  absl::Status Check(const AdapterJob&, const VectorFile&) override { return Unbuildable(); }
-  absl::Status Build(const AdapterJob&, const VectorFile&, const std::string&,
-                     BuildFigures*) override {
-    return Unbuildable();
-  }
-  absl::Status Save(const std::string&) override { return Unbuildable(); }
-  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string&) override {
-    return Unbuildable();
-  }
-
   absl::Status Prepare(const VectorFile& queries) override {
     row_bytes_ = queries.row_bytes();
-    queries_.resize(queries.n() * row_bytes_);
-    for (std::uint64_t i = 0; i < queries.n(); ++i)
-      std::memcpy(queries_.data() + i * row_bytes_, queries.Row(i), row_bytes_);
+    queries_ = CopyRows(queries);
     return absl::OkStatus();
   }
 
@@ -112,10 +100,6 @@ class ServerAdapter : public Adapter {
   }
 
  private:
-  absl::Status Unbuildable() const {
-    return absl::InvalidArgumentError("settings: expected 'server' and 'index'");
-  }
-
   absl::Status MakeClients(std::size_t threads) {
     while (clients_.size() < threads) {
       HMANN_ASSIGN_OR_RETURN(Client client, Client::Connect(address_, connect_));
@@ -165,6 +149,7 @@ class ServerAdapter : public Adapter {
 
   std::string address_, index_;
   client::ConnectOptions connect_;
+  nlohmann::json settings_;
   std::vector<Client> clients_;  ///< one a thread
   SearchOptions search_;
   std::uint64_t in_flight_ = 1;

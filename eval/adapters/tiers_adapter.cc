@@ -3,35 +3,27 @@
 // accessor. Distances are hmann's kernels, which are faster than hnswlib's own (u8 128-d
 // 4.1 ns against 4.8, f32 7.3 against 10.5, Zen 4).
 //
-// Settings: {"placement": "slow", "ef": 40, "fast_share": 0.1, "fast_bytes": 27000000,
-// "emulated": "lat=300ns", "ahead": "own", "in_flight": 4}; all but two are optional, and
-// fast_bytes, of the whole index, come before the share. With several queries in flight
+// Settings: {"placement": "slow", "ef": 40, "fast_bytes": 27000000, "emulated":
+// "lat=300ns", "ahead": "own", "in_flight": 4}; all but two are optional, and fast_bytes
+// are of the whole index. With several queries in flight
 // each has a walk of its own, which gives way to the next where it would wait. What a
 // model (eval/models/placement.h) says of each line is found out before the clock starts,
 // in a steady state: all queries are run once to warm it, once to log what it says, one
 // after the other. A timed run reads the log, and waits for what was slow as the emulated
 // tier says.
-#include <exception>
 #include <map>
 #include <memory>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/tiers_rival.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/distance/distance.h"
 #include "index/tiers/emulation.h"
 
 namespace hmann {
 namespace {
-
-absl::StatusOr<Ahead> ParseAhead(const nlohmann::json& value) {
-  if (value == "own") return Ahead::kOwn;
-  if (value == "vectors") return Ahead::kVectors;
-  if (value == "neighbours") return Ahead::kNeighbours;
-  return absl::InvalidArgumentError(
-      absl::StrCat("setting ahead: expected own, vectors or neighbours, found ", value.dump()));
-}
 
 class TiersAdapter : public Adapter {
  public:
@@ -61,51 +53,36 @@ class TiersAdapter : public Adapter {
 
   absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
-    return Guard([&](auto& rival) {
-      rival.Build(job, base, figures);
-      return absl::OkStatus();
-    });
+    return WithGraph(rival_, [&](auto& rival) { rival.Build(job, base, figures); });
   }
   absl::Status Save(const std::string& path) override {
-    return Guard([&](auto& rival) {
-      rival.Save(path);
-      return absl::OkStatus();
-    });
+    return WithGraph(rival_, [&](auto& rival) { rival.Save(path); });
   }
   absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
-    return Guard([&](auto& rival) { return rival.Load(path); });
+    return WithGraph(rival_, [&](auto& rival) { return rival.Load(path); });
   }
   bool ServesFromFile() const override { return true; }
   absl::Status Prepare(const VectorFile& queries) override {
-    return Guard([&](auto& rival) {
-      rival.Prepare(queries);
-      query_count_ = queries.n();
-      return absl::OkStatus();
-    });
+    query_count_ = queries.n();
+    return WithGraph(rival_, [&](auto& rival) { rival.Prepare(queries); });
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
     HMANN_RETURN_IF_ERROR(
-        CheckKeys(setting, {"placement", "ef", "fast_share", "fast_bytes", "emulated", "ahead"}));
+        CheckKeys(setting, {"placement", "ef", "fast_bytes", "emulated", "ahead"}));
     TierSetting wanted;
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef, NumberIn(setting, "ef", 1, 1u << 20));
-    wanted.ef = static_cast<std::uint32_t>(ef);
-    const nlohmann::json placement = setting.value("placement", nlohmann::json()),
-                         emulated = setting.value("emulated", nlohmann::json("lat=0ns")),
-                         share = setting.value("fast_share", nlohmann::json(0.1));
-    if (!placement.is_string() || !emulated.is_string() || !share.is_number()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected placement and emulated as texts, fast_share as a number, found ",
-                       setting.dump()));
-    }
-    wanted.placement = placement.get<std::string>();
-    wanted.emulated = emulated.get<std::string>();
-    wanted.fast_share = share.get<double>();
-    if (setting.contains("fast_bytes")) {
-      HMANN_ASSIGN_OR_RETURN(wanted.fast_bytes,
-                             NumberIn(setting, "fast_bytes", 1, std::uint64_t{1} << 48));
-    }
-    HMANN_ASSIGN_OR_RETURN(wanted.ahead, ParseAhead(setting.value("ahead", nlohmann::json("own"))));
+    std::string ahead = "own";
+    absl::Status status;
+    JsonReader reader(setting, "setting ", absl::StatusCode::kInvalidArgument, &status);
+    reader.Text("placement", &wanted.placement);
+    reader.Whole("ef", 1, 1u << 20, &wanted.ef);
+    if (setting.contains("fast_bytes"))
+      reader.Whole("fast_bytes", 1, std::uint64_t{1} << 48, &wanted.fast_bytes);
+    if (setting.contains("emulated")) reader.Text("emulated", &wanted.emulated);
+    if (setting.contains("ahead")) reader.Text("ahead", &ahead);
+    if (ahead != "own" && ahead != "neighbours") reader.Wrong("ahead", "own or neighbours", ahead);
+    HMANN_RETURN_IF_ERROR(status);
+    wanted.ahead = ahead == "own" ? Ahead::kOwn : Ahead::kNeighbours;
     if (!buses_.contains(wanted.emulated)) {
       HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(wanted.emulated));
       Emulated memory;
@@ -124,7 +101,7 @@ class TiersAdapter : public Adapter {
                        shape.in_flight));
     }
     setting_.in_flight = shape.in_flight;
-    return Guard([&](auto& rival) -> absl::Status {
+    return WithGraph(rival_, [&](auto& rival) -> absl::Status {
       rival.SetInFlight(shape.in_flight);
       if (traces_.contains(setting_.TraceKey())) return absl::OkStatus();
       HMANN_ASSIGN_OR_RETURN(Trace trace, rival.Record(setting_, k_));
@@ -134,7 +111,7 @@ class TiersAdapter : public Adapter {
   }
 
   absl::Status Search(const RunShare& share) override {
-    return Guard([&](auto& rival) {
+    return WithGraph(rival_, [&](auto& rival) {
       return rival.Search(setting_, traces_.at(setting_.TraceKey()), buses_.at(setting_.emulated),
                           share);
     });
@@ -148,24 +125,6 @@ class TiersAdapter : public Adapter {
   }
 
  private:
-  /// hnswlib throws: what it says becomes a Status.
-  template <typename Work>
-  absl::Status Guard(Work work) {
-    try {
-      return std::visit(
-          [&](auto& rival) -> absl::Status {
-            if constexpr (std::is_same_v<std::decay_t<decltype(rival)>, std::monostate>) {
-              return absl::FailedPreconditionError("no data yet");
-            } else {
-              return work(rival);
-            }
-          },
-          rival_);
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("hnswlib: ", error.what()));
-    }
-  }
-
   std::variant<std::monostate, Rival<int>, Rival<float>> rival_;
   std::uint32_t k_ = 0;
   std::uint64_t query_count_ = 0;

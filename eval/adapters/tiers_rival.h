@@ -1,25 +1,19 @@
 /// hnswlib's graph over two memories: built, recorded and searched.
 #pragma once
 
-#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
-#define NO_MANUAL_VECTORIZATION
-#endif
-#include <hnswlib/hnswlib.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/hnsw_image.h"
 #include "eval/adapters/hnsw_walk.h"
+#include "eval/adapters/hnswlib_build.h"
 #include "eval/adapters/touch_access.h"
 #include "index/base/status_macros.h"
 #include "index/distance/distance.h"
@@ -30,16 +24,15 @@ namespace hmann {
 /// What a timed run needs besides the index.
 struct TierSetting {
   std::string placement;
-  double fast_share = 0.1;
-  std::uint64_t fast_bytes = 0;  ///< 0: fast_share
+  std::uint64_t fast_bytes = ~std::uint64_t{0};  ///< of the whole index, for the models
   int in_flight = 1;
   Ahead ahead = Ahead::kOwn;
   std::uint32_t ef = 0;
   std::string emulated = "lat=0ns";
 
   std::string TraceKey() const {
-    return absl::StrCat(placement, "|", fast_share, "|", fast_bytes, "|", static_cast<int>(ahead),
-                        "|", ef, "|", in_flight > 1);
+    return absl::StrCat(placement, "|", fast_bytes, "|", static_cast<int>(ahead), "|", ef, "|",
+                        in_flight > 1);
   }
 };
 
@@ -63,49 +56,19 @@ struct Trace {
   nlohmann::json counters;
 };
 
-template <typename Dist>
-struct Space;
-template <>
-struct Space<int> {
-  using Type = hnswlib::L2SpaceI;
-};
-template <>
-struct Space<float> {
-  using Type = hnswlib::L2Space;
-};
-
 /// The graph of one distance type, and searches over it.
 template <typename Dist>
 class Rival {
  public:
   using Index = hnswlib::HierarchicalNSW<Dist>;
+  using Space = std::conditional_t<std::is_same_v<Dist, int>, hnswlib::L2SpaceI, hnswlib::L2Space>;
 
   explicit Rival(const Kernels& kernels) : kernels_(kernels), space_(kernels.dim) {}
 
   void Build(const AdapterJob& job, const VectorFile& base, BuildFigures* figures) {
     index_ = std::make_unique<Index>(&space_, base.n(), job.m, job.ef_construction);
-    index_->addPoint(base.Row(0), 0);
-    std::atomic<std::uint64_t> next{1};
-    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.threads));
-    std::vector<std::thread> threads;
-    for (std::exception_ptr& error : errors) {
-      threads.emplace_back([&] {
-        try {
-          for (std::uint64_t i = next++; i < base.n(); i = next++) index_->addPoint(base.Row(i), i);
-        } catch (...) {
-          error = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
-    figures->index_bytes = base.n() * (index_->size_data_per_element_ + sizeof(void*));
-    for (std::uint64_t i = 0; i < base.n(); ++i) {
-      figures->index_bytes +=
-          static_cast<std::uint64_t>(index_->element_levels_[i]) * index_->size_links_per_element_;
-    }
+    AddRows(base.n(), job.threads, [&](std::uint64_t i) { index_->addPoint(base.Row(i), i); });
+    (*figures)["index_bytes"] = BytesOf(*index_);
   }
   void Save(const std::string& path) { index_->saveIndex(path); }
 
@@ -123,19 +86,12 @@ class Rival {
       walks_.emplace_back(&image_, &kernels_);
   }
 
-  void Prepare(const VectorFile& queries) {
-    queries_.resize(queries.n() * queries.row_bytes());
-    for (std::uint64_t q = 0; q < queries.n(); ++q) {
-      std::memcpy(queries_.data() + q * queries.row_bytes(), queries.Row(q), queries.row_bytes());
-    }
-  }
+  void Prepare(const VectorFile& queries) { queries_ = CopyRows(queries); }
 
   /// Runs the queries past the setting's model. Errors: as MakePlacement.
   absl::StatusOr<Trace> Record(const TierSetting& setting, std::uint32_t k) {
-    const double share = setting.fast_bytes == 0
-                             ? setting.fast_share
-                             : std::min(1.0, static_cast<double>(setting.fast_bytes) /
-                                                 static_cast<double>(image_.Lines() * 64));
+    const double share = std::min(
+        1.0, static_cast<double>(setting.fast_bytes) / static_cast<double>(image_.Lines() * 64));
     PlacementRequest request = {setting.placement, share, image_.Lines(), {}};
     std::uint64_t upper_bytes = image_.lists.size();
     for (const int level : image_.level_of) {
@@ -252,7 +208,7 @@ class Rival {
   const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * kernels_.row_bytes; }
 
   Kernels kernels_;
-  typename Space<Dist>::Type space_;
+  Space space_;
   std::unique_ptr<Index> index_;  ///< between Build and Load
   HnswImage image_;
   std::vector<HnswWalk<Dist>> walks_;  ///< one for each query in flight

@@ -9,28 +9,36 @@ MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b) {
           a.slow_writes - b.slow_writes};
 }
 
-void MemoryModeCache::Insert(Slot victim) {
-  if (victim.dirty) ++accesses_.slow_writes;  // its data came along when the tag was read
+void MemoryModeCache::CountTag(Slot found) {
+  ++accesses_.dram_reads;  // with a read's data at once
+  hits_ += found.hit ? 1 : 0;
+  if (found.hit) return;
+  if (found.dirty) ++accesses_.slow_writes;  // its data came along when the tag was read
   ++accesses_.slow_reads;
   ++accesses_.dram_writes;
 }
 
-bool MemoryModeCache::CountRead(Slot slot) {
-  hits_ += slot.hit ? 1 : 0;
-  ++accesses_.dram_reads;  // tag and data at once
-  if (!slot.hit) Insert(slot);
-  return slot.hit && slot.dirty;
+bool MemoryModeCache::Read(std::uint64_t line) {
+  Slot found;
+  bool* dirty = Bring(line, &found);
+  CountTag(found);
+  *dirty = found.hit && found.dirty;
+  return found.hit;
 }
 
-bool MemoryModeCache::CountWrite(Slot slot) {
-  hits_ += slot.hit ? 1 : 0;
-  ++accesses_.dram_reads;  // the tag
-  if (!slot.hit) Insert(slot);
+bool MemoryModeCache::Write(std::uint64_t line) {
+  Slot found;
+  bool* dirty = Bring(line, &found);
+  CountTag(found);
   ++accesses_.dram_writes;
-  return true;
+  *dirty = true;
+  return found.hit;
 }
 
-bool MemoryModeCache::CountWriteBack() {
+bool MemoryModeCache::WriteBack(std::uint64_t line) {
+  if (!Holds(line)) return Write(line);
+  Slot found;
+  *Bring(line, &found) = true;
   ++hits_;
   ++accesses_.dram_writes;
   return true;
@@ -40,27 +48,11 @@ DirectMappedCache::DirectMappedCache(std::uint64_t lines) : entries_(lines) {
   HMANN_CHECK(lines > 0);
 }
 
-bool DirectMappedCache::Read(std::uint64_t line) {
-  Entry& entry = EntryOf(line);
-  const bool hit = entry.line == line;
-  entry.dirty = CountRead({hit, entry.dirty});
+bool* DirectMappedCache::Bring(std::uint64_t line, Slot* found) {
+  Entry& entry = entries_[line % entries_.size()];
+  *found = {entry.line == line, entry.dirty};
   entry.line = line;
-  return hit;
-}
-
-bool DirectMappedCache::Write(std::uint64_t line) {
-  Entry& entry = EntryOf(line);
-  const bool hit = entry.line == line;
-  entry.dirty = CountWrite({hit, entry.dirty});
-  entry.line = line;
-  return hit;
-}
-
-bool DirectMappedCache::WriteBack(std::uint64_t line) {
-  Entry& entry = EntryOf(line);
-  if (entry.line != line) return Write(line);
-  entry.dirty = CountWriteBack();
-  return true;
+  return &entry.dirty;
 }
 
 LruCache::LruCache(std::uint64_t lines, std::uint64_t footprint)
@@ -81,7 +73,7 @@ void LruCache::LinkNewest(std::uint32_t entry) {
   newest_ = entry;
 }
 
-LruCache::Entry& LruCache::Bring(std::uint64_t line, Slot* found) {
+bool* LruCache::Bring(std::uint64_t line, Slot* found) {
   HMANN_CHECK(line < entry_of_.size());
   std::uint32_t entry = entry_of_[line];
   found->hit = entry != kNone;
@@ -99,29 +91,7 @@ LruCache::Entry& LruCache::Bring(std::uint64_t line, Slot* found) {
   LinkNewest(entry);
   entry_of_[line] = entry;
   entries_[entry].line = line;
-  return entries_[entry];
-}
-
-bool LruCache::Read(std::uint64_t line) {
-  Slot found;
-  Entry& entry = Bring(line, &found);
-  entry.dirty = CountRead(found);
-  return found.hit;
-}
-
-bool LruCache::Write(std::uint64_t line) {
-  Slot found;
-  Entry& entry = Bring(line, &found);
-  entry.dirty = CountWrite(found);
-  return found.hit;
-}
-
-bool LruCache::WriteBack(std::uint64_t line) {
-  if (entry_of_[line] == kNone) return Write(line);
-  Slot found;
-  Entry& entry = Bring(line, &found);
-  entry.dirty = CountWriteBack();
-  return true;
+  return &entries_[entry].dirty;
 }
 
 }  // namespace hmann

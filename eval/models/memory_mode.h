@@ -26,6 +26,18 @@ MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b);
 /// thread-safe.
 class MemoryModeCache {
  public:
+  virtual ~MemoryModeCache() = default;
+
+  /// Requests of a 64-byte line by its number. They return whether it was in DRAM.
+  bool Read(std::uint64_t line);
+  /// A store that goes past the CPU's caches, or a line that leaves them without having
+  /// been read from here.
+  bool Write(std::uint64_t line);
+  /// A line leaves the CPU's caches that a Read brought there: known to be in DRAM, so
+  /// that no tag is checked. One that has been pushed out since is written like any
+  /// other.
+  bool WriteBack(std::uint64_t line);
+
   const MemoryAccesses& accesses() const { return accesses_; }
   std::uint64_t hits() const { return hits_; }
 
@@ -35,13 +47,13 @@ class MemoryModeCache {
     bool hit = false;
     bool dirty = false;
   };
-  /// Counts a request and says what becomes of the line's dirty bit.
-  bool CountRead(Slot slot);
-  bool CountWrite(Slot slot);
-  bool CountWriteBack();
+  /// Gives the line its place if it has none. `found`: what was there before. Returns
+  /// where the line's dirty bit is.
+  virtual bool* Bring(std::uint64_t line, Slot* found) = 0;
+  virtual bool Holds(std::uint64_t line) const = 0;
 
  private:
-  void Insert(Slot victim);
+  void CountTag(Slot found);
 
   MemoryAccesses accesses_;
   std::uint64_t hits_ = 0;
@@ -54,22 +66,15 @@ class DirectMappedCache : public MemoryModeCache {
   /// `lines`: capacity C; at least 1.
   explicit DirectMappedCache(std::uint64_t lines);
 
-  /// Requests of a 64-byte line by its number. They return whether it was in DRAM.
-  bool Read(std::uint64_t line);
-  /// A store that goes past the CPU's caches, or a line that leaves them without having
-  /// been read from here.
-  bool Write(std::uint64_t line);
-  /// A line leaves the CPU's caches that a Read brought there: known to be in DRAM, so
-  /// that no tag is checked. One that has been pushed out since is written like any
-  /// other.
-  bool WriteBack(std::uint64_t line);
-
  private:
   struct Entry {
     std::uint64_t line = ~std::uint64_t{0};
     bool dirty = false;
   };
-  Entry& EntryOf(std::uint64_t line) { return entries_[line % entries_.size()]; }
+  bool* Bring(std::uint64_t line, Slot* found) override;
+  bool Holds(std::uint64_t line) const override {
+    return entries_[line % entries_.size()].line == line;
+  }
 
   std::vector<Entry> entries_;
 };
@@ -82,10 +87,6 @@ class LruCache : public MemoryModeCache {
   /// 4 bytes each.
   LruCache(std::uint64_t lines, std::uint64_t footprint);
 
-  bool Read(std::uint64_t line);
-  bool Write(std::uint64_t line);
-  bool WriteBack(std::uint64_t line);
-
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Entry {
@@ -93,9 +94,9 @@ class LruCache : public MemoryModeCache {
     std::uint32_t newer = kNone, older = kNone;
     bool dirty = false;
   };
-  /// Makes room for the line if it is not there, and makes it the newest. `found`: what
-  /// was there before.
-  Entry& Bring(std::uint64_t line, Slot* found);
+  /// Makes the line the newest as well.
+  bool* Bring(std::uint64_t line, Slot* found) override;
+  bool Holds(std::uint64_t line) const override { return entry_of_[line] != kNone; }
   void Unlink(std::uint32_t entry);
   void LinkNewest(std::uint32_t entry);
 

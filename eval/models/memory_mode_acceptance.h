@@ -25,10 +25,6 @@ struct AcceptanceRow {
   std::string trace;  ///< "read loop over 0.27 C: accesses per read"
   double expected = 0, measured = 0;
   double tolerance = 0;  ///< 0 where no chance is involved
-
-  bool Holds() const {
-    return measured >= expected - tolerance && measured <= expected + tolerance;
-  }
 };
 
 /// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all

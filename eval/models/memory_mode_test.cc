@@ -43,12 +43,6 @@ TEST(MemoryMode, TheAcceptanceListHolds) {
   }
 }
 
-TEST(MemoryMode, ARowThatIsOffDoesNotHold) {
-  EXPECT_FALSE((AcceptanceRow{"", 3, 3.01, 0}).Holds());
-  EXPECT_FALSE((AcceptanceRow{"", 3, 2.9, 0.05}).Holds());
-  EXPECT_TRUE((AcceptanceRow{"", 3, 2.96, 0.05}).Holds());
-}
-
 TEST(MemoryMode, ALineThatWasPushedOutIsWrittenBackLikeAnyOther) {
   DirectMappedCache direct(1);
   direct.Read(0);

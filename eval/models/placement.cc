@@ -75,16 +75,6 @@ std::unique_ptr<PlacementModel> Make(std::uint64_t lines, bool learns, Memory me
 
 }  // namespace
 
-std::vector<std::string> PlacementNames() {
-  return {"dram",
-          "slow",
-          "fast-upper",
-          "memory-mode",
-          "memory-mode-lru",
-          "first-touch",
-          "first-touch-queries"};
-}
-
 std::uint64_t FastLines(const PlacementRequest& request) {
   if (request.name == "dram") return request.lines;
   if (request.name == "slow" || request.name == "fast-upper") return 0;
@@ -112,9 +102,8 @@ absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementReq
     for (std::uint64_t page = 0; page < pages; ++page) loaded.memory.Touch(page);
     return Make(lines, false, std::move(loaded));
   }
-  return absl::InvalidArgumentError(absl::StrCat("placement: expected one of ",
-                                                 absl::StrJoin(PlacementNames(), ", "), ", found '",
-                                                 name, "'"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "placement: expected one of ", absl::StrJoin(kPlacements, ", "), ", found '", name, "'"));
 }
 
 }  // namespace hmann

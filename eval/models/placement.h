@@ -23,7 +23,7 @@ enum class Part : std::uint8_t {
 
 /// How an index is spread over fast and slow memory.
 struct PlacementRequest {
-  std::string name;         ///< one of PlacementNames()
+  std::string name;         ///< one of kPlacements
   double fast_share = 0.1;  ///< of the footprint's bytes that fast memory holds; of the models of
                             ///< hardware and operating system alone
   std::uint64_t lines =
@@ -54,7 +54,13 @@ class PlacementModel {
 /// pages of 4 KiB are fast in the order in which loading writes them;
 /// "first-touch-queries": in the order in which the first queries touch them, as with a
 /// file that is mapped.
-std::vector<std::string> PlacementNames();
+inline constexpr const char* kPlacements[] = {"dram",
+                                              "slow",
+                                              "fast-upper",
+                                              "memory-mode",
+                                              "memory-mode-lru",
+                                              "first-touch",
+                                              "first-touch-queries"};
 
 /// Errors: INVALID_ARGUMENT for another name, or a share outside (0, 1].
 absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementRequest& request);

@@ -91,7 +91,7 @@ TEST(Placement, WhatMakesNoSenseIsRefused) {
               testing::HasSubstr("memory-mode-lru"));
   EXPECT_FALSE(MakePlacement({"memory-mode", 0, 1, {}}).ok());
   EXPECT_FALSE(MakePlacement({"memory-mode", 1.5, 1, {}}).ok());
-  for (const std::string& name : PlacementNames())
+  for (const std::string name : kPlacements)
     EXPECT_TRUE(MakePlacement({name, 0.5, 100, {}}).ok()) << name;
 }
 

@@ -1,5 +1,5 @@
-#include <iostream>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "eval/load.h"
@@ -8,39 +8,37 @@
 #include "index/base/units.h"
 #include "tools/connect_flags.h"
 #include "tools/flags.h"
-#include "tools/interrupt.h"
 
 namespace hmann {
 namespace {
 
 struct LoadFlags : EvalFlags {
-  LoadBenchmark load;
+  LoadOptions load;
 };
 
 absl::Status RunLoadCommand(LoadFlags& flags) {
-  LoadBenchmark& load = flags.load;
-  if (!flags.settings.empty()) {
-    load.settings = Json::array();
-    for (const std::string& text : flags.settings) {
-      HMANN_ASSIGN_OR_RETURN(const auto named, NamedJson(text, "--settings", Json::value_t::array));
-      if (named.first != load.load.index)
-        return absl::InvalidArgumentError(
-            absl::StrCat("--settings: expected ", load.load.index, "=[...], found '", text, "'"));
-      load.settings.insert(load.settings.end(), named.second.begin(), named.second.end());
-    }
+  LoadOptions& load = flags.load;
+  const std::vector<std::string> texts = std::exchange(flags.settings, {});
+  if (!texts.empty()) load.settings = Json::array();
+  for (const std::string& text : texts) {
+    HMANN_ASSIGN_OR_RETURN(const auto named, NamedJson(text, "--settings", Json::value_t::array));
+    if (named.first != load.index)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--settings: expected ", load.index, "=[...], found '", text, "'"));
+    load.settings.insert(load.settings.end(), named.second.begin(), named.second.end());
   }
-  load.folder = flags.benchmark.job.folder;
-  load.cancelled = CancelOnInterrupt();
-  HMANN_ASSIGN_OR_RETURN(const std::vector<Json> lines,
-                         RunLoad(load, [](const std::string& line) { std::cerr << line << '\n'; }));
-  return flags.Tell(lines);
+  return flags.Run([&load](const Benchmark& benchmark, Progress&, const Say& say) {
+    return RunLoad(load, benchmark, say);
+  });
 }
 
 }  // namespace
 
 EvalCommand SetupEvalLoad(CLI::App& eval) {
   auto flags = std::make_shared<LoadFlags>();
-  LoadOptions* load = &flags->load.load;
+  LoadOptions* load = &flags->load;
+  Benchmark* benchmark = &flags->benchmark;
+  benchmark->rounds = 1;
   CLI::App* app = eval.add_subcommand(
       "load",
       "What a server answers when requests arrive at random times, whether or not it keeps up: "
@@ -48,10 +46,11 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   app->add_option("--server", load->server, "HOST:PORT or unix:PATH of a running `hmann serve`")
       ->required();
   app->add_option("--server-index", load->index, "name of the index there")->required();
-  app->add_option("--queries", flags->load.queries, "vector file of the index's type and dimension")
+  app->add_option("--queries", benchmark->job.queries,
+                  "vector file of the index's type and dimension")
       ->required();
   AddConnectFlags(*app, &load->connect);
-  app->add_option("--rate", flags->load.rates, "requests a second, one run of each")
+  app->add_option("--rate", load->rates, "requests a second, one run of each")
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -76,10 +75,10 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
       ->check(CLI::Range(1, 1 << 30));
   app->add_option("--settings", flags->settings,
                   "INDEX=[{...}]: dials, as `hmann search --json` names them, a run of each");
-  app->add_option("--k", load->search.k, "neighbours per query")
+  app->add_option("--k", load->k, "neighbours per query")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--rounds", flags->load.rounds, "times that every rate is run")
+  app->add_option("--rounds", benchmark->rounds, "times that every rate is run")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   flags->AddOut(*app,

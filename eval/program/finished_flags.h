@@ -13,10 +13,9 @@ namespace hmann {
 
 /// Indexes that stand: files, opened here, and those of running servers.
 struct FinishedFlags {
-  std::vector<std::string> indexes;  ///< files
-  std::vector<std::string> slow;     ///< tiers that each is opened on; {}: mapped
-  std::vector<std::string> servers;  ///< addresses
-  std::vector<std::string> served;   ///< names of indexes there; {}: all
+  std::vector<std::string> indexes;            ///< files
+  std::vector<std::string> slow = {"mapped"};  ///< tiers that each is opened on
+  std::vector<std::string> servers;            ///< addresses
   client::ConnectOptions connect;
 
   bool any() const { return !indexes.empty() || !servers.empty(); }

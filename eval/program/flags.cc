@@ -18,13 +18,6 @@
 namespace hmann {
 namespace {
 
-std::string CheckShare(const std::string& text) {
-  double share = 0;
-  return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1
-             ? std::string()
-             : "expected a share between 0 and 1";
-}
-
 /// Values given to the contestants of their names; one that is another once more gets
 /// those of the other first.
 absl::Status Give(const std::vector<std::string>& texts, const char* option, Json::value_t kind,
@@ -124,11 +117,6 @@ void EvalFlags::AddShapes(CLI::App& app) {
       ->capture_default_str();
 }
 
-void EvalFlags::AddSettings(CLI::App& app) {
-  app.add_option("--settings", settings,
-                 "NAME=[{...}]: search settings instead of a contestant's own, JSON");
-}
-
 void EvalFlags::AddClock(CLI::App& app) {
   app.add_option_function<std::string>(
          "--clock",
@@ -145,12 +133,8 @@ void EvalFlags::AddOthers(CLI::App& app) {
                  "NAME=COMMAND: one more contestant, a program that speaks the protocol");
   app.add_option("--reference", benchmark.reference, "contestant that ratios are to")
       ->capture_default_str();
-}
-
-void EvalFlags::AddPromote(CLI::App& app) {
-  app.add_option("--promote", promote, "hmann's share of vectors in fast memory, N_1 / N")
-      ->check(CheckShare)
-      ->capture_default_str();
+  app.add_option("--settings", settings,
+                 "NAME=[{...}]: search settings instead of a contestant's own, JSON");
 }
 
 void EvalFlags::AddOut(CLI::App& app, const std::string& example, bool required) {
@@ -161,7 +145,7 @@ void EvalFlags::AddOut(CLI::App& app, const std::string& example, bool required)
   app.footer(absl::StrCat("Example:\n  hmann eval ", app.get_name(), " ", example));
 }
 
-absl::Status EvalFlags::Finish() {
+absl::Status EvalFlags::Run(const Recipe& recipe) {
   for (const std::string& text : adapters) {
     HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, ForeignContestant(text));
     benchmark.contestants.push_back(std::move(spec));
@@ -173,21 +157,11 @@ absl::Status EvalFlags::Finish() {
       Give(build_settings, "--build-settings", Json::value_t::object, &benchmark.contestants,
            [](ContestantSpec* spec, const Json& value) { spec->build.update(value); }));
   if (!search_threads.empty()) benchmark.shapes = AllShapes(search_threads, in_flight);
-  benchmark.job.work = benchmark.job.folder + "/work";
   benchmark.job.cancelled = CancelOnInterrupt();
-  return absl::OkStatus();
-}
-
-absl::Status EvalFlags::Run() {
-  HMANN_RETURN_IF_ERROR(Finish());
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const std::vector<Json> lines,
-                         RunBenchmark(benchmark, progress,
-                                      [](const std::string& line) { std::cerr << line << '\n'; }));
-  return Tell(lines);
-}
-
-absl::Status EvalFlags::Tell(const std::vector<Json>& lines) const {
+  HMANN_ASSIGN_OR_RETURN(
+      const std::vector<Json> lines,
+      recipe(benchmark, progress, [](const std::string& line) { std::cerr << line << '\n'; }));
   const Json figures = FiguresOf(lines);
   PrintTables(figures, std::cerr);
   if (const std::string& out = benchmark.job.folder; !out.empty()) {

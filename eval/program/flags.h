@@ -2,6 +2,7 @@
 /// declares some of them, and fills a benchmark with systems, settings, places and data.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,6 @@ struct EvalFlags {
   std::vector<std::string> adapters;        ///< NAME=COMMAND
   std::vector<std::string> settings;        ///< NAME=JSON
   std::vector<std::string> build_settings;  ///< NAME=JSON
-  double promote = 0.16;
   std::vector<int> search_threads, in_flight = {1};
   bool json = false;
 
@@ -30,20 +30,16 @@ struct EvalFlags {
   void AddBuild(CLI::App& app, bool settings = true);
   void AddRuns(CLI::App& app);
   void AddShapes(CLI::App& app);
-  void AddSettings(CLI::App& app);
   void AddClock(CLI::App& app);
   void AddOthers(CLI::App& app);
-  void AddPromote(CLI::App& app);
   void AddOut(CLI::App& app, const std::string& example, bool required = true);
 
-  /// Fills in what the command line leaves to it: adapters, settings of the contestants,
-  /// the folder of built indexes, and that SIGINT cancels. Call once, when they are
-  /// known.
-  absl::Status Finish();
-  /// Finish, then the benchmark (progress and lines for the eye on stderr), then Tell.
-  absl::Status Run();
-  /// The tables on stderr, report.html, and the figures as JSON if that was asked for.
-  absl::Status Tell(const std::vector<Json>& lines) const;
+  /// Fills in what the command line leaves to it (adapters, settings of the contestants,
+  /// shapes, that SIGINT cancels), runs the benchmark by `recipe`, with progress and
+  /// lines for the eye on stderr, and tells its figures: tables on stderr, report.html,
+  /// and JSON if that was asked for. Call once, when the contestants are known.
+  using Recipe = std::function<absl::StatusOr<std::vector<Json>>(Benchmark, Progress&, const Say&)>;
+  absl::Status Run(const Recipe& recipe = RunBenchmark);
 };
 
 /// "NAME=JSON" in two, where the JSON begins: a name may have a "=" in it. Errors:

@@ -1,7 +1,6 @@
 // sweep, disk, tiers, scale: what each fills into a benchmark.
-#include <chrono>
-#include <iostream>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
@@ -11,7 +10,6 @@
 #include "eval/tier_contest.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/dials/dial_table.h"
 #include "index/tiers/emulation.h"
 #include "tools/flags.h"
 
@@ -36,7 +34,7 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
     flags.contestants = OwnContestantNames(base.dtype(), job.metric);
   }
   for (const std::string& name : flags.contestants) {
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(name, {{"promote", flags.promote}}));
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(name));
     benchmark.contestants.push_back(std::move(spec));
   }
   return flags.Run();
@@ -50,15 +48,20 @@ absl::Status RunDiskCommand(DiskFlags& flags) {
   Benchmark& benchmark = flags.benchmark;
   ContestantJob& job = benchmark.job;
   benchmark.title = "Search on a disk";
+  ContestantSpec hmann;
   if (!flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags.index));
-    HMANN_ASSIGN_OR_RETURN(benchmark.contestants, DiskContestants(flags.index));
+    HMANN_ASSIGN_OR_RETURN(hmann, FinishedContestant("hmann", {{"index", flags.index}}));
     benchmark.shape = {info.n, info.dim, info.dtype};
     job.metric = info.metric;
   } else {
+    HMANN_ASSIGN_OR_RETURN(hmann, OwnContestant("hmann"));
+  }
+  benchmark.contestants = OnDrive(std::move(hmann));
+  if (flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-    HMANN_ASSIGN_OR_RETURN(benchmark.contestants,
-                           DiskContestants(base.dtype(), job.metric, {{"promote", flags.promote}}));
+    HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, MappedHnswlib(base.dtype(), job.metric));
+    benchmark.contestants.push_back(std::move(rival));
   }
   return flags.Run();
 }
@@ -94,13 +97,10 @@ absl::Status RunScaleCommand(ScaleFlags& flags) {
     options.sizes.push_back(size);
   }
   if (!flags.slow.empty()) options.tiers = flags.slow;
-  HMANN_RETURN_IF_ERROR(flags.Finish());
-  options.each = flags.benchmark;
-  Progress progress;
-  HMANN_ASSIGN_OR_RETURN(
-      const std::vector<Json> lines,
-      RunScale(options, progress, [](const std::string& line) { std::cerr << line << '\n'; }));
-  return flags.Tell(lines);
+  return flags.Run([&options](const Benchmark& each, Progress& progress, const Say& say) {
+    options.each = each;
+    return RunScale(options, progress, say);
+  });
 }
 
 void AddFastBytes(CLI::App& app, std::vector<double>* fast_bytes, const char* description) {
@@ -119,7 +119,6 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
       "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
   flags->AddData(*app);
   flags->AddBuild(*app);
-  flags->AddPromote(*app);
   app->add_option(
          "--contestants", flags->contestants,
          "some of hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,faiss-sq8,"
@@ -130,7 +129,6 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   flags->AddOthers(*app);
   AddFinished(*app, &flags->finished);
   flags->AddRuns(*app);
-  flags->AddSettings(*app);
   flags->AddShapes(*app);
   app->get_option("--in-flight")->needs("--search-threads");
   flags->AddClock(*app);
@@ -155,12 +153,10 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
   benchmark->targets = {0.95, 0.99};
   benchmark->memory_limit = 0;
   benchmark->warm_up_queries = 200;
-  benchmark->disk.time = std::chrono::milliseconds(500);
   flags->search_threads = {1, 2};
   flags->in_flight = {1, 8};
   flags->AddData(*app);
   flags->AddBuild(*app);
-  flags->AddPromote(*app);
   app->add_option("--index", flags->index,
                   "a finished index file, instead of building one of --base and hnswlib's; "
                   "--base is then for those of --adapter");
@@ -171,7 +167,6 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
       "of each searching program, page cache included, as 200MiB (default: a quarter of hmann's "
       "index file and 64MiB)");
   flags->AddRuns(*app);
-  flags->AddSettings(*app);
   flags->AddShapes(*app);
   flags->AddOut(*app, absl::StrCat(kSample, " --memory-limit 64MiB --out build/disk"));
   app->get_option("--base")->required(false);
@@ -205,13 +200,6 @@ EvalCommand SetupEvalTiers(CLI::App& eval) {
                "of fast memory a vector, rows each: of hmann (as many promoted nodes as fit, "
                "without codes, and with codes for the quantised walk) and of Memory Mode and "
                "first-touch");
-  app->add_option("--prefetch", contest->prefetch,
-                  "hmann's ways of fetching ahead to compare: ahead and any of off, round, helper")
-      ->delimiter(',')
-      ->check([](const std::string& text) {
-        return std::string(FindDial("prefetch")->Parse(text).status().message());
-      })
-      ->capture_default_str();
   app->add_option("--widths", contest->widths,
                   "the ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of beams")
       ->delimiter(',')
@@ -232,7 +220,6 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
       "scale", "How everything grows with the number of vectors, at equal bytes of fast memory");
   flags->benchmark = options->each;
   flags->benchmark.job.query_rows = 1000;
-  flags->benchmark.disk.time = std::chrono::milliseconds(500);
   flags->AddData(*app, false);
   app->get_option("--base")->description(
       "real vectors; sizes beyond them are made up as `hmann data generate --kind resample` does, "
@@ -255,7 +242,7 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   flags->AddRuns(*app);
   flags->AddOut(*app,
                 "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --sizes "
-                "1k,5k,10k,15k --slow dram --out build/scale");
+                "5k,10k,15k --slow dram --out build/scale");
   return {app, [flags] { return RunScaleCommand(*flags); }};
 }
 

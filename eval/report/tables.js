@@ -50,9 +50,9 @@ function fillDisk() {
     + `hmann reads L0 past the page cache; hnswlib's level 0, where it takes part, is a mapped file, advised to be read at random. I/Os, slow reads, bytes and rounds are hmann's own counts per query; blocks are the 4 KiB that the kernel `
     + `says the disk gave; "of the disk" is blocks × QPS over the ${formatFigure(disk.most_iops)} reads per second that the disk gives by itself; "of the limit" is what its rounds at the drive's latency, and its reads at the depth used, allow.`;
   text(host, "h3", `4 KiB reads at random, ${first.path.split("/").pop()} through tier ${first.tier}`);
-  plainTable(host, ["reads in flight", ...first.depths.map((at) => String(at.depth))], disk.measured.flatMap(({ threads, depths, data, system }) => {
-    const who = (threads === 1 ? "1 thread" : `${threads} threads`) + (results.sizes ? `, ${formatCount(data)}, ${system}` : "");
-    return [["reads per second", "iops"], ["mean µs", "mean_us"], ["p99 µs", "p99_us"]].map(([title, key]) => [`${title}, ${who}`, ...depths.map((at) => formatFigure(at[key]))]);
+  plainTable(host, ["reads in flight", ...first.depths.map((at) => String(at.depth))], disk.measured.flatMap(({ depths, data, system }) => {
+    const who = results.sizes ? `, ${formatCount(data)}, ${system}` : "";
+    return [["reads per second", "iops"], ["mean µs", "mean_us"]].map(([title, key]) => [title + who, ...depths.map((at) => formatFigure(at[key]))]);
   }));
   if (!disk.memory) return;
   text(host, "h3", "Memory");
@@ -77,7 +77,7 @@ function fillBuilds() {
     const row = element("tr", "", body);
     nameCell(row, c, c.system);
     const own = Object.fromEntries(Object.entries(c.build).filter(([, value]) => !c.library.includes(String(value))));
-    text(row, "td", [c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), c.structure, c.from && `made of ${c.from}`].filter(Boolean).join("; "), "text");
+    text(row, "td", [c.library + (Object.keys(own).length ? ` (${settingText(own)})` : ""), c.structure].filter(Boolean).join("; "), "text");
     if (c.build_seconds === null) text(row, "td", "stood before", "quiet");
     else barCell(row, c.build_seconds, most("build_seconds"), formatSeconds(c.build_seconds), c.name);
     text(row, "td", c.build_seconds === null ? "-" : String(c.build_threads));

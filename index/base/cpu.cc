@@ -9,23 +9,17 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "index/base/cgroup.h"
 
 namespace hmann {
-namespace {
-
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-
-/// The folders of this process's cgroup for `controller` ("" is the v2 tree), innermost
-/// first, up to the mount.
-std::vector<std::string> CgroupFolders(const std::string& controller) {
+std::vector<std::string> CgroupFolders(const std::string& controller, const std::string& root) {
   std::vector<std::string> folders;
-  std::ifstream self("/proc/self/cgroup");
+  std::ifstream self(root + "/proc/self/cgroup");
   for (std::string line; std::getline(self, line);) {
     const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;
@@ -33,7 +27,7 @@ std::vector<std::string> CgroupFolders(const std::string& controller) {
     if (std::find(controllers.begin(), controllers.end(), controller) == controllers.end())
       continue;
     const std::string mount =
-        controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+        root + (controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller);
     for (std::string path = fields[2]; !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
       folders.push_back(mount + path);
     }
@@ -42,7 +36,6 @@ std::vector<std::string> CgroupFolders(const std::string& controller) {
   return folders;
 }
 
-/// The first number of a one-line file; kNoLimit when it is missing or says "max" or -1.
 std::uint64_t ReadNumber(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -50,7 +43,6 @@ std::uint64_t ReadNumber(const std::string& path) {
   return file >> word && absl::SimpleAtoi(word, &value) ? value : kNoLimit;
 }
 
-/// The value after `key` in a "key value" file, 0 when it is missing.
 std::uint64_t ReadKey(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
@@ -59,6 +51,8 @@ std::uint64_t ReadKey(const std::string& path, const std::string& key) {
   }
   return 0;
 }
+
+namespace {
 
 /// What is left under one limit file; page cache that can be dropped does not count as
 /// used.
