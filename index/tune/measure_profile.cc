@@ -32,29 +32,20 @@ void NoteNoise(const OthersShare& others, const Probes& probes, int repeats,
   noise.busy_share = others.busy;
 }
 
-/// A file with the bytes of the load chain, where a tier needs a file; removed at the
+/// A name beside `beside` for a tier's own copy of the load chain, which is removed at the
 /// end.
 class ScratchFile {
  public:
-  ScratchFile() = default;
+  explicit ScratchFile(const std::string& beside)
+      : path_((std::filesystem::path(beside).parent_path() /
+               absl::StrCat(".hmann-profile.", getpid()))
+                  .string()) {}
   ScratchFile(const ScratchFile&) = delete;
-  ~ScratchFile() {
-    if (!path_.empty()) std::remove(path_.c_str());
-  }
-
-  /// Makes it in the folder of `beside`.
-  absl::Status Write(const std::string& beside, const Buffer& bytes) {
-    const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
-    const std::string path = (folder / absl::StrCat(".hmann-profile.", getpid())).string();
-    HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-    HMANN_RETURN_IF_ERROR(file.Append(bytes.data(), bytes.size()));
-    path_ = path;
-    return file.Commit();
-  }
+  ~ScratchFile() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const std::string path_;
 };
 
 /// Everything that must live until the probes have run.
@@ -87,9 +78,8 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
       return absl::UnimplementedError(absl::StrCat(
           "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
     }
-    ScratchFile& file = *measured.files.emplace_back(std::make_unique<ScratchFile>());
-    HMANN_RETURN_IF_ERROR(file.Write(beside, measured.chain));
-    made = absl::StrCat(kind, ":", file.path());
+    measured.files.push_back(std::make_unique<ScratchFile>(beside));
+    made = absl::StrCat(kind, ":", measured.files.back()->path());
   }
   MemoryProfile& memory = measured.profile.memory.emplace_back();
   HMANN_RETURN_IF_ERROR(AddMemoryProbes(made, measured.chain, memory, measured.probes, progress));
