@@ -35,9 +35,9 @@ absl::StatusOr<Json> MeasureDrive(const std::string& path, const std::string& fo
   Progress quiet(Progress::Show::kNever);
   HMANN_ASSIGN_OR_RETURN(const DeviceProfile machine, MeasureProfile(profile, quiet));
   Json depths = Json::array();
-  for (const BlockDepth& at : machine.Block("nvme")->depths) {
+  for (const BlockDepth& at : machine.blocks.front().depths) {
     depths.push_back(
-        {{"depth", at.depth}, {"iops", at.reads_per_s.median}, {"mean_us", at.read_us.median}});
+        {{"depth", at.depth}, {"iops", at.reads_per_s()}, {"mean_us", at.read_us.median}});
   }
   return Json{{"path", path}, {"tier", "nvme"}, {"depths", depths}};
 }

@@ -32,11 +32,21 @@ void PrintMemory(const MemoryProfile& memory) {
                                Show(memory.bandwidth_gb_per_s));
 }
 
+void PrintBlocks(const BlockProfile& block) {
+  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in "
+            << FormatSize(block.file_bytes) << '\n';
+  for (const BlockDepth& point : block.depths) {
+    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %.0f reads/s\n", point.depth,
+                                 Show(point.read_us), point.reads_per_s());
+  }
+}
+
 void PrintForTheEye(const DeviceProfile& profile) {
   const MachineIdentity& machine = profile.machine;
   std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
                                machine.cores, FormatSize(machine.memory_bytes), machine.simd);
   for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
+  for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
   const MeasurementNoise& noise = profile.noise;
   std::cerr << absl::StrFormat(
       "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f "
@@ -66,7 +76,7 @@ CommandAction SetupProfile(CLI::App& app) {
   app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
   app.add_option("--slow", flags->options.tiers,
                  "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
-                 "mapped, dax:PATH (of a drive: `hmann eval disk`)")
+                 "nvme, nvme:PATH, mapped, dax:PATH")
       ->delimiter(' ');
   AddParsed<std::chrono::nanoseconds>(
       app, "--budget", ParseDuration,

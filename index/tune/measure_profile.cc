@@ -56,16 +56,22 @@ struct Measured {
   Probes probes;
 };
 
+absl::Status WriteBytes(const std::string& path, const Buffer& bytes) {
+  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  HMANN_RETURN_IF_ERROR(file.Append(bytes.data(), bytes.size()));
+  return file.Commit();
+}
+
 absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured,
                      Progress& progress) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(tier, absl::MaxSplits(':', 1));
   const auto& [kind, path] = parts;  // "dax", "/mnt/x"
-  if (kind == "nvme") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tier ", tier, " is a drive: `hmann eval disk` measures it"));
+  if (kind == "nvme" && !options.index.empty() && path.empty()) {
+    return AddBlockProbes(tier, options.index, measured.profile.blocks.emplace_back(),
+                          measured.probes);
   }
   std::string made = tier;
-  if (kind == "mapped" || kind == "dax") {
+  if (kind == "mapped" || kind == "dax" || kind == "nvme") {
     const std::string& beside = path.empty() ? options.scratch : path;
     if (beside.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -79,7 +85,12 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
           "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
     }
     measured.files.push_back(std::make_unique<ScratchFile>(beside));
-    made = absl::StrCat(kind, ":", measured.files.back()->path());
+    const std::string& file = measured.files.back()->path();
+    if (kind == "nvme") {
+      HMANN_RETURN_IF_ERROR(WriteBytes(file, measured.chain));
+      return AddBlockProbes(tier, file, measured.profile.blocks.emplace_back(), measured.probes);
+    }
+    made = absl::StrCat(kind, ":", file);
   }
   MemoryProfile& memory = measured.profile.memory.emplace_back();
   HMANN_RETURN_IF_ERROR(AddMemoryProbes(made, measured.chain, memory, measured.probes, progress));
@@ -104,6 +115,7 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   }
   // Probes keep pointers to the figures: no vector may move.
   measured.profile.memory.reserve(tiers.size());
+  measured.profile.blocks.reserve(tiers.size());
   for (const std::string& tier : tiers)
     HMANN_RETURN_IF_ERROR(AddTier(tier, options, measured, progress));
   const MachineLoad load;

@@ -78,4 +78,8 @@ absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes);
 absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, MemoryProfile& profile,
                              Probes& probes, Progress& progress);
 
+/// Likewise of a block tier, on random blocks of an existing file.
+absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
+                            Probes& probes);
+
 }  // namespace hmann

@@ -50,6 +50,19 @@ Json ToJson(const MemoryProfile& memory) {
           {"bandwidth_gb_per_s", ToJson(memory.bandwidth_gb_per_s)}};
 }
 
+Json ToJson(const BlockProfile& block) {
+  Json depths = Json::array();
+  for (const BlockDepth& at : block.depths) {
+    depths.push_back({{"depth", at.depth},
+                      {"read_us", ToJson(at.read_us)},
+                      {"reads_per_s", Rounded({at.reads_per_s(), at.read_us.spread})}});
+  }
+  return {{"tier", block.tier},
+          {"device", block.device},
+          {"file_bytes", block.file_bytes},
+          {"depths", depths}};
+}
+
 }  // namespace
 
 MachineIdentity ThisMachine() {
@@ -70,10 +83,12 @@ const MemoryProfile* DeviceProfile::Memory(std::string_view tier) const {
 }
 
 absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path) {
-  const auto& [machine, noise, seconds, tiers] = profile;
+  const auto& [machine, noise, seconds, tiers, drives] = profile;
   const auto share = [](double value) { return Rounded({value, 0.1}); };
   Json memory = Json::array();
   for (const MemoryProfile& tier : tiers) memory.push_back(ToJson(tier));
+  Json blocks = Json::array();
+  for (const BlockProfile& drive : drives) blocks.push_back(ToJson(drive));
   const Json json = {{"hmann_profile", 2},
                      {"machine",
                       {{"cpu_model", machine.cpu_model},
@@ -87,7 +102,8 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
                        {"steal_share", share(noise.steal_share)},
                        {"busy_share", share(noise.busy_share)}}},
                      {"seconds", share(seconds)},
-                     {"memory", memory}};
+                     {"memory", memory},
+                     {"blocks", blocks}};
   return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

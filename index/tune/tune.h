@@ -188,11 +188,28 @@ struct MemoryProfile {
   Figure bandwidth_gb_per_s;             ///< 1e9 bytes; reading from end to end, one thread
 };
 
+/// Random 4 KiB reads, `depth` of them in flight all the time.
+struct BlockDepth {
+  std::uint32_t depth = 0;
+  Figure read_us;  ///< from submission to completion
+
+  double reads_per_s() const { return depth * 1e6 / read_us.median; }
+};
+
+/// A block tier.
+struct BlockProfile {
+  std::string tier;                ///< as MakeTier takes it
+  std::string device;              ///< as Whereabouts::device says
+  std::uint64_t file_bytes = 0;    ///< of what was read at random
+  std::vector<BlockDepth> depths;  ///< ascending; the first is 1
+};
+
 struct DeviceProfile {
   MachineIdentity machine;
   MeasurementNoise noise;
   double seconds = 0;  ///< that the measurement took
   std::vector<MemoryProfile> memory;
+  std::vector<BlockProfile> blocks;
 
   /// nullptr: not measured.
   const MemoryProfile* Memory(std::string_view tier) const;
@@ -200,8 +217,9 @@ struct DeviceProfile {
 
 struct ProfileOptions {
   std::vector<std::string> tiers;  ///< besides dram, as MakeTier takes them
-  std::string scratch;  ///< path beside which mapped has a temporary file of `memory_bytes`; that
-                        ///< of dax:PATH is beside PATH
+  std::string scratch;             ///< path beside which mapped and nvme have a temporary file of
+                        ///< `memory_bytes`; that of dax:PATH and nvme:PATH is beside PATH
+  std::string index;  ///< an existing file that nvme reads instead
   int repeats = 7;
   std::uint64_t memory_bytes = std::uint64_t{256}
                                << 20;  ///< of each tier that are read; much more than caches hold
