@@ -82,8 +82,8 @@ class HmannAdapter : public Adapter {
     Settings settings(job.build, "setting ", absl::StatusCode::kInvalidArgument, &status);
     settings.Number("promote", 0, 1, &build_.promote);
     if (settings.Has("alpha")) settings.Number("alpha", 1, 2, &build_.alpha);
-    WholeIn<std::uint32_t>(settings, "bits", 0, 4, &build_.bits);
-    WholeIn<std::uint32_t>(settings, "replicas", 1, 4, &build_.replicas);
+    settings.Whole("bits", 0, 4, &build_.bits);
+    settings.Whole("replicas", 1, 4, &build_.replicas);
     WholeIn<std::uint32_t>(settings, "m", 2, 512, &build_.m);
     WholeIn<std::uint32_t>(settings, "ef_construction", 1, 100000, &build_.ef_construction);
     WholeIn<std::uint64_t>(settings, "seed", 0, ~std::uint64_t{0}, &build_.seed);

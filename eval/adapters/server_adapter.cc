@@ -51,7 +51,7 @@ class ServerAdapter : public Adapter {
         std::any_of(index.placements.begin(), index.placements.end(), [](const auto& placement) {
           return placement.structure == "l0" && placement.tier.starts_with("nvme");
         });
-    settings_ = Ladder(index.metric == client::Metric::kInnerProduct, index.bits > 0, drive);
+    settings_ = Ladder(index.metric == Metric::kInnerProduct, index.codes.bits > 0, drive);
     return BuildFigures{{"index_bytes", index.file_bytes}};
   }
 

@@ -23,6 +23,9 @@ namespace hmann {
 /// from then on nothing is read, and values stay as they are. So one look at the status,
 /// behind all reads and before what needs their values, is enough. `Json`: nlohmann::json
 /// or ordered_json.
+///
+/// Reads into a std::optional leave it alone when the key is missing; anything else must
+/// be there.
 template <class Json>
 class JsonReader {
  public:
@@ -70,6 +73,26 @@ class JsonReader {
     if (!number.has_value() || *number < low || *number > high)
       return Wrong(key, expected, Show(*found));
     *value = *number;
+  }
+
+  void Text(const char* key, std::optional<std::string>* value) {
+    std::string text;
+    if (Has(key)) Text(key, &text);
+    if (Has(key) && ok()) *value = std::move(text);
+  }
+  template <std::floating_point T>
+  void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
+              std::optional<T>* value) {
+    T number = 0;
+    if (Has(key)) Number(key, low, high, &number);
+    if (Has(key) && ok()) *value = number;
+  }
+  template <std::integral T>
+  void Whole(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
+             std::optional<T>* value) {
+    T number = 0;
+    if (Has(key)) Whole(key, low, high, &number);
+    if (Has(key) && ok()) *value = number;
   }
 
   /// read(JsonReader&) on the object there.

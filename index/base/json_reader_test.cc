@@ -30,6 +30,7 @@ TEST(JsonReader, ReadsEveryKind) {
   std::uint64_t big = 0;
   std::int64_t least = 0;
   std::uint32_t whole = 0;
+  std::optional<double> there, absent;
   std::vector<int> items;
   EXPECT_EQ(
       Complaint(
@@ -42,6 +43,8 @@ TEST(JsonReader, ReadsEveryKind) {
             in.Whole("big", 0, ~std::uint64_t{0}, &big);
             in.Whole("least", std::numeric_limits<std::int64_t>::min(), 0, &least);
             in.Whole("whole", 1, 16, &whole);
+            in.Number("there", 0, 9, &there);
+            in.Number("absent", 0, 9, &absent);
             EXPECT_TRUE(in.Has("t"));
             EXPECT_FALSE(in.Has("absent"));
             in.Object("o", [&](Reader& inner) {
@@ -57,6 +60,8 @@ TEST(JsonReader, ReadsEveryKind) {
   EXPECT_EQ(big, ~std::uint64_t{0});
   EXPECT_EQ(least, std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(whole, 16u);
+  EXPECT_EQ(there, 3);
+  EXPECT_FALSE(absent.has_value());
   EXPECT_THAT(items, testing::ElementsAre(1, 2));
 }
 
@@ -117,11 +122,11 @@ TEST(JsonReader, NamesPlacesInside) {
 
 TEST(JsonReader, TheFirstErrorStaysAndNothingIsReadBehindIt) {
   int first = 1, second = 2;
-  std::string of_number = "as before";
+  std::optional<std::string> optional;
   bool entered = false;
   EXPECT_EQ(Complaint(R"({"first": 3, "second": 4, "text": 5, "o": {}, "list": [{}]})",
                       [&](Reader& in) {
-                        in.Text("text", &of_number);
+                        in.Text("text", &optional);
                         in.Whole("first", 0, 9, &first);
                         in.Whole("missing", 0, 9, &second);
                         in.Wrong("second", "three", "4");
@@ -131,7 +136,7 @@ TEST(JsonReader, TheFirstErrorStaysAndNothingIsReadBehindIt) {
             "f.json: table.text: expected a text, found 5");
   EXPECT_EQ(first, 1);
   EXPECT_EQ(second, 2);
-  EXPECT_EQ(of_number, "as before");
+  EXPECT_FALSE(optional.has_value());
   EXPECT_FALSE(entered);
   std::uint32_t k = 7;
   EXPECT_EQ(Complaint(R"({"k": 300})",

@@ -115,7 +115,7 @@ TEST(Profile, IsWrittenWithItsUnitsAndRounded) {
 TEST(MeasureProfile, GivesEveryFigure) {
   const TempFile beside("profile_scratch");
   ProfileOptions options;
-  options.tiers = {"emulated:lat=2000ns,lines=8", "dram", "mapped"};
+  options.tiers = {"emulated:lat=2000ns,lines=8", "dram", "mapped", "nvme"};
   options.scratch = beside.path();
   options.repeats = 3;
   options.memory_bytes = 16_MiB;
@@ -133,6 +133,11 @@ TEST(MeasureProfile, GivesEveryFigure) {
       EXPECT_GT(point.ns_per_line.median, 0) << memory.tier << point.loads;
     EXPECT_GT(memory.bandwidth_gb_per_s.median, 0.01);
   }
+  ASSERT_EQ(profile->blocks.size(), 1u);
+  EXPECT_EQ(profile->blocks[0].file_bytes, 16_MiB);
+  EXPECT_EQ(profile->blocks[0].depths.back().depth, 64u);
+  for (const BlockDepth& point : profile->blocks[0].depths)
+    EXPECT_GT(point.read_us.median, 0) << point.depth;
   // The emulator never lets a load arrive early.
   const MemoryProfile& slow = *profile->Memory(options.tiers[0]);
   EXPECT_GE(slow.in_flight.front().ns_per_line.median, 2000);
