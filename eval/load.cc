@@ -1,9 +1,11 @@
 #include "eval/load.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -33,7 +35,9 @@ constexpr double kMostRequests = 1e8;
 /// User and system time of a process; of this one: pid 0.
 absl::StatusOr<double> CpuSecondsOf(int pid) {
   clockid_t clock{};
-  if (::clock_getcpuclockid(pid, &clock) != 0)
+  // The clock's number has no room for one that is too large, and would be another's.
+  const bool there = pid == 0 || ::kill(pid, 0) == 0 || errno == EPERM;
+  if (!there || ::clock_getcpuclockid(pid, &clock) != 0)
     return absl::NotFoundError(absl::StrCat("process ", pid, ": there is none"));
   return ClockSeconds(clock);
 }

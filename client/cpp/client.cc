@@ -41,14 +41,15 @@ Request RequestFor(const std::string& index, const SearchOptions& options,
 
 /// What the answers to one query and to many have in common.
 template <typename Found, typename Response>
-Found FoundIn(const Response& response) {
+auto FoundIn(const Response& response) {
   Found found;
   found.ids.assign(response.ids().begin(), response.ids().end());
   found.distances.assign(response.distances().begin(), response.distances().end());
   found.dials = DialsFromWire(response.dials());
   if (response.has_counters()) found.counters = hmann::FromWire(response.counters());
   if (response.has_predicted()) {
-    found.predicted = {response.predicted().recall(), {}};
+    found.predicted.emplace();
+    found.predicted->recall = response.predicted().recall();
     if (response.predicted().has_mean_us())
       found.predicted->mean_us = response.predicted().mean_us();
   }

@@ -26,8 +26,8 @@
 
 namespace hmann::client {
 
-// What is said of a search and of an index, what ran and what work it was are the engine's
-// own types.
+// What is said of a search and of an index, what ran and what work it was are the
+// engine's own types.
 using hmann::Counters;
 using hmann::Dials;
 using hmann::DType;

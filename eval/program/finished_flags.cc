@@ -48,7 +48,8 @@ absl::Status AddServer(const std::string& address, const FinishedFlags& flags,
     build["index"] = name;
     HMANN_ASSIGN_OR_RETURN(ContestantSpec spec,
                            FinishedContestant(absl::StrCat(name, " at ", address), build));
-    HMANN_RETURN_IF_ERROR(Add(std::move(spec), {index.n, index.dim, index.dtype}, index.metric, benchmark));
+    HMANN_RETURN_IF_ERROR(
+        Add(std::move(spec), {index.n, index.dim, index.dtype}, index.metric, benchmark));
   }
   return absl::OkStatus();
 }

@@ -19,8 +19,7 @@ struct Target {
 Target TargetOf(const SearchOptions& options);
 
 /// So far may the lower bound of a mean recall lie below a target that the mean itself
-/// reaches: with some hundred learning queries it is the mean that decides, with fewer the
-/// bound.
+/// reaches: with some hundred learning queries the mean decides, with fewer the bound.
 constexpr double kRecallSlack = 0.01;
 
 /// So far must a measured mean time lie below a latency target. Of many settings within a

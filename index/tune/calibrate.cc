@@ -40,11 +40,12 @@ constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
 constexpr std::uint64_t kSome = 300;
 
 /// A vector that is left out is harder to find than a query would be, since its
-/// neighbours chose their links beside it; one that is left in is too easy, since it leads
-/// to all of them. What a query misses lies between, at this share of the way, a guess:
-/// for k = 1, 10 and 100 it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words, 0.42,
-/// 0.27, 0 on uniform vectors, but 0.8, 0.55 on Fashion-MNIST (doc/notes/tuning.md).
-double ShareOfLeftIn(std::uint32_t k) { return std::max(0.0, 0.4 - 0.16 * std::log10(k)); }
+/// neighbours chose their links beside it; one that is left in is too easy, since it
+/// leads to all of them. What a query misses lies between, at this share of the way, a
+/// guess: for k = 1, 10 and 100 it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words,
+/// 0.42, 0.27, 0 on uniform vectors, but 0.8, 0.55 on Fashion-MNIST
+/// (doc/notes/tuning.md).
+double ShareOfLeftIn(std::uint32_t k) { return std::max(0.0, 0.35 - 0.135 * std::log10(k)); }
 
 /// Of so few vectors fewer queries say as much.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,

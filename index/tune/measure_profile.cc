@@ -32,8 +32,8 @@ void NoteNoise(const OthersShare& others, const Probes& probes, int repeats,
   noise.busy_share = others.busy;
 }
 
-/// A name beside `beside` for a tier's own copy of the load chain, which is removed at the
-/// end.
+/// A name beside `beside` for a tier's own copy of the load chain, which is removed at
+/// the end.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::string& beside)

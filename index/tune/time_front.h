@@ -25,9 +25,9 @@ struct Brought {
   Counted counted{};
 };
 
-/// Times all of `brought` in alternating rounds, from learning query `first_query` on, and
-/// keeps in `tuned` those that no other beats; the one near the default recall is timed
-/// twice, for Tuned::same_again. Errors: those of the runs.
+/// Times all of `brought` in alternating rounds, from learning query `first_query` on,
+/// and keeps in `tuned` those that no other beats; the one near the default recall is
+/// timed twice, for Tuned::same_again. Errors: those of the runs.
 absl::Status TimeFront(const TuningRuns& runs, std::span<const Brought> brought,
                        std::uint64_t first_query, Tuned& tuned);
 

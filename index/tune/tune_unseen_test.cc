@@ -108,11 +108,10 @@ TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFro
     const auto chosen = DialsFor(*made_->index, target);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     const Counted unseen = RunAll(made_->unseen, *chosen);
-    // Both means are of samples: three standard errors of their difference, and what the
-    // tuner forgives a target's lower bound.
+    // Both means are of samples: three standard errors of their difference.
     const double samples =
         1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
-    const double chance = 3 * unseen.recall_deviation * std::sqrt(samples) + kRecallSlack;
+    const double chance = 3 * unseen.recall_deviation * std::sqrt(samples);
     EXPECT_LT(chance, 0.02) << "the samples are too small to tell";
     EXPECT_GE(unseen.recall, target - chance) << DescribeDials(*chosen);
   }
