@@ -16,7 +16,8 @@ BestOffer ChooseOffer(std::span<const Offer> offers, const Target& target) {
   BestOffer best;
   const auto meets = [&](const Offer& offer) {
     return (target.recall <= 0 ||
-            (offer.recall >= target.recall && offer.recall_low >= target.recall - kRecallSlack)) &&
+            (offer.recall >= target.recall &&
+             offer.recall_low >= target.recall - RecallSlack(target.recall))) &&
            (target.latency_us <= 0 || offer.mean_us * (1 + kLatencyMargin) <= target.latency_us);
   };
   // A target of both: the recall decides what is offered where they exclude each other.

@@ -19,8 +19,9 @@ struct Target {
 Target TargetOf(const SearchOptions& options);
 
 /// So far may the lower bound of a mean recall lie below a target that the mean itself
-/// reaches: with some hundred learning queries the mean decides, with fewer the bound.
-constexpr double kRecallSlack = 0.01;
+/// reaches, a tenth of the misses: with many learning queries the mean decides, with few
+/// the bound.
+constexpr double RecallSlack(double target) { return 0.1 * (1 - target); }
 
 /// So far must a measured mean time lie below a latency target. Of many settings within a
 /// time the one of highest recall is likely one that was measured a little too fast.

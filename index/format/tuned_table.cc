@@ -219,7 +219,7 @@ TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place
   if (!(share > 0 && share < 1)) return best;
   TunedSetting closer = Between(best, other, share);
   if (by_recall) closer.recall = std::max(closer.recall, target.recall);
-  return closer.recall_low >= target.recall - kRecallSlack ? closer : best;
+  return closer.recall_low >= target.recall - RecallSlack(target.recall) ? closer : best;
 }
 
 std::string Describe(const TunedPlacement& placement, std::uint32_t k) {

@@ -276,7 +276,7 @@ class Tuner {
     const std::unique_ptr<EffortCurve> curve = CurveOf(ways_[way].at_one, queries);
     HMANN_ASSIGN_OR_RETURN(const auto near, ways_[way].curve->Reach(recall, 0.2 * (1 - recall)));
     std::optional<EffortCurve::Point> point;
-    const double least = recall - kRecallSlack;
+    const double least = recall - RecallSlack(recall);
     double wanted = recall + kAbove * (1 - recall), guess = near.has_value() ? near->effort : 0;
     // Of few queries the bound decides, which lies the farther below the mean, the lower
     // that is: some passes.
