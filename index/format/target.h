@@ -19,8 +19,8 @@ struct Target {
 Target TargetOf(const SearchOptions& options);
 
 /// So far may the lower bound of a mean recall lie below a target that the mean itself
-/// reaches, a tenth of the misses: with many learning queries the mean decides, with few
-/// the bound.
+/// reaches, a tenth of the misses (a guess): with many learning queries the mean decides,
+/// with few the bound.
 constexpr double RecallSlack(double target) { return 0.1 * (1 - target); }
 
 /// So far must a measured mean time lie below a latency target. Of many settings within a

@@ -27,7 +27,7 @@ constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.
 /// errors of the equation that each contest tells.
 constexpr double kDropped = 1.6;
 /// A winner is brought so far above its recall, as a share of the misses: other queries
-/// may be a little harder.
+/// may be a little harder. A guess.
 constexpr double kAbove = 0.01;
 /// A neighbour is better if it takes less than this share of the time: a guess.
 constexpr double kBetter = 0.985;
@@ -42,6 +42,7 @@ class Tuner {
     // Of more neighbours fewer queries say as much.
     const std::uint64_t enough = options.k == 1 ? 1000 : options.k < 100 ? 500 : 200;
     first_queries_ = std::min(options.queries, enough);
+    // Enough to tell ways that are 1.6 times apart: a guess.
     rough_queries_ = std::min(options.queries, enough / 4);
     for (const Dials& way : WaysToSearch(options.k, options.context, options.most_query_threads))
       AddWay(way);

@@ -15,7 +15,8 @@
 namespace hmann {
 namespace {
 
-/// Enough for a recall of 0.9995 to be told from one of 0.998.
+/// Enough for a recall of 0.9995 to be told from one of 0.998; where to begin and how to
+/// go on are guesses, which cost runs and no answer.
 constexpr std::size_t kNeighboursCompared = 3000, kMostSample = 500;
 constexpr double kMissed = 1.0 / 2000;
 constexpr double kFirstEffort = 3, kStep = 1.4, kMostEffort = 64;
