@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dial_table.h"
+#include "index/tune/learning_set.h"
 #include "tools/info_json.h"
 
 namespace hmann {
@@ -34,8 +35,11 @@ void PrintCalibration(const absl::StatusOr<Calibration>& calibration) {
               << "\n";
     return;
   }
-  std::cerr << absl::StrFormat("  default dials, by queries %s: recall@k expected\n",
-                               calibration->origin);
+  std::cerr << absl::StrFormat("  default dials, by queries %s: recall@k expected%s\n",
+                               calibration->origin,
+                               calibration->origin == kLeftOutInTurn
+                                   ? " (how much easier others are to find is a guess)"
+                                   : "");
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
     std::cerr << absl::StrFormat("    %-11s %-10s k %-5d %.3f  effort %.2f  (%d queries)\n",

@@ -23,7 +23,11 @@ absl::Status WriteAllPages(CLI::App* root, const std::string& folder) {
 
 CommandAction SetupMan(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
-  app.add_option("--out", *folder, "folder for hmann.1, hmann-build.1, ...")->required();
+  app.add_option("--out", *folder, "folder for hmann.1, hmann-build.1, ...")
+      ->required()
+      ->check([](const std::string& name) {
+        return name.starts_with("-") ? "expected a folder, found the option " + name : "";
+      });
   return [&app, folder] { return WriteAllPages(Root(&app), *folder); };
 }
 

@@ -2,34 +2,44 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
 #include "index/base/units.h"
 
 namespace hmann {
+namespace {
+
+constexpr std::size_t kHugePage = 2_MiB;
+
+absl::Status Refused(const char* what, std::size_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot ", what, " ", bytes, " bytes (", FormatSize(bytes), ")"));
+}
+
+}  // namespace
 
 Buffer::~Buffer() {
   if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
 }
 
 absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
-  constexpr std::size_t kHugePage = 2_MiB;
   Buffer buffer;
   if (bytes == 0) return buffer;
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : 4_KiB;
   const std::size_t mapped = RoundUp(bytes, alignment) + (alignment == kHugePage ? alignment : 0);
   void* mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped < bytes || mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot allocate ", bytes, " bytes (", FormatSize(bytes), ")"));
-  }
+  if (mapped < bytes || mapping == MAP_FAILED) return Refused("allocate", bytes);
   buffer.mapping_ = mapping;
   buffer.mapped_bytes_ = mapped;
   const auto address = reinterpret_cast<std::uintptr_t>(mapping);
   buffer.data_ = static_cast<std::byte*>(mapping) + (RoundUp(address, alignment) - address);
   buffer.size_ = bytes;
-  if (alignment == kHugePage) ::madvise(buffer.data_, RoundUp(bytes, kHugePage), MADV_HUGEPAGE);
+  // All of it: Resize can move one mapping, not two.
+  if (alignment == kHugePage) ::madvise(mapping, mapped, MADV_HUGEPAGE);
   return buffer;
 }
 
@@ -38,15 +48,37 @@ absl::StatusOr<Buffer> Buffer::Reserve(std::size_t bytes) {
   if (bytes == 0) return buffer;
   void* mapping =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot reserve ", bytes, " bytes (", FormatSize(bytes), ")"));
-  }
+  if (mapping == MAP_FAILED) return Refused("reserve", bytes);
   buffer.mapping_ = mapping;
   buffer.mapped_bytes_ = bytes;
   buffer.data_ = static_cast<std::byte*>(mapping);
   buffer.size_ = bytes;
   return buffer;
+}
+
+Buffer Buffer::Of(std::shared_ptr<Buffer> shared) {
+  Buffer buffer;
+  buffer.data_ = shared->data_;
+  buffer.size_ = shared->size_;
+  buffer.shared_ = std::move(shared);
+  return buffer;
+}
+
+absl::Status Buffer::Resize(std::size_t bytes) {
+  if (mapping_ == nullptr) {
+    HMANN_ASSIGN_OR_RETURN(*this, Allocate(bytes));
+    return absl::OkStatus();
+  }
+  const auto before = static_cast<std::size_t>(data_ - static_cast<std::byte*>(mapping_));
+  const std::size_t mapped = RoundUp(before + std::max<std::size_t>(bytes, 1), 4_KiB);
+  void* const moved = ::mremap(mapping_, mapped_bytes_, mapped, MREMAP_MAYMOVE);
+  if (mapped < bytes || moved == MAP_FAILED) return Refused("allocate", bytes);
+  mapping_ = moved;
+  mapped_bytes_ = mapped;
+  data_ = static_cast<std::byte*>(moved) + before;
+  size_ = bytes;
+  if (bytes >= kHugePage) ::madvise(mapping_, mapped_bytes_, MADV_HUGEPAGE);
+  return absl::OkStatus();
 }
 
 void Buffer::AdviseRandom(bool random) const {

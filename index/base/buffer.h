@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -18,12 +19,14 @@ class Buffer {
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         mapping_(std::exchange(other.mapping_, nullptr)),
-        mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+        mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
+        shared_(std::move(other.shared_)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(mapping_, other.mapping_);
     std::swap(mapped_bytes_, other.mapped_bytes_);
+    std::swap(shared_, other.shared_);
     return *this;
   }
   ~Buffer();
@@ -33,6 +36,12 @@ class Buffer {
   /// Room of whole pages, for files to be mapped into; it takes no memory. Errors: as
   /// Allocate.
   static absl::StatusOr<Buffer> Reserve(std::size_t bytes);
+  /// The same memory as `shared`, which lives as long as either.
+  static Buffer Of(std::shared_ptr<Buffer> shared);
+
+  /// What Allocate gave, longer or shorter: it may move, and what is new is zero. Errors:
+  /// as Allocate.
+  absl::Status Resize(std::size_t bytes);
 
   /// Files mapped into it are read here and there from now on, or forwards again.
   void AdviseRandom(bool random) const;
@@ -46,6 +55,7 @@ class Buffer {
   std::size_t size_ = 0;
   void* mapping_ = nullptr;
   std::size_t mapped_bytes_ = 0;
+  std::shared_ptr<Buffer> shared_;
 };
 
 /// Smallest multiple of `granule` that is not below `bytes`.

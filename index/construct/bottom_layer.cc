@@ -6,17 +6,14 @@
 #include "index/base/status_macros.h"
 #include "index/construct/degree.h"
 #include "index/construct/insert.h"
-#include "index/construct/join.h"
-#include "index/construct/nearest_links.h"
 #include "index/construct/refine.h"
-#include "index/construct/reverse_links.h"
 
 namespace hmann {
 
 namespace {
 
 /// Layers over the first `made` of n rows, without links yet.
-absl::StatusOr<InsertionGraph> MakeLayers(const BottomSource& source, NodeId n, NodeId made,
+absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId n, NodeId made,
                                           const std::byte* rows, std::size_t stride) {
   std::vector<NodeId> nodes = {n};
   std::vector<std::uint32_t> max_degree = {2 * source.m};
@@ -43,11 +40,11 @@ std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId c
 
 }  // namespace
 
-absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
+absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phases& phases,
                                             const Job& job) {
   HMANN_ASSIGN_OR_RETURN(
       InsertionGraph graph,
-      MakeLayers(source, source.n, source.made, source.rows.rows.data(), source.rows.stride));
+      MakeLayers(source, source.n, source.made, source.rows->rows.data(), source.rows->stride));
   phases.Begin("insert", source.made, "vectors");
   const InsertOptions insert{source.ef_construction, source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(graph, source.made, insert, job));
@@ -60,30 +57,8 @@ absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& 
   return graph;
 }
 
-absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
-                                          const std::string& layer, Phases& phases,
-                                          const Job& job) {
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         InsertionGraph::Make({source.n}, {2 * source.m}, source.rows.rows.data(),
-                                              source.rows.stride, source.kernels));
-  {
-    phases.Begin(layer + "join", partition.memberships(), "vectors");
-    HMANN_ASSIGN_OR_RETURN(NearestLists nearest, NearestLists::Make(source.made, 2 * source.m));
-    HMANN_RETURN_IF_ERROR(
-        JoinLeaves(std::move(partition), source.rows, source.kernels, nearest, job));
-    phases.End(layer + "join");
-    phases.Begin(layer + "select", source.made, "vectors");
-    HMANN_RETURN_IF_ERROR(LinkNearest(nearest, source.made, source.alpha, graph, job));
-    phases.End(layer + "select");
-  }
-  phases.Begin(layer + "link back", source.made, "vectors");
-  HMANN_RETURN_IF_ERROR(LinkBack(source.made, source.alpha, graph, job));
-  phases.End(layer + "link back");
-  return graph;
-}
-
 absl::StatusOr<Backbone> MakeBackbone(
-    const BottomSource& source, InsertionGraph& graph,
+    const InsertionSource& source, InsertionGraph& graph,
     const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
     const Job& job) {
   Backbone made;
@@ -95,19 +70,6 @@ absl::StatusOr<Backbone> MakeBackbone(
   const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(made.graph, count, insert, job));
   return made;
-}
-
-absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
-                          const Job& job) {
-  const NodeId count = BackboneOf(source.made, kBackboneOfL0);
-  phases.Begin("backbone", count, "vectors");
-  const auto gather = [&](const std::vector<NodeId>& nodes) {
-    return GatherVectors(source.rows, nodes, job.pool);
-  };
-  HMANN_ASSIGN_OR_RETURN(Backbone backbone, MakeBackbone(source, graph, gather, job));
-  MergeLinks(backbone.graph, count, backbone.nodes, source.alpha, graph, job.pool);
-  phases.End("backbone");
-  return absl::OkStatus();
 }
 
 }  // namespace hmann

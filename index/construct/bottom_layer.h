@@ -2,32 +2,29 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
 #include "index/construct/insertion_graph.h"
-#include "index/construct/partition.h"
 #include "index/construct/phases.h"
 #include "index/construct/vectors.h"
 
 namespace hmann {
 
-/// What the lowest layer of a graph, L0 or L1, is made of. Referenced as long as the
-/// graph lives.
-struct BottomSource {
-  const StoredVectors& rows;  ///< by node
+/// What is inserted into a graph. Referenced as long as the graph lives.
+struct InsertionSource {
+  const StoredVectors* rows = nullptr;  ///< by node
   const Kernels& kernels;
-  NodeId n;     ///< nodes
-  NodeId made;  ///< that are linked here: the first; the others, copies of these, are not yet
-  std::uint32_t m, ef_construction;
-  float alpha;
+  NodeId n = 0;     ///< nodes
+  NodeId made = 0;  ///< that are linked here: the first; the others, copies of these, are not yet
+  std::uint32_t m = 0, ef_construction = 0;
+  float alpha = 1;
 };
 
 /// Algorithm 1's first phase, and the refinement where alpha is above 1; nodes are in
 /// random order. Its upper layers can be dropped. Errors: RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<InsertionGraph> InsertBottom(const BottomSource& source, Phases& phases,
+absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phases& phases,
                                             const Job& job);
 
 /// Of L0's nodes, and of L1's, one in so many, those of the highest degrees, are inserted
@@ -43,12 +40,6 @@ constexpr NodeId BackboneOf(NodeId nodes, NodeId one_in) {
   return std::max(nodes / one_in, std::min(nodes, NodeId{2048}));
 }
 
-/// All members of each leaf with each other, then the links of the nearest. Nodes are in
-/// the order of `partition`. `layer`: before the names of the phases, as "L1 ". Errors:
-/// RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<InsertionGraph> JoinBottom(const BottomSource& source, Partition partition,
-                                          const std::string& layer, Phases& phases, const Job& job);
-
 /// Those of the highest degrees among the nodes of a layer, inserted into a graph of
 /// their own, whose node i is nodes[i].
 struct Backbone {
@@ -59,12 +50,8 @@ struct Backbone {
 /// Of the nodes made so far; `gather`: the vectors of some, in their order. `source.rows`
 /// is not read; `source.kernels` must outlive it. Errors: RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<Backbone> MakeBackbone(
-    const BottomSource& source, InsertionGraph& graph,
+    const InsertionSource& source, InsertionGraph& graph,
     const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
     const Job& job);
-
-/// Gives the nodes of the backbone its links, too. Errors: as MakeBackbone.
-absl::Status LinkBackbone(const BottomSource& source, InsertionGraph& graph, Phases& phases,
-                          const Job& job);
 
 }  // namespace hmann

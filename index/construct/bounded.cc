@@ -9,9 +9,9 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/bottom_layer.h"
+#include "index/construct/make_bottom.h"
 #include "index/construct/nearest_links.h"
 #include "index/construct/partition.h"
-#include "index/construct/streamed_bottom.h"
 #include "index/graph/layers.h"
 
 namespace hmann {

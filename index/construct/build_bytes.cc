@@ -18,6 +18,17 @@ constexpr std::uint64_t kId = sizeof(NodeId);
 /// A group of two equal vectors, by vector: half of a list, and of its block on the heap.
 constexpr std::uint64_t kGroup = 28;
 
+/// While a layer of n vectors is joined: the vectors, the nearest of each as key and id
+/// and once more as the lists that are written, leaves, and four orders.
+std::uint64_t JoinBytes(const BuildShape& shape, std::uint64_t n) {
+  constexpr double kMember = 1.35;  // seen on SIFT, elsewhere a guess
+  const PartitionOptions options = PartitionFor(n, 0);
+  const std::uint64_t list = std::uint64_t{2} * shape.m * (sizeof(NearestLists::Entry) + kId);
+  return n * (shape.stride + list + 4 * kId) +
+         static_cast<std::uint64_t>(kMember * static_cast<double>(n) * options.fan *
+                                    options.fan_below);
+}
+
 }  // namespace
 
 std::uint64_t BuildBytes(const BuildShape& shape) {
@@ -25,20 +36,18 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t code = shape.bits > 0 ? CodeBytes(shape.dim, shape.bits) : 0,
                       second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
-  const bool joined = shape.method == BuildMethod::kPartition;
-  // Who follows which leader, in L0.
-  const std::uint64_t memberships =
-      joined && !shape.finished_graph ? n * PartitionFor(n, 0).fan * kId : 0;
-  // Vectors once as read and once in the order of insertion, which a finished graph is in
-  // already; the row of each.
-  const std::uint64_t ordering =
-      shape.finished_graph ? 0 : n * (2 * shape.stride + kId + kGroup) + memberships;
-  // From now on: vectors, links of L0, rows, groups.
-  const std::uint64_t bottom = n * (shape.stride + std::uint64_t{2} * shape.m * kId + kId + kGroup);
-  // The nearest of each, as key and id.
-  const std::uint64_t lists = std::uint64_t{2} * shape.m * sizeof(NearestLists::Entry);
+  const bool joined = shape.method == BuildMethod::kPartition && !shape.finished_graph;
+  const std::uint64_t links = std::uint64_t{2} * shape.m * kId;
+  // Vectors that are lifted, or inserted, stay; others are copied from their file.
+  const std::uint64_t vectors =
+      shape.inner_product || !(joined || shape.finished_graph) ? n * shape.stride : 0;
+  // Links of another library are there before the rest.
+  const std::uint64_t hashes =
+      n * (6 * kId + kId + kGroup) + vectors + (shape.finished_graph ? n * links : 0);
   const std::uint64_t joining =
-      joined && !shape.finished_graph ? bottom + n * lists + memberships : 0;
+      joined ? n * kGroup + JoinBytes(shape, n) + (shape.inner_product ? vectors : 0) : 0;
+  // From now on: links of L0, rows, groups.
+  const std::uint64_t bottom = vectors + n * (links + kId + kGroup);
   // Three degrees, the ranking, and the tree that reaches every node with its queue. The
   // layers above L0 that insertion had took less.
   const std::uint64_t ranking = bottom + n * 6 * kId;
@@ -47,22 +56,21 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   const std::uint64_t upper = bottom + n * kId + n1 * shape.stride + upper_links;
   // Under inner product there are two of them, the second for the centroids.
   const std::uint64_t second_links = shape.inner_product ? upper_links : 0;
-  // The promoted vectors in the order of their leaves, with places, links and lists.
-  const std::uint64_t joining_l1 = joined
-                                       ? upper + second_links +
-                                             n1 * (shape.stride + std::uint64_t{2} * shape.m * kId +
-                                                   lists + (PartitionFor(n1, 0).fan + 3) * kId)
-                                       : 0;
-  // Ids by node, two nearest centroids and a place for each unpromoted node; a rank and a
-  // cell, or two places, for each centroid.
-  const std::uint64_t cells =
-      upper + n * kId + others * (3 * kId + second) + n1 * 3 * kId + second_links;
+  const std::uint64_t joining_l1 =
+      shape.method == BuildMethod::kPartition ? upper + second_links + JoinBytes(shape, n1) : 0;
+  const auto copied = [&](std::uint64_t each) {
+    return std::min<std::uint64_t>(n * each, kCopyRoom);
+  };
+  // Ids by node, two nearest centroids of each twice, and a place; a rank and a cell, or
+  // two places, for each centroid.
+  const std::uint64_t cells = upper + n * 3 * kId + others * (3 * kId + second) + n1 * 3 * kId +
+                              second_links + copied(shape.stride);
   // Ids by node, and by label.
   const std::uint64_t writing = upper + n * 2 * kId + others * second + n1 * 2 * kId +
-                                std::min<std::uint64_t>(others, 1 << 16) * code;
+                                copied(shape.stride + links + 2 * kId + code);
   return labels +
          std::max(
-             {ordering, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +
+             {hashes, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +
          64_MiB;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "index/base/units.h"
 #include "index/construct/options.h"
 #include "index/format/info.h"
 #include "index/graph/types.h"
@@ -21,7 +22,11 @@ struct BuildShape {
   bool inner_product = false;  ///< centroids are found in upper layers of their own
 };
 
-/// Anonymous memory that a build takes at its highest, the inputs' mapped files not
+/// For vectors that a build in memory copies from where they lie, where more at once would
+/// be no use: for cells, and on their way into the index.
+constexpr std::uint64_t kCopyRoom = 16_MiB;
+
+/// Anonymous memory that a build in memory takes at its highest, the inputs' mapped files not
 /// counted: the largest of what is alive in each phase, if every vector has one copy
 /// (their groups are part of it), and 64 MiB for scratch of threads and batches.
 std::uint64_t BuildBytes(const BuildShape& shape);

@@ -11,8 +11,8 @@
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
+#include "index/construct/make_bottom.h"
 #include "index/construct/stages.h"
-#include "index/construct/streamed_bottom.h"
 #include "index/construct/streamed_upper.h"
 #include "index/construct/work_status.h"
 
@@ -96,11 +96,16 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
   Stages stages(l0 ? "l0" : "l1", l0 ? "" : "L1 ", *work, phases, job);
   stages.Only(only);
   if (stages.Done(options.stage.substr(3))) return absl::OkStatus();
-  const absl::Status made = l0 ? MakeStreamedBottom({*inputs.file(), inputs.kernels(), inputs.m(),
-                                                     inputs.ef_construction(), inputs.alpha(),
-                                                     inputs.seed(), rooms.bottom_room},
-                                                    stages)
-                                     .status()
+  BottomSource source{.rows = inputs.Rows(),
+                      .file = inputs.file(),
+                      .kernels = inputs.kernels(),
+                      .row_bytes = inputs.kernels().row_bytes,
+                      .m = inputs.m(),
+                      .ef_construction = inputs.ef_construction(),
+                      .alpha = inputs.alpha(),
+                      .seed = inputs.seed(),
+                      .room = rooms.bottom_room};
+  const absl::Status made = l0 ? MakeBottom(std::move(source), stages).status()
                                : MakeUpper(inputs, rooms.upper_room, stages);
   if (only.made) return absl::OkStatus();
   HMANN_RETURN_IF_ERROR(made);

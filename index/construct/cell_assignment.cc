@@ -82,27 +82,24 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
   return nearest;
 }
 
-/// Calls `put` with step, place and centroids of the nodes of steps [first, last).
-void FindAll(const CellSources& sources, const std::vector<LayerView>& upper, std::size_t first,
-             std::size_t last, const Job& job,
-             const std::function<void(std::size_t, std::size_t, Nearest)>& put) {
+/// found: the centroids of the nodes of some steps, [step - steps.first].
+void FindAll(const CellSources& sources, const std::vector<LayerView>& upper, NodeRange steps,
+             const Job& job, std::vector<Nearest>& found) {
   std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
   std::vector<std::vector<NodeId>> starts(scratch.size());
   job.pool.ParallelFor(
-      last - first, kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+      steps.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
         if (job.Cancelled()) return;
         LayerScratch& own = scratch[static_cast<std::size_t>(thread)];
         std::vector<NodeId>& start = starts[static_cast<std::size_t>(thread)];
-        std::size_t found = 0;
-        for (std::size_t step = first + begin; step < first + end; ++step) {
-          const std::size_t i = sources.place ? sources.place(step) : step;
+        for (std::size_t step = begin; step < end; ++step) {
+          const std::size_t i = sources.place(steps.first + step);
           if (i == CellSources::kNoPlace) continue;
           start.clear();
           sources.neighbours(i, start);
-          put(step, i, FindCentroids(sources.row(i), upper, sources.width, start, own));
-          ++found;
+          found[step] = FindCentroids(sources.row(i), upper, sources.width, start, own);
         }
-        job.progress.Advance(found);
+        job.progress.Advance(end - begin);
       });
 }
 
@@ -110,38 +107,32 @@ void FindAll(const CellSources& sources, const std::vector<LayerView>& upper, st
 
 absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
                                            const std::vector<LayerView>& upper,
-                                           std::uint32_t replicas, const Job& job, Stages* stages) {
+                                           std::uint32_t replicas, Stages stages) {
   const LayerView& l1 = upper[0];
   if (replicas < 1 || replicas > 2 || replicas > l1.nodes) {
     return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, at most the ",
                                                    l1.nodes, " promoted nodes; found ", replicas));
   }
-  const std::size_t steps = sources.place ? sources.steps : sources.count;
+  const Job& job = stages.job();
+  if (!stages.HasAll("cells", sources.steps)) stages.Undo("cells");
+  HMANN_RETURN_IF_ERROR(stages.ForRanges(
+      "cells", "cells", sources.steps, [&](NodeRange range, ArtefactWriter& writer) {
+        const auto find = [&](NodeRange part) {
+          return ForParts(part, [&](NodeRange few) {
+            std::vector<Nearest> found(few.size());
+            FindAll(sources, upper, few, job, found);
+            HMANN_RETURN_IF_ERROR(job.CheckCancelled());
+            return writer.Append(std::span<const Nearest>(found));
+          });
+        };
+        HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * sizeof(Nearest)));
+        return sources.load(range, stages.RunEnd(sources.steps), find);
+      }));
   std::vector<Nearest> centroids(sources.count);
-  if (stages == nullptr) {
-    FindAll(sources, upper, 0, steps, job,
-            [&](std::size_t, std::size_t place, Nearest nearest) { centroids[place] = nearest; });
-    HMANN_RETURN_IF_ERROR(job.CheckCancelled());
-  } else {
-    const auto n = static_cast<NodeId>(steps);
-    if (!stages->HasAll("cells", n)) stages->Undo("cells");
-    HMANN_RETURN_IF_ERROR(
-        stages->ForRanges("cells", "cells", n, [&](NodeRange range, ArtefactWriter& writer) {
-          std::vector<Nearest> found(range.size());
-          Progress quiet(Progress::Show::kNever);
-          const auto find = [&](NodeRange part) {
-            FindAll(sources, upper, part.first, part.last, {job.pool, quiet, job.cancelled},
-                    [&](std::size_t step, std::size_t, Nearest nearest) {
-                      found[step - range.first] = nearest;
-                    });
-            return job.CheckCancelled();
-          };
-          HMANN_RETURN_IF_ERROR(sources.load(range, stages->RunEnd(n), find));
-          return writer.Append(std::span<const Nearest>(found));
-        }));
-    HMANN_ASSIGN_OR_RETURN(const Buffer found, stages->Map("cells", n));
-    for (std::size_t step = 0; step < steps; ++step) {
-      const std::size_t place = sources.place ? sources.place(step) : step;
+  {
+    HMANN_ASSIGN_OR_RETURN(const Buffer found, stages.Map("cells", sources.steps));
+    for (NodeId step = 0; step < sources.steps; ++step) {
+      const std::size_t place = sources.place(step);
       if (place != CellSources::kNoPlace)
         centroids[place] = reinterpret_cast<const Nearest*>(found.data())[step];
     }

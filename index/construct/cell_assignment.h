@@ -22,13 +22,13 @@ struct CellSources {
   /// search comes down from the top.
   std::function<void(std::size_t i, std::vector<NodeId>& promoted)> neighbours;
   std::uint32_t width = 8;  ///< of the search
-  /// They are looked at in another order than that of places, where it is not that of
-  /// memory: step j < steps is of place(j), or of none (kNoPlace).
+  /// They are looked at in the order in which vectors and links lie: step j < steps is of
+  /// place(j), or of none (kNoPlace).
   static constexpr std::size_t kNoPlace = ~std::size_t{0};
-  std::size_t steps = 0;
-  std::function<std::size_t(std::size_t j)> place;  ///< none: step j is place j, to `count`
-  /// Where vectors must be loaded: calls `find` for parts of some steps when row() is
-  /// valid for their nodes. Steps up to `run` come next.
+  NodeId steps = 0;
+  std::function<std::size_t(std::size_t j)> place;
+  /// Calls `find` for parts of some steps when row() is valid for their nodes. Steps up to
+  /// `run` come next.
   std::function<absl::Status(NodeRange steps, NodeId run,
                              const std::function<absl::Status(NodeRange)>& find)>
       load;
@@ -53,7 +53,6 @@ struct CellAssignment {
 /// through a work folder, and tell their phase.
 absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
                                            const std::vector<LayerView>& upper,
-                                           std::uint32_t replicas, const Job& job,
-                                           Stages* stages = nullptr);
+                                           std::uint32_t replicas, Stages stages);
 
 }  // namespace hmann

@@ -1,25 +1,9 @@
 #include "index/construct/duplicates.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "index/base/checksum.h"
-
 namespace hmann {
-
-DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
-                               std::size_t row_stride, ThreadPool& pool) {
-  const auto row = [&](std::uint32_t i) { return rows + i * row_stride; };
-  std::vector<HashedRow> hashed(n);
-  pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i)
-      hashed[i] = {Checksum(rows + i * row_stride, row_bytes), static_cast<std::uint32_t>(i)};
-  });
-  return GroupEqual(std::move(hashed), [&](std::uint32_t a, std::uint32_t b) {
-    return std::memcmp(row(a), row(b), row_bytes) == 0;
-  });
-}
 
 DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
                            const std::function<bool(std::uint32_t, std::uint32_t)>& equal) {

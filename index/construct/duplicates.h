@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "index/base/thread_pool.h"
 #include "index/construct/insertion_graph.h"
 #include "index/graph/types.h"
 
@@ -22,17 +21,12 @@ struct DuplicateGroups {
   std::uint64_t copies = 0;                        ///< rows that are not unique
 };
 
-/// rows: n stored vectors of row_bytes at row_stride.
-DuplicateGroups FindDuplicates(const std::byte* rows, std::uint32_t n, std::size_t row_bytes,
-                               std::size_t row_stride, ThreadPool& pool);
-
 struct HashedRow {
   std::uint64_t hash;
   std::uint32_t row;
 };
 
-/// The same of rows that lie elsewhere, of each its hash. `equal(a, b)` compares two rows
-/// of one hash.
+/// Of rows, of each its hash. `equal(a, b)` compares two rows of one hash.
 DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
                            const std::function<bool(std::uint32_t, std::uint32_t)>& equal);
 

@@ -1,5 +1,8 @@
 #include "index/construct/inputs.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "datasets/labels.h"
 #include "index/base/status_macros.h"
@@ -130,16 +133,35 @@ absl::Status BuildInputs::LoadLabels() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredVectors> BuildInputs::Load(const Job& job) {
+absl::Status BuildInputs::Load() {
   HMANN_RETURN_IF_ERROR(LoadLabels());
+  return index_ == nullptr && has_graph() ? LoadGraph() : absl::OkStatus();
+}
+
+absl::StatusOr<StoredVectors> BuildInputs::LoadRows(const Job& job) const {
+  if (index_ == nullptr) return LoadVectors(*file_, kernels_, job);
+  std::vector<NodeId> ids(n_);
+  std::iota(ids.begin(), ids.end(), NodeId{0});
+  return Rows().Gather(ids, job.pool);
+}
+
+NodeVectors BuildInputs::Rows() const {
+  using Access = MappedFile::Access;
+  NodeVectors rows{.stride = RowStride(kernels_), .count = n_};
   if (index_ == nullptr) {
-    if (has_graph()) HMANN_RETURN_IF_ERROR(LoadGraph());
-    return LoadVectors(*file_, kernels_, job);
+    rows.copy = CopyFrom(*file_, kernels_);
+    rows.advise_random = [file = file_.get()](bool random) {
+      file->Advise(random ? Access::kRandom : Access::kSequential, 0, file->n());
+    };
+    return rows;
   }
-  HMANN_ASSIGN_OR_RETURN(ImportedIndex imported, ImportIndex(*index_, kernels_, job));
-  HMANN_ASSIGN_OR_RETURN(row_of_, RowsOfIds(*index_));
-  graph_ = std::make_unique<ImportedGraph>(std::move(imported.graph));
-  return std::move(imported.rows);
+  rows.copy = [index = index_.get()](std::uint32_t id, std::byte* place) {
+    std::copy_n(index->Row(id), index->records().row_bytes, place);
+  };
+  rows.advise_random = [file = &index_->file()](bool random) {
+    file->Advise(random ? Access::kRandom : Access::kSequential, 0, file->bytes().size());
+  };
+  return rows;
 }
 
 }  // namespace hmann

@@ -9,8 +9,8 @@
 #include "index/base/job.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/import_graph.h"
+#include "index/construct/node_vectors.h"
 #include "index/construct/options.h"
-#include "index/construct/vectors.h"
 #include "index/format/reader.h"
 
 namespace hmann {
@@ -52,27 +52,27 @@ class BuildInputs {
   std::uint32_t bits() const;
   std::uint32_t replicas() const;
 
-  /// All vectors in stored form, by row (of a finished index: by id). Errors: those of
-  /// the labels, of LoadVectors and of the imports.
-  absl::StatusOr<StoredVectors> Load(const Job& job);
-  /// The labels alone, where vectors are read from file() bit by bit. Errors: those of
-  /// ReadLabels.
-  absl::Status LoadLabels();
+  /// The labels, and the links of another library. Errors: those of ReadLabels and of the
+  /// imports.
+  absl::Status Load();
+  /// Vectors in stored form by row (of a finished index: by id), which are copied from
+  /// what was opened. The inputs must not move any more.
+  NodeVectors Rows() const;
+  /// All of them, checked. Errors: those of LoadVectors.
+  absl::StatusOr<StoredVectors> LoadRows(const Job& job) const;
   /// One of them: vectors, or a finished index that is promoted.
   const VectorFile* file() const { return file_.get(); }
   const IndexFile* index() const { return index_.get(); }
-  /// After Load: the row of each vector, where a finished index is promoted, whose ids
-  /// they are in the order of. Given away once.
-  std::vector<std::uint32_t> TakeRowOf() { return std::move(row_of_); }
-  /// After Load or LoadLabels: by row; empty where labels are row numbers.
+  /// After Load: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
-  /// After Load: the finished graph of L0, nullptr where there is none. Given away once.
+  /// After Load: L0 of another library, nullptr where there is none. Given away once.
   std::unique_ptr<ImportedGraph> TakeGraph() { return std::move(graph_); }
 
  private:
   explicit BuildInputs(const BuildOptions& options) : options_(&options), seed_(options.seed) {}
   absl::Status OpenBase();
   absl::Status OpenIndex();
+  absl::Status LoadLabels();
   absl::Status LoadGraph();
 
   const BuildOptions* options_;
@@ -84,7 +84,6 @@ class BuildInputs {
   float alpha_ = 1;
   std::uint64_t seed_;
   std::vector<std::uint64_t> user_labels_;
-  std::vector<std::uint32_t> row_of_;
   std::unique_ptr<ImportedGraph> graph_;
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "index/base/status_macros.h"
 #include "index/distance/half.h"
 
 namespace hmann {
@@ -15,13 +16,6 @@ namespace {
 /// Of NormTellsMore: rows that are asked for, and rows that may be answers.
 constexpr std::size_t kQueries = 256, kSample = 50000;
 constexpr std::size_t kAnswers = 10;
-
-/// What a row lacks of the largest norm: the smaller, the larger its own.
-float Lack(const Kernels& kernels, const StoredVectors& rows, NodeId node) {
-  float lack;
-  ReadComponents(kernels.dtype, rows.Row(node) + kernels.row_bytes, 1, &lack);
-  return lack;
-}
 
 /// `count` of n, evenly.
 std::vector<NodeId> Evenly(std::size_t n, std::size_t count) {
@@ -63,8 +57,8 @@ void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, Store
   });
 }
 
-bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
-                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job) {
+absl::StatusOr<bool> NormTellsMore(const Kernels& inner_product, const NodeVectors& rows,
+                                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job) {
   const std::size_t n = ranked.size();
   if (n1 == 0) return false;
   std::vector<NodeId> by_norm = ranked;
@@ -72,16 +66,18 @@ bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
   std::vector<std::uint8_t> large(n), linked(n);
   for (NodeId i = 0; i < n1; ++i) large[by_norm[i]] = linked[ranked[i]] = 1;
   const std::vector<NodeId> sample = Evenly(n, kSample), queries = Evenly(n, kQueries);
+  HMANN_ASSIGN_OR_RETURN(const StoredVectors of_sample, rows.Gather(sample, job.pool));
+  HMANN_ASSIGN_OR_RETURN(const StoredVectors of_queries, rows.Gather(queries, job.pool));
   std::vector<std::array<std::size_t, 2>> held(queries.size());  // by norm, by degree
   job.pool.ParallelFor(queries.size(), 1, [&](std::size_t begin, std::size_t end, int) {
     std::vector<std::pair<DistanceKey, NodeId>> answers;
     for (std::size_t q = begin; q < end; ++q) {
       answers.clear();
-      for (const NodeId node : sample) {
+      for (std::size_t i = 0; i < sample.size(); ++i) {
         // Not itself, which a query seldom is of the base.
-        if (node == queries[q]) continue;
+        if (sample[i] == queries[q]) continue;
         answers.emplace_back(
-            inner_product.one(rows.Row(queries[q]), rows.Row(node), inner_product.dim), node);
+            inner_product.one(of_queries.Row(q), of_sample.Row(i), inner_product.dim), sample[i]);
       }
       const std::size_t count = std::min(kAnswers, answers.size());
       const auto last = answers.begin() + static_cast<std::ptrdiff_t>(count);
@@ -97,10 +93,15 @@ bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
   return sum[0] * 10 > sum[1] * 11;
 }
 
-void RankByNorm(const Kernels& inner_product, const StoredVectors& rows,
+void RankByNorm(const Kernels& inner_product, const NodeVectors& rows,
                 std::vector<NodeId>& ranked) {
+  // What a row lacks of the largest norm: the smaller, the larger its own.
   std::vector<float> lacks(ranked.size());
-  for (NodeId node = 0; node < lacks.size(); ++node) lacks[node] = Lack(inner_product, rows, node);
+  std::vector<std::byte> place(rows.stride);
+  for (NodeId node = 0; node < lacks.size(); ++node) {
+    ReadComponents(inner_product.dtype, rows.Take(node, place.data()) + inner_product.row_bytes, 1,
+                   &lacks[node]);
+  }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](NodeId a, NodeId b) { return lacks[a] < lacks[b]; });
 }

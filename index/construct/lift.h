@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
+#include "index/construct/node_vectors.h"
 #include "index/construct/vectors.h"
 #include "index/distance/distance.h"
 #include "index/graph/types.h"
@@ -29,11 +30,11 @@ void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, Store
 /// unless norms are alike. `ranked`: nodes by degree, of which the first n1 would be
 /// promoted. Asked are the answers to some of the rows as queries among a sample of them:
 /// the norm has to hold a tenth more of them. Deterministic.
-bool NormTellsMore(const Kernels& inner_product, const StoredVectors& rows,
-                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job);
+/// `rows`: by node, lifted. Errors: RESOURCE_EXHAUSTED.
+absl::StatusOr<bool> NormTellsMore(const Kernels& inner_product, const NodeVectors& rows,
+                                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job);
 
 /// The nodes by norm, the largest first; of equal ones, as they stood.
-void RankByNorm(const Kernels& inner_product, const StoredVectors& rows,
-                std::vector<NodeId>& ranked);
+void RankByNorm(const Kernels& inner_product, const NodeVectors& rows, std::vector<NodeId>& ranked);
 
 }  // namespace hmann

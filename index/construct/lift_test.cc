@@ -50,6 +50,7 @@ struct Lifted {
   Job job{pool, quiet, nullptr};
   Kernels kernels = *ChooseKernels(DType::kF32, Metric::kInnerProduct, kDim);
   StoredVectors rows;
+  NodeVectors by_node() const { return NodeVectors::InMemory(rows, kNodes); }
 };
 
 double Alike(NodeId) { return 1; }
@@ -82,18 +83,18 @@ TEST(Lift, TheNearestByL2AreTheLargestInnerProducts) {
 TEST(Lift, RankByNormPutsTheLargestFirst) {
   const Lifted lifted(Spread);
   std::vector<NodeId> ranked = Shuffled();
-  RankByNorm(lifted.kernels, lifted.rows, ranked);
+  RankByNorm(lifted.kernels, lifted.by_node(), ranked);
   for (NodeId i = 1; i < kNodes; ++i) EXPECT_GE(Spread(ranked[i - 1]), Spread(ranked[i]) * 0.9999);
 }
 
 TEST(Lift, TheNormTellsMoreWhereNormsAreSpread) {
   const Lifted spread(Spread);
-  EXPECT_TRUE(NormTellsMore(spread.kernels, spread.rows, Shuffled(), kNodes / 6, spread.job));
+  EXPECT_TRUE(*NormTellsMore(spread.kernels, spread.by_node(), Shuffled(), kNodes / 6, spread.job));
   // A rank that is better than the norm's: it holds the answers themselves.
   std::vector<NodeId> by_norm = Shuffled();
-  RankByNorm(spread.kernels, spread.rows, by_norm);
-  EXPECT_FALSE(NormTellsMore(spread.kernels, spread.rows, by_norm, kNodes / 6, spread.job));
-  EXPECT_FALSE(NormTellsMore(spread.kernels, spread.rows, Shuffled(), 0, spread.job));
+  RankByNorm(spread.kernels, spread.by_node(), by_norm);
+  EXPECT_FALSE(*NormTellsMore(spread.kernels, spread.by_node(), by_norm, kNodes / 6, spread.job));
+  EXPECT_FALSE(*NormTellsMore(spread.kernels, spread.by_node(), Shuffled(), 0, spread.job));
 }
 
 TEST(Lift, AlikeNormsAreNoReasonAgainstTheDegree) {
@@ -111,7 +112,7 @@ TEST(Lift, AlikeNormsAreNoReasonAgainstTheDegree) {
   };
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](NodeId a, NodeId b) { return toward(a) > toward(b); });
-  EXPECT_FALSE(NormTellsMore(alike.kernels, alike.rows, ranked, kNodes / 6, alike.job));
+  EXPECT_FALSE(*NormTellsMore(alike.kernels, alike.by_node(), ranked, kNodes / 6, alike.job));
 }
 
 }  // namespace

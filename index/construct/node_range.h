@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "index/base/status_macros.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -9,5 +13,19 @@ struct NodeRange {
   NodeId first, last;
   NodeId size() const { return last - first; }
 };
+
+/// Nodes whose part of an artefact is made at a time: what waits to be appended is small
+/// beside it then.
+constexpr NodeId kNodesOfPart = 1 << 14;
+
+/// Calls `take` with parts of a range, in order, until one fails.
+template <typename Take>
+absl::Status ForParts(NodeRange range, const Take& take) {
+  for (NodeRange part{range.first, range.first}; part.last < range.last; part.first = part.last) {
+    part.last = part.first + std::min(kNodesOfPart, range.last - part.first);
+    HMANN_RETURN_IF_ERROR(take(part));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace hmann

@@ -41,6 +41,13 @@ void NodeVectors::Gather(std::span<const NodeId> nodes, ThreadPool& pool, std::b
   });
 }
 
+NodeVectors::Copy NodeVectors::Copier() const {
+  if (all == nullptr) return copy;
+  return [from = all, bytes = stride](std::uint32_t row, std::byte* place) {
+    std::memcpy(place, from + std::size_t{row} * bytes, bytes);
+  };
+}
+
 NodeVectors::Copy CopyFrom(const VectorFile& file, const Kernels& kernels) {
   return [&file, &kernels](std::uint32_t row, std::byte* place) {
     (void)EncodeRow(kernels, file.dtype(), file.Row(row), place);

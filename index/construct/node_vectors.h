@@ -31,6 +31,16 @@ struct NodeVectors {
   /// Says that single ones are copied from now on, or again many by row.
   std::function<void(bool)> advise_random = nullptr;
 
+  /// Copies vectors by row, of what is by row.
+  Copy Copier() const;
+  /// What is by row as that of nodes, each of which has a row; none: a node is its row.
+  NodeVectors ByNode(std::span<const std::uint32_t> rows) const {
+    return {.stride = stride,
+            .count = count,
+            .row_of = rows,
+            .copy = Copier(),
+            .advise_random = advise_random};
+  }
   /// That of one node: where it lies, or copied to `place`.
   const std::byte* Take(NodeId node, std::byte* place) const {
     if (all != nullptr) return all + std::size_t{node} * stride;

@@ -47,17 +47,6 @@ class Partition {
                                         std::span<const std::uint32_t> rows,
                                         const PartitionOptions& options, const Job& job);
 
-  /// Of members that are known: of each group, one behind the other; `ends`: where each
-  /// group's end. It has no order().
-  static Partition Of(const PartitionOptions& options, std::vector<NodeId> members,
-                      std::vector<std::size_t> ends) {
-    Partition made;
-    made.options_ = options;
-    made.members_ = std::move(members);
-    made.ends_ = std::move(ends);
-    return made;
-  }
-
   const PartitionOptions& options() const { return options_; }
   /// Members of all groups; a vector is in several.
   std::size_t memberships() const { return members_.size(); }

@@ -10,11 +10,9 @@
 #include "index/base/status_macros.h"
 #include "index/construct/connect.h"
 #include "index/construct/degree.h"
-#include "index/construct/import_index.h"
 #include "index/construct/make_bottom.h"
 #include "index/construct/pipeline_state.h"
 #include "index/construct/self_recall.h"
-#include "index/construct/streamed_bottom.h"
 
 namespace hmann {
 absl::Status Pipeline::Load() {
@@ -32,17 +30,14 @@ absl::Status Pipeline::Load() {
   layers_ = Layers::Make(n_, n1, m_);
   HMANN_RETURN_IF_ERROR(CheckMemory(inputs));
   if (options_.memory > 0) {
-    HMANN_ASSIGN_OR_RETURN(work_, OpenWorkFolder(options_, inputs, n1));
-    HMANN_RETURN_IF_ERROR(inputs.LoadLabels());
+    HMANN_ASSIGN_OR_RETURN(std::unique_ptr<WorkFolder> folder,
+                           OpenWorkFolder(options_, inputs, n1));
+    folder_ = folder.get();
+    work_ = std::move(folder);
   } else {
-    phases_.Begin("load", n_, "vectors");
-    HMANN_ASSIGN_OR_RETURN(rows_, inputs.Load(job_));
-    if (Lifted()) {
-      HMANN_ASSIGN_OR_RETURN(links_, LiftedKernels(kernels_));
-      LiftRows(kernels_, n_, job_, rows_);
-    }
-    phases_.End("load");
+    work_ = std::make_unique<MemoryArtefacts>();
   }
+  HMANN_RETURN_IF_ERROR(inputs.Load());
   user_labels_ = inputs.user_labels();
   inputs_ = std::make_unique<BuildInputs>(std::move(inputs));
   return absl::OkStatus();
@@ -60,25 +55,39 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) {
     }
     return absl::OkStatus();
   }
+  constexpr std::uint64_t kAll = std::uint64_t{1} << 60;  // of what a job needs at once
+  memory_ = {.bottom_room = kAll, .upper_room = kAll, .write_room = kCopyRoom};
   return CheckBuildBytes(shape);
 }
 
 absl::Status Pipeline::BuildBottom() {
-  const auto make = [&]() -> absl::StatusOr<Bottom> {
-    if (work_ == nullptr) {
-      return MakeBottom({links_, kernels_.row_bytes, method_, m_, ef_construction_, alpha_, seed_},
-                        std::move(rows_), n_, inputs_->TakeGraph(), phases_, job_);
-    }
-    const Stages stages("l0", "", *work_, phases_, job_, workers());
-    if (inputs_->index() != nullptr) return ImportStreamedIndex(*inputs_->index(), links_, stages);
-    return MakeStreamedBottom(
-        {*inputs_->file(), links_, m_, ef_construction_, alpha_, seed_, memory_.bottom_room},
-        stages);
-  };
-  HMANN_ASSIGN_OR_RETURN(Bottom made, make());
-  if (std::vector<std::uint32_t> rows = inputs_->TakeRowOf(); !rows.empty())
-    made.row_of = std::move(rows);
+  BottomSource source{.rows = inputs_->Rows(),
+                      .file = inputs_->file(),
+                      .kernels = links_,
+                      .row_bytes = kernels_.row_bytes,
+                      .method = method_,
+                      .m = m_,
+                      .ef_construction = ef_construction_,
+                      .alpha = alpha_,
+                      .seed = seed_,
+                      .room = memory_.bottom_room,
+                      .index = inputs_->index(),
+                      .imported = inputs_->TakeGraph()};
+  if (Lifted()) {
+    phases_.Begin("lift", n_, "vectors");
+    HMANN_ASSIGN_OR_RETURN(links_, LiftedKernels(kernels_));
+    HMANN_ASSIGN_OR_RETURN(lifted_, inputs_->LoadRows(job_));
+    LiftRows(kernels_, n_, job_, lifted_);
+    source.rows = NodeVectors::InMemory(lifted_, n_);
+    source.file = nullptr;
+    phases_.End("lift");
+  }
+  HMANN_ASSIGN_OR_RETURN(
+      Bottom made, MakeBottom(std::move(source), {"l0", "", *work_, phases_, job_, workers()}));
+  // What is mapped stays.
+  if (folder_ == nullptr) work_->RemoveAll("");
   rows_ = std::move(made.rows);
+  if (rows_.rows.size() > 0) lifted_ = {};
   vectors_ = std::move(made.vectors);
   row_of_ = std::move(made.row_of);
   equal_ = std::move(made.equal);
@@ -95,13 +104,14 @@ absl::Status Pipeline::Rank() {
     std::vector<std::uint32_t> degrees =
         ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
     ranked = RankNodes(degrees, row_of_);
-    if (round == 0)
-      report_.promoted_by_norm =
-          Lifted() && NormTellsMore(kernels_, rows_, ranked, layers_.n1(), job_);
-    if (report_.promoted_by_norm) RankByNorm(kernels_, rows_, ranked);
+    if (round == 0 && Lifted()) {
+      HMANN_ASSIGN_OR_RETURN(report_.promoted_by_norm,
+                             NormTellsMore(kernels_, vectors_, ranked, layers_.n1(), job_));
+    }
+    if (report_.promoted_by_norm) RankByNorm(kernels_, vectors_, ranked);
     // A tree of paths is in no order of memory: looked for where some node needs a link.
     const ConnectReport connected =
-        work_ != nullptr && AllReachable(*bottom_, n_, ranked[0])
+        AllReachable(*bottom_, n_, ranked[0])
             ? ConnectReport()
             : ConnectAll(*bottom_, n_, ranked[0], ef_construction_, &vectors_);
     report_.repaired_nodes += connected.added_links;
@@ -126,11 +136,11 @@ absl::Status Pipeline::Rank() {
 
 absl::Status Pipeline::Promote() {
   if (layers_.n1() > 0) {
-    HMANN_ASSIGN_OR_RETURN(UpperLayers made,
-                           UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_,
-                                              node_of_id_, method_, m_, ef_construction_, alpha_,
-                                              seed_, work_.get(), workers(), memory_.upper_room},
-                                             std::move(equal_), phases_, job_));
+    HMANN_ASSIGN_OR_RETURN(
+        UpperLayers made,
+        UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_, node_of_id_, method_, m_,
+                           ef_construction_, alpha_, seed_, *work_, workers(), memory_.upper_room},
+                          std::move(equal_), phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }
@@ -149,6 +159,7 @@ absl::Status Pipeline::MakeCells() {
     std::copy(ordered.begin(), ordered.end(), others);
     centroids_.order = {};
   }
+  if (folder_ == nullptr) work_->RemoveAll("");
   return absl::OkStatus();
 }
 
@@ -159,7 +170,7 @@ void Pipeline::SearchItself() {
   };
   // A search reads a file here and there; so does the sample that codes have their mean
   // of.
-  if (work_ != nullptr) AdviseRandom(true);
+  AdviseRandom(true);
   const SelfRecall recall = CheckSelfRecall(bottom_->View(0), vectors_, entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();

@@ -53,16 +53,15 @@ class Pipeline {
          ProcessCpuSeconds() - cpu_start});
     report_.peak_rss_bytes = PeakRssBytes();
     report_.peak_anonymous_bytes = phases_.peak_anonymous_bytes();
-    if (work_ != nullptr) {
-      report_.work_bytes = work_->MostBytes();
-      if (!options_.keep_work) work_->Clear();
+    if (folder_ != nullptr) {
+      report_.work_bytes = folder_->MostBytes();
+      if (!options_.keep_work) folder_->Clear();
     }
     return std::move(report_);
   }
 
  private:
-  /// Opens and checks every input, then encodes the vectors (or takes them from a
-  /// finished index).
+  /// Opens and checks every input but the vectors, which the first stage reads.
   absl::Status Load();
   absl::Status CheckMemory(const BuildInputs& inputs);
   /// Phase 1: L0, copies hung below their firsts.
@@ -79,13 +78,11 @@ class Pipeline {
   absl::Status Write();
   /// Codes as Write hands them over; `contents.row` must be set.
   absl::Status AddCodes(IndexContents& contents);
-  /// Vectors of ids that are written: in memory, or in what is loaded.
+  /// Vectors of ids that are written: promoted, or in the window.
   const std::byte* RowOf(NodeId id) const;
   std::vector<float> MeanOfSample();
   /// How the files of L0 are read from now on.
   void AdviseRandom(bool random) const;
-  /// Links of `id` in L0, as ids. From Write on.
-  void AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const;
 
   const BuildOptions& options_;
   ThreadPool pool_;
@@ -103,14 +100,16 @@ class Pipeline {
   float alpha_ = 1;  ///< of links that are made
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<BuildInputs> inputs_;
-  std::unique_ptr<WorkFolder> work_;  ///< where memory is bounded, by so much:
+  std::unique_ptr<Artefacts> work_;
+  WorkFolder* folder_ = nullptr;  ///< work_, where memory is bounded
   BoundedMemory memory_;
   std::optional<Workers> workers_;
 
   std::vector<std::uint32_t> row_of_;  ///< [node]
   std::vector<NodeId> node_of_id_;     ///< [id]
-  StoredVectors rows_;                 ///< by node, where they are in memory;
-  NodeVectors vectors_;                ///< wherever they are
+  StoredVectors lifted_;               ///< by row, of inner products
+  StoredVectors rows_;                 ///< by node, where they were inserted
+  NodeVectors vectors_;                ///< by node, wherever they are
   std::vector<std::vector<NodeId>>
       equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
   std::unique_ptr<InsertionGraph> bottom_;
@@ -118,7 +117,7 @@ class Pipeline {
   CellAssignment centroids_;
   // While the index is written:
   std::vector<NodeId> id_of_node_;
-  std::optional<IdWindow> window_;  ///< where memory is bounded
+  std::optional<IdWindow> window_;
   std::optional<NodeCodes> node_codes_;
 };
 

@@ -6,12 +6,6 @@
 
 namespace hmann {
 
-void Pipeline::AppendBottomLinks(NodeId id, std::vector<NodeId>& links) const {
-  const NodeId* nodes = bottom_->Links(0, node_of_id_[id]);
-  const std::size_t count = CountLinks(nodes, layers_.MaxDegree(0));
-  for (std::size_t i = 0; i < count; ++i) links.push_back(id_of_node_[nodes[i]]);
-}
-
 void Pipeline::AdviseRandom(bool random) const {
   if (vectors_.advise_random) vectors_.advise_random(random);
   bottom_->AdviseRandom(random);
@@ -19,12 +13,10 @@ void Pipeline::AdviseRandom(bool random) const {
 
 const std::byte* Pipeline::RowOf(NodeId id) const {
   if (upper_ != nullptr && id < layers_.n1()) return upper_->Row(id);
-  if (vectors_.all != nullptr) return rows_.Row(node_of_id_[id]);
   return window_->Row(id);
 }
 
 std::vector<float> Pipeline::MeanOfSample() {
-  if (vectors_.all != nullptr) return MeanOf(kernels_, n_, [this](NodeId id) { return RowOf(id); });
   // Some at a time, in the order of ids.
   constexpr NodeId kAtOnce = 4096;
   const NodeId step = MeanStep(n_);
@@ -51,12 +43,12 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
   contents.code_mean = MeanOfSample();
   contents.cells = std::move(centroids_.cells);
   contents.second_centroids = std::move(centroids_.second_centroids);
-  NodeCodes::Source source{n_, n1, contents.cells, [this](NodeId id) { return RowOf(id); },
-                           nullptr};
-  if (window_.has_value()) {
-    source.window = window_->size();
-    source.load = [this](NodeId first) { window_->Load(first); };
-  }
+  NodeCodes::Source source{n_,
+                           n1,
+                           contents.cells,
+                           [this](NodeId id) { return RowOf(id); },
+                           [this](NodeId first) { window_->Load(first); },
+                           window_->size()};
   HMANN_ASSIGN_OR_RETURN(NodeCodes made, NodeCodes::Make(kernels_, info, seed_, contents.code_mean,
                                                          std::move(source), pool_));
   NodeCodes& codes = node_codes_.emplace(std::move(made));
@@ -68,13 +60,10 @@ absl::Status Pipeline::Write() {
   phases_.Begin("write", n_, "records");
   id_of_node_.resize(n_);
   for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
-  if (work_ != nullptr) {
-    const std::size_t code = inputs_->bits() > 0 ? CodeBytes(kernels_.dim, inputs_->bits()) : 0;
-    HMANN_ASSIGN_OR_RETURN(
-        window_, IdWindow::Make({n_, &vectors_, bottom_.get(), &node_of_id_, &id_of_node_, code},
-                                memory_.write_room, pool_));
-  }
-  std::vector<NodeId> renamed;
+  const std::size_t code = inputs_->bits() > 0 ? CodeBytes(kernels_.dim, inputs_->bits()) : 0;
+  HMANN_ASSIGN_OR_RETURN(
+      window_, IdWindow::Make({n_, &vectors_, bottom_.get(), &node_of_id_, &id_of_node_, code},
+                              memory_.write_room, pool_));
   IndexContents contents;
   contents.dtype = kernels_.dtype;
   contents.metric = kernels_.metric;
@@ -90,25 +79,19 @@ absl::Status Pipeline::Write() {
       const NodeId* links = upper_->graph().Links(layer - 1, id);
       return {links, CountLinks(links, layers_.MaxDegree(layer))};
     }
-    if (window_.has_value()) {
-      window_->Need(id);
-      return window_->Links(id);
-    }
-    renamed.clear();
-    AppendBottomLinks(id, renamed);
-    return renamed;
+    window_->Need(id);
+    return window_->Links(id);
   };
   contents.row = [&](NodeId id) {
-    if (!window_.has_value() || id < layers_.n1()) return RowOf(id);
-    window_->Need(id);
-    return window_->Row(id);
+    if (id >= layers_.n1()) window_->Need(id);
+    return RowOf(id);
   };
   contents.label = [&](NodeId id) -> std::uint64_t {
     const std::uint32_t row = row_of_[node_of_id_[id]];
     return user_labels_.empty() ? row : user_labels_[row];
   };
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
-  if (work_ != nullptr) AdviseRandom(false);
+  AdviseRandom(false);
   HMANN_ASSIGN_OR_RETURN(report_.info,
                          WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
   phases_.End("write");

@@ -47,6 +47,7 @@ absl::Status Stages::ForRanges(
                             (!two || work_.Has(Name(stage.beside, j)));
                    },
                .make = make_one,
+               .advances = true,
                .made =
                    [&](std::size_t j) {
                      if (!stage.reads.empty()) Retire(stage.reads, j);
@@ -122,8 +123,9 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
       run_end_ = j + 1;
       while (run_end_ < only_->last && !jobs.has(run_end_)) ++run_end_;
     }
-    if (!Done(jobs.stage) && !jobs.has(j)) HMANN_RETURN_IF_ERROR(jobs.make(j));
-    job_.progress.Advance(jobs.size(j));
+    const bool there = Done(jobs.stage) || jobs.has(j);
+    if (!there) HMANN_RETURN_IF_ERROR(jobs.make(j));
+    if (there || !jobs.advances) job_.progress.Advance(jobs.size(j));
   }
   only_->made = true;
   return absl::AbortedError("the jobs are made");

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/job.h"
+#include "index/construct/artefacts.h"
 #include "index/construct/node_range.h"
 #include "index/construct/phases.h"
-#include "index/construct/work_folder.h"
 #include "index/construct/workers.h"
 #include "index/graph/types.h"
 
@@ -54,14 +54,14 @@ struct RangeStage {
   std::string reads = "";   ///< artefacts of which each range's is read by the same range alone
 };
 
-/// The stages of a build that goes through a work folder, each a list of jobs that leave
-/// artefacts. What is there is not made again.
+/// The stages of a build, each a list of jobs that leave artefacts, in a work folder or in
+/// memory. What is there is not made again.
 class Stages {
  public:
   /// `name`: before the names of artefacts, "l0"; `layer`: before those of phases.
   /// `workers`: that help, or none. All must outlive it.
-  Stages(std::string name, std::string layer, const WorkFolder& work, Phases& phases,
-         const Job& job, const Workers* workers = nullptr)
+  Stages(std::string name, std::string layer, const Artefacts& work, Phases& phases, const Job& job,
+         const Workers* workers = nullptr)
       : name_(std::move(name)),
         layer_(std::move(layer)),
         work_(work),
@@ -79,7 +79,10 @@ class Stages {
     ranged_by_ = nodes;
     return *this;
   }
-  std::vector<NodeRange> Ranges(NodeId n) const { return RangesOf(n, std::max(n, ranged_by_)); }
+  /// In memory there is one.
+  std::vector<NodeRange> Ranges(NodeId n) const {
+    return work_.on_disk() ? RangesOf(n, std::max(n, ranged_by_)) : std::vector{NodeRange{0, n}};
+  }
 
   /// Makes what is missing of a stage, and marks it as done. Errors: those of making and
   /// of the folder; CANCELLED; of a worker FAILED_PRECONDITION where an earlier stage is
@@ -87,7 +90,7 @@ class Stages {
   absl::Status Make(const JobList& jobs);
 
   /// The same of a stage over ranges: `make` writes what belongs to one, and to the
-  /// second writer what is beside it.
+  /// second writer what is beside it, and advances the progress by its nodes.
   absl::Status ForRanges(
       const RangeStage& stage,
       const std::function<absl::Status(NodeRange, ArtefactWriter&, ArtefactWriter&)>& make);
@@ -130,7 +133,7 @@ class Stages {
     return absl::StrCat(name_, "-", stage, "-", job);
   }
   std::string Phase(const std::string& phase) const { return layer_ + phase; }
-  const WorkFolder& work() const { return work_; }
+  const Artefacts& work() const { return work_; }
   Phases& phases() const { return phases_; }
   const Job& job() const { return job_; }
 
@@ -139,7 +142,7 @@ class Stages {
   std::string Marker(const std::string& stage) const { return absl::StrCat("done-", Name(stage)); }
 
   std::string name_, layer_;
-  const WorkFolder& work_;
+  const Artefacts& work_;
   Phases& phases_;
   const Job& job_;
   const Workers* workers_;

@@ -113,32 +113,38 @@ absl::Status StreamedLayer::MergeInto(
       nullptr,         loaded.size(), most, loader.vectors().rows.data(), loader.vectors().stride,
       &source_.kernels};
   std::vector<LinkMerger> mergers(static_cast<std::size_t>(stages_.job().pool.threads()));
-  std::vector<NodeId> out(std::size_t{part.size()} * most, kNoNode);
-  stages_.job().pool.ParallelFor(
-      part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-        if (stages_.job().Cancelled()) return;
-        Merging merging;
-        for (std::size_t i = begin; i < end; ++i) {
-          const auto node = static_cast<NodeId>(part.first + i);
-          const std::span<NodeId> list(out.data() + i * most, most);
-          const bool chosen = merging.Take(node, old, more, most);
-          if (chosen) {
-            for (NodeId& id : merging.old) id = loaded.Local(id);
-            for (NodeId& id : merging.more) id = loaded.Local(id);
-          }
-          std::copy(merging.old.begin(), merging.old.end(), list.begin());
-          if (chosen) {
-            mergers[static_cast<std::size_t>(thread)].AddTo(list, view, loaded.Local(node),
-                                                            merging.more, source_.alpha, most);
-            for (NodeId& id : list.first(CountLinks(list.data(), most))) id = nodes[id];
-          } else {
-            std::copy(merging.more.begin(), merging.more.end(),
-                      list.begin() + static_cast<std::ptrdiff_t>(merging.old.size()));
-          }
-          if (finish) finish(node, list);
-        }
-      });
-  return writer.Append(std::span<const NodeId>(out));
+  const auto merge = [&](NodeId node, std::span<NodeId> list, Merging& merging, int thread) {
+    const bool chosen = merging.Take(node, old, more, most);
+    if (chosen) {
+      for (NodeId& id : merging.old) id = loaded.Local(id);
+      for (NodeId& id : merging.more) id = loaded.Local(id);
+    }
+    std::copy(merging.old.begin(), merging.old.end(), list.begin());
+    if (chosen) {
+      mergers[static_cast<std::size_t>(thread)].AddTo(list, view, loaded.Local(node), merging.more,
+                                                      source_.alpha, most);
+      for (NodeId& id : list.first(CountLinks(list.data(), most))) id = nodes[id];
+    } else {
+      std::copy(merging.more.begin(), merging.more.end(),
+                list.begin() + static_cast<std::ptrdiff_t>(merging.old.size()));
+    }
+    if (finish) finish(node, list);
+  };
+  HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{part.size()} * most * sizeof(NodeId)));
+  return ForParts(part, [&](NodeRange few) {
+    std::vector<NodeId> out(std::size_t{few.size()} * most, kNoNode);
+    stages_.job().pool.ParallelFor(few.size(), kNodesPerStep,
+                                   [&](std::size_t begin, std::size_t end, int thread) {
+                                     if (stages_.job().Cancelled()) return;
+                                     Merging merging;
+                                     for (std::size_t i = begin; i < end; ++i)
+                                       merge(static_cast<NodeId>(few.first + i),
+                                             {out.data() + i * most, most}, merging, thread);
+                                     stages_.job().progress.Advance(end - begin);
+                                   });
+    HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
+    return writer.Append(std::span<const NodeId>(out));
+  });
 }
 
 absl::Status StreamedLayer::LinkBackRanges() {

@@ -4,9 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "index/base/checksum.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/construct/bottom_layer.h"
 #include "index/construct/duplicates.h"
 #include "index/construct/insertion_order.h"
@@ -16,77 +14,6 @@
 namespace hmann {
 namespace {
 
-/// The stored form of row `row`, again: it was checked when it was hashed.
-void Encode(const StreamedBottomSource& source, std::uint32_t row, std::byte* place) {
-  (void)EncodeRow(source.kernels, source.file.dtype(), source.file.Row(row), place);
-}
-
-/// A hash of each stored vector, which is checked on the way.
-absl::Status MakeHashes(const StreamedBottomSource& source, Stages& stages) {
-  Progress quiet(Progress::Show::kNever);
-  const Job inner{stages.job().pool, quiet, stages.job().cancelled};
-  const auto n = static_cast<NodeId>(source.file.n());
-  return stages.ForRanges("load", "hash", n, [&](NodeRange range, ArtefactWriter& writer) {
-    const absl::StatusOr<StoredVectors> rows =
-        LoadVectors(source.file, source.kernels, range.first, range.last, inner);
-    if (!rows.ok()) return rows.status();
-    std::vector<std::uint64_t> hashes(range.size());
-    inner.pool.ParallelFor(range.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-      for (std::size_t i = begin; i < end; ++i)
-        hashes[i] = Checksum(rows->Row(i), source.kernels.row_bytes);
-    });
-    return writer.Append(std::span<const std::uint64_t>(hashes));
-  });
-}
-
-/// Which rows are equal to which: from their hashes, or as it was found before.
-absl::StatusOr<DuplicateGroups> FindGroups(const StreamedBottomSource& source, Stages& stages) {
-  const auto n = static_cast<NodeId>(source.file.n());
-  DuplicateGroups found;
-  // Of each group its size, then its rows.
-  const std::string unique = stages.Name("unique"), groups = stages.Name("groups");
-  const bool known = stages.work().Has(unique) && stages.work().Has(groups);
-  if (!known && stages.Done("hash") && !stages.HasAll("hash", n)) stages.Forget();
-  HMANN_RETURN_IF_ERROR(MakeHashes(source, stages));
-  if (known) {
-    HMANN_ASSIGN_OR_RETURN(const Buffer rows, stages.work().Map({unique}));
-    const auto* row = reinterpret_cast<const std::uint32_t*>(rows.data());
-    found.unique.assign(row, row + rows.size() / sizeof(std::uint32_t));
-    HMANN_ASSIGN_OR_RETURN(const Buffer flat, stages.work().Map({groups}));
-    const auto* next = reinterpret_cast<const std::uint32_t*>(flat.data());
-    for (const auto* end = next + flat.size() / sizeof(std::uint32_t); next < end;
-         next += 1 + *next) {
-      found.groups.emplace_back(next + 1, next + 1 + *next);
-      found.copies += *next - 1;
-    }
-    return found;
-  }
-  {
-    HMANN_ASSIGN_OR_RETURN(const Buffer hashes, stages.Map("hash", n));
-    std::vector<HashedRow> hashed(n);
-    for (NodeId i = 0; i < n; ++i)
-      hashed[i] = {reinterpret_cast<const std::uint64_t*>(hashes.data())[i], i};
-    std::vector<std::byte> a(source.kernels.row_bytes), b(a.size());
-    found = GroupEqual(std::move(hashed), [&](std::uint32_t one, std::uint32_t other) {
-      Encode(source, one, a.data());
-      Encode(source, other, b.data());
-      return a == b;
-    });
-  }
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, stages.work().Create(groups));
-  for (const std::vector<std::uint32_t>& group : found.groups) {
-    const auto size = static_cast<std::uint32_t>(group.size());
-    HMANN_RETURN_IF_ERROR(writer.Append(&size, sizeof(size)));
-    HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(group)));
-  }
-  HMANN_RETURN_IF_ERROR(writer.Commit());
-  HMANN_ASSIGN_OR_RETURN(writer, stages.work().Create(unique));
-  HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(found.unique)));
-  HMANN_RETURN_IF_ERROR(writer.Commit());
-  stages.Retire("hash");
-  return found;
-}
-
 /// The nodes of the backbone, ascending, and the links of each.
 absl::Status WriteBackbone(const StreamedLayer& layer, std::uint32_t ef_construction) {
   const Stages& stages = layer.stages();
@@ -94,14 +21,12 @@ absl::Status WriteBackbone(const StreamedLayer& layer, std::uint32_t ef_construc
   HMANN_ASSIGN_OR_RETURN(Buffer links_so_far, layer.Back());
   InsertionGraph graph = InsertionGraph::Over(std::move(links_so_far), layer.count(),
                                               layer.list_length(), nullptr, 0, kernels);
-  const StoredVectors none;
-  const BottomSource source{none,
-                            kernels,
-                            layer.count(),
-                            layer.count(),
-                            layer.source().m,
-                            ef_construction,
-                            layer.source().alpha};
+  const InsertionSource source{.kernels = kernels,
+                               .n = layer.count(),
+                               .made = layer.count(),
+                               .m = layer.source().m,
+                               .ef_construction = ef_construction,
+                               .alpha = layer.source().alpha};
   const auto gather = [&](const std::vector<NodeId>& nodes) {
     return layer.vectors().Gather(nodes, stages.job().pool);
   };
@@ -245,24 +170,15 @@ absl::Status MakeFinal(const StreamedLayer& layer, NodeId n,
 
 }  // namespace
 
-std::uint64_t FixedBottomBytes(std::uint64_t n) {
-  // Groups are found with 16 bytes a row and 4 of a unique one; later there are the
-  // unique rows, the order of nodes, and rows by node; the bits of subsets.
-  return n * 20 + n / 2 + 64_MiB;
-}
-
-absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, Stages stages) {
-  const auto n = static_cast<NodeId>(source.file.n());
-  stages.RangedBy(n);
+absl::StatusOr<Bottom> MakeStreamedBottom(const BottomSource& source, DuplicateGroups groups,
+                                          Stages& stages) {
+  const NodeId n = source.rows.count;
   Bottom made;
-  HMANN_ASSIGN_OR_RETURN(DuplicateGroups groups, FindGroups(source, stages));
-  made.copies = groups.copies;
   const std::vector<std::uint32_t> unique = groups.unique;
-  const NodeVectors::Copy copy = CopyFrom(source.file, source.kernels);
   StreamedLayer layer({.kernels = source.kernels,
-                       .stride = RowStride(source.kernels),
+                       .stride = source.rows.stride,
                        .unique = unique,
-                       .copy = copy,
+                       .copy = source.rows.Copier(),
                        .m = source.m,
                        .alpha = source.alpha,
                        .seed = source.seed,
@@ -279,16 +195,7 @@ absl::StatusOr<Bottom> MakeStreamedBottom(const StreamedBottomSource& source, St
   }
   stages.Retire("back");
   stages.Retire("hubs");
-  const VectorFile* const file = &source.file;
-  made.vectors = {.stride = RowStride(source.kernels),
-                  .count = n,
-                  .row_of = made.row_of,
-                  .copy = copy,
-                  .advise_random = [file](bool random) {
-                    file->Advise(
-                        random ? MappedFile::Access::kRandom : MappedFile::Access::kSequential, 0,
-                        file->n());
-                  }};
+  made.vectors = source.rows.ByNode(made.row_of);
   HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
   made.graph = std::make_unique<InsertionGraph>(
       InsertionGraph::Over(std::move(links), n, 2 * source.m, nullptr, 0, source.kernels));

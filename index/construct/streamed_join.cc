@@ -10,24 +10,29 @@
 namespace hmann {
 namespace {
 
-/// Writes a list for each node of a part: its nearest, to `lists` those that others read,
+/// Writes a list for each node that has one: its nearest, to `lists` those that others read,
 /// to `rest` what is left.
-absl::Status WriteLists(const NearestLists& nearest, NodeRange part, ThreadPool& pool,
-                        ArtefactWriter& lists, ArtefactWriter& rest) {
+absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtefactWriter& lists,
+                        ArtefactWriter& rest) {
   const std::uint32_t length = nearest.length(), first = NodeLinker::AnsweredOf(length);
-  std::vector<NodeId> of_lists(std::size_t{part.size()} * first, kNoNode),
-      of_rest(std::size_t{part.size()} * (length - first), kNoNode);
-  pool.ParallelFor(part.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
-    std::vector<NodeId> found;
-    for (std::size_t i = begin; i < end; ++i) {
-      nearest.First(static_cast<NodeId>(part.first + i), length, &found);
-      for (std::size_t f = 0; f < found.size(); ++f)
-        (f < first ? of_lists[i * first + f] : of_rest[i * (length - first) + f - first]) =
-            found[f];
-    }
+  const std::uint64_t nodes = nearest.nodes().size();
+  HMANN_RETURN_IF_ERROR(lists.Expect(nodes * first * sizeof(NodeId)));
+  HMANN_RETURN_IF_ERROR(rest.Expect(nodes * (length - first) * sizeof(NodeId)));
+  return ForParts(nearest.nodes(), [&](NodeRange part) {
+    std::vector<NodeId> of_lists(std::size_t{part.size()} * first, kNoNode),
+        of_rest(std::size_t{part.size()} * (length - first), kNoNode);
+    pool.ParallelFor(part.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
+      std::vector<NodeId> found;
+      for (std::size_t i = begin; i < end; ++i) {
+        nearest.First(static_cast<NodeId>(part.first + i), length, &found);
+        for (std::size_t f = 0; f < found.size(); ++f)
+          (f < first ? of_lists[i * first + f] : of_rest[i * (length - first) + f - first]) =
+              found[f];
+      }
+    });
+    HMANN_RETURN_IF_ERROR(lists.Append(std::span<const NodeId>(of_lists)));
+    return rest.Append(std::span<const NodeId>(of_rest));
   });
-  HMANN_RETURN_IF_ERROR(lists.Append(std::span<const NodeId>(of_lists)));
-  return rest.Append(std::span<const NodeId>(of_rest));
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ absl::Status StreamedLayer::MakeLists() {
             loaded = wanted;
           }
           HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
-          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, part, stages_.job().pool, lists, rest));
+          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, stages_.job().pool, lists, rest));
         }
         return absl::OkStatus();
       });
@@ -85,6 +90,10 @@ absl::Status StreamedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wante
   return loader.For({0, groups_}, groups_, collect, [&](NodeRange groups) {
     HMANN_RETURN_IF_ERROR(read);
     HMANN_RETURN_IF_ERROR(leaves.ForEach(groups, nearest.nodes(), pool, join));
+    const auto upto = [&](NodeId group) {
+      return std::uint64_t{nearest.nodes().size()} * group / groups_;
+    };
+    stages_.job().progress.Advance(upto(groups.last) - upto(groups.first));
     return stages_.job().CheckCancelled();
   });
 }

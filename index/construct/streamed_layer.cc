@@ -68,24 +68,32 @@ absl::StatusOr<std::vector<std::uint32_t>> StreamedLayer::Order() {
                                      split.Finder(source_.kernels, partition_));
     const std::size_t at_once = find[0].rows_at_once();
     HMANN_ASSIGN_OR_RETURN(copies.rows, Buffer::Allocate(find.size() * at_once * source_.stride));
+    const auto lead = [&](NodeRange part, std::vector<std::uint32_t>& nearest) {
+      stages_.job().pool.ParallelFor(
+          part.size(), at_once, [&](std::size_t begin, std::size_t end, int thread) {
+            if (stages_.job().Cancelled()) return;
+            std::vector<const std::byte*> rows;
+            for (std::size_t i = begin; i < end; ++i) {
+              std::byte* place =
+                  copies.rows.data() +
+                  (static_cast<std::size_t>(thread) * at_once + (i - begin)) * source_.stride;
+              source_.copy(source_.unique[part.first + i], place);
+              rows.push_back(place);
+            }
+            find[static_cast<std::size_t>(thread)].Find(rows, nearest.data() + begin * fan_);
+            stages_.job().progress.Advance(end - begin);
+          });
+    };
     HMANN_RETURN_IF_ERROR(
         stages_.ForRanges("lead", "lead", count(), [&](NodeRange range, ArtefactWriter& writer) {
-          std::vector<std::uint32_t> nearest(std::size_t{range.last - range.first} * fan_);
-          stages_.job().pool.ParallelFor(
-              range.last - range.first, at_once,
-              [&](std::size_t begin, std::size_t end, int thread) {
-                if (stages_.job().Cancelled()) return;
-                std::vector<const std::byte*> rows;
-                for (std::size_t i = begin; i < end; ++i) {
-                  std::byte* place =
-                      copies.rows.data() +
-                      (static_cast<std::size_t>(thread) * at_once + (i - begin)) * source_.stride;
-                  source_.copy(source_.unique[range.first + i], place);
-                  rows.push_back(place);
-                }
-                find[static_cast<std::size_t>(thread)].Find(rows, nearest.data() + begin * fan_);
-              });
-          return writer.Append(std::span<const std::uint32_t>(nearest));
+          HMANN_RETURN_IF_ERROR(
+              writer.Expect(std::uint64_t{range.size()} * fan_ * sizeof(std::uint32_t)));
+          return ForParts(range, [&](NodeRange part) {
+            std::vector<std::uint32_t> nearest(std::size_t{part.size()} * fan_);
+            lead(part, nearest);
+            HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
+            return writer.Append(std::span<const std::uint32_t>(nearest));
+          });
         }));
   }
   if (!stages_.work().Has(stages_.Name("order"))) {
@@ -110,14 +118,18 @@ absl::Status StreamedLayer::MakeNear(std::span<const std::uint32_t> order) {
   const std::size_t bytes = fan_ * sizeof(std::uint32_t);
   return stages_.ForRanges(
       "leaders by node", "near", count(), [&](NodeRange range, ArtefactWriter& writer) {
-        std::vector<std::pair<std::uint32_t, NodeId>> moves;
-        for (NodeId node = range.first; node < range.last; ++node)
-          moves.emplace_back(order[node], node - range.first);
-        std::sort(moves.begin(), moves.end());
-        std::vector<std::uint32_t> near(moves.size() * fan_);
-        for (const auto& [from, to] : moves)
-          std::memcpy(near.data() + std::size_t{to} * fan_, lead.data() + from * bytes, bytes);
-        return writer.Append(std::span<const std::uint32_t>(near));
+        HMANN_RETURN_IF_ERROR(writer.Expect(range.size() * bytes));
+        return ForParts(range, [&](NodeRange part) {
+          std::vector<std::pair<std::uint32_t, NodeId>> moves;
+          for (NodeId node = part.first; node < part.last; ++node)
+            moves.emplace_back(order[node], node - part.first);
+          std::sort(moves.begin(), moves.end());
+          std::vector<std::uint32_t> near(moves.size() * fan_);
+          for (const auto& [from, to] : moves)
+            std::memcpy(near.data() + std::size_t{to} * fan_, lead.data() + from * bytes, bytes);
+          stages_.job().progress.Advance(part.size());
+          return writer.Append(std::span<const std::uint32_t>(near));
+        });
       });
 }
 

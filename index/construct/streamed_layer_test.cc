@@ -8,8 +8,9 @@
 
 #include "index/base/units.h"
 #include "index/construct/link_store.h"
-#include "index/construct/streamed_bottom.h"
+#include "index/construct/make_bottom.h"
 #include "index/construct/testing/build_samples.h"
+#include "index/construct/work_folder.h"
 
 namespace hmann {
 namespace {
@@ -33,7 +34,18 @@ std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file
                               const Kernels& kernels, std::uint64_t room, int threads) {
   const std::string path = folder / "work";
   const WorkAt at(path, threads);
-  auto made = MakeStreamedBottom({file, kernels, 6, 20, 1.2f, 1, room}, at.stages);
+  auto made = MakeBottom({.rows = {.stride = RowStride(kernels),
+                                   .count = static_cast<NodeId>(file.n()),
+                                   .copy = CopyFrom(file, kernels)},
+                          .file = &file,
+                          .kernels = kernels,
+                          .row_bytes = kernels.row_bytes,
+                          .m = 6,
+                          .ef_construction = 20,
+                          .alpha = 1.2f,
+                          .seed = 1,
+                          .room = room},
+                         at.stages);
   EXPECT_TRUE(made.ok()) << made.status();
   const NodeId* links = made->graph->Links(0, 0);
   std::vector<NodeId> copied(links, links + file.n() * 12);

@@ -175,6 +175,7 @@ absl::Status StreamedLayer::ChooseLinks() {
       {.phase = "select", .stage = "links", .n = count(), .beside = "ways", .reads = "rest"},
       [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter& ways) {
         WayWriter leading(ranges[0].size(), ranges.size());
+        HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * length * sizeof(NodeId)));
         const auto make = [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
           linker.Number();
@@ -185,23 +186,27 @@ absl::Status StreamedLayer::ChooseLinks() {
                                loader.vectors().rows.data(),
                                loader.vectors().stride,
                                &source_.kernels};
-          std::vector<NodeId> links(part.size() * length, kNoNode);
-          pool.ParallelFor(
-              part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
-                for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
-                  const std::span<const NodeId> own =
-                      linker.Choose(static_cast<NodeId>(part.first + i), nodes, view, thread);
-                  std::copy(own.begin(), own.end(), links.data() + i * length);
-                }
-              });
-          std::vector<NodeId> out;
-          for (NodeId i = 0; i < part.size(); ++i) {
-            const NodeId* list = links.data() + i * length;
-            const std::span<const NodeId> own(list, CountLinks(list, list_length()));
-            PutList(own, &out);
-            leading.Add(part.first + i, own);
-          }
-          return writer.Append(std::span<const NodeId>(out));
+          return ForParts(part, [&](NodeRange few) {
+            std::vector<NodeId> links(few.size() * length, kNoNode);
+            pool.ParallelFor(
+                few.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+                  for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
+                    const std::span<const NodeId> own =
+                        linker.Choose(static_cast<NodeId>(few.first + i), nodes, view, thread);
+                    std::copy(own.begin(), own.end(), links.data() + i * length);
+                  }
+                  stages_.job().progress.Advance(end - begin);
+                });
+            std::vector<NodeId> out;
+            for (NodeId i = 0; i < few.size(); ++i) {
+              const NodeId* list = links.data() + i * length;
+              const std::span<const NodeId> own(list, CountLinks(list, list_length()));
+              PutList(own, &out);
+              leading.Add(few.first + i, own);
+            }
+            HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
+            return writer.Append(std::span<const NodeId>(out));
+          });
         };
         HMANN_RETURN_IF_ERROR(loader.For(range, stages_.RunEnd(count()), collect, make));
         lists.DropRest(range);

@@ -7,6 +7,7 @@
 
 #include "index/base/status_macros.h"
 #include "index/construct/bottom_layer.h"
+#include "index/construct/build_bytes.h"
 #include "index/construct/connect.h"
 #include "index/construct/duplicates.h"
 #include "index/construct/insert.h"
@@ -58,17 +59,17 @@ void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& l
 /// What is inserted takes long enough to be kept: so this part is not made again.
 constexpr char kInserted[] = "l1-inserted";
 
-absl::Status WriteInserted(const WorkFolder* work, InsertionGraph& graph) {
-  if (work == nullptr) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, work->Create(kInserted));
+absl::Status WriteInserted(const Artefacts& work, InsertionGraph& graph) {
+  if (!work.on_disk()) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, work.Create(kInserted));
   for (const std::span<NodeId> lists : ListsOf(graph))
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const NodeId>(lists)));
   return writer.Commit();
 }
 
-bool ReadInserted(const WorkFolder* work, InsertionGraph& graph) {
-  if (work == nullptr || !work->Has(kInserted)) return false;
-  const absl::StatusOr<Buffer> file = work->Map({kInserted});
+bool ReadInserted(const Artefacts& work, InsertionGraph& graph) {
+  if (!work.Has(kInserted)) return false;
+  const absl::StatusOr<Buffer> file = work.Map({kInserted});
   std::size_t bytes = 0;
   for (const std::span<NodeId> lists : ListsOf(graph)) bytes += lists.size_bytes();
   if (!file.ok() || file->size() != bytes) return false;
@@ -91,8 +92,9 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
   HMANN_ASSIGN_OR_RETURN(StoredVectors rows, source.rows.Gather(promoted, job.pool));
   KeepPromoted(source, equal);
   UpperLayers upper(source, std::move(rows), std::move(equal));
-  HMANN_ASSIGN_OR_RETURN(upper.graph_,
-                         upper.Link({source.kernels, source.alpha, "promote", "L1 "}, phases, job));
+  HMANN_ASSIGN_OR_RETURN(
+      upper.graph_,
+      upper.Link({source.kernels, source.alpha, "promote", "L1 ", "l1"}, phases, job));
   upper.added_links_ = ConnectAll(upper.graph_, n1, 0, source.ef_construction).added_links;
   return upper;
 }
@@ -125,9 +127,7 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
     for (NodeId id = 0; id < layers.n1(); ++id) {
       if (!copies[id]) unique.push_back(id);
     }
-    HMANN_RETURN_IF_ERROR(source_.work == nullptr
-                              ? JoinLowest(purpose, std::move(unique), graph, phases, job)
-                              : JoinLowestStreamed(purpose, unique, graph, phases, job));
+    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, unique, graph, phases, job));
   }
   LinkDuplicates(copies_, graph);
   return graph;
@@ -139,38 +139,15 @@ NodeId UpperLayers::Inserted() const {
   return std::max(BackboneOf(layers.n1(), kBackboneOfL1), layers.top() > 1 ? layers.nodes[2] : 0);
 }
 
-absl::Status UpperLayers::JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes,
+absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
                                      InsertionGraph& graph, Phases& phases, const Job& job) const {
-  phases.Begin(purpose.layer + "order", nodes.size(), "nodes");
-  HMANN_ASSIGN_OR_RETURN(Partition partition,
-                         Partition::Make(rows_, purpose.kernels, nodes,
-                                         PartitionFor(nodes.size(), source_.seed), job));
-  std::vector<NodeId> id_of;  // [place]
-  id_of.reserve(nodes.size());
-  for (const std::uint32_t i : partition.order()) id_of.push_back(nodes[i]);
-  HMANN_ASSIGN_OR_RETURN(const StoredVectors rows, GatherVectors(rows_, id_of, job.pool));
-  phases.End(purpose.layer + "order");
-  const auto count = static_cast<NodeId>(id_of.size());
-  const BottomSource source{rows,      purpose.kernels,         count,        count,
-                            source_.m, source_.ef_construction, purpose.alpha};
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
-                         JoinBottom(source, std::move(partition), purpose.layer, phases, job));
-  // What was inserted keeps its links if they are better.
-  phases.Begin(purpose.layer + "merge", count, "nodes");
-  MergeLinks(made, count, id_of, purpose.alpha, graph, job.pool);
-  phases.End(purpose.layer + "merge");
-  return absl::OkStatus();
-}
-
-absl::Status UpperLayers::JoinLowestStreamed(const Purpose& purpose,
-                                             const std::vector<NodeId>& nodes,
-                                             InsertionGraph& graph, Phases& phases,
-                                             const Job& job) const {
-  const Stages stages("l1", purpose.layer, *source_.work, phases, job, source_.workers);
-  std::vector<std::uint32_t> row_of_id(source_.layers.n1());
-  for (NodeId id = 0; id < row_of_id.size(); ++id)
-    row_of_id[id] = source_.row_of[source_.node_of_id[id]];
-  HMANN_RETURN_IF_ERROR(UpperNodes::Write(nodes, row_of_id, stages));
+  const Stages stages(purpose.stage, purpose.layer, source_.work, phases, job, source_.workers);
+  if (source_.work.on_disk()) {
+    std::vector<std::uint32_t> row_of_id(source_.layers.n1());
+    for (NodeId id = 0; id < row_of_id.size(); ++id)
+      row_of_id[id] = source_.row_of[source_.node_of_id[id]];
+    HMANN_RETURN_IF_ERROR(UpperNodes::Write(nodes, row_of_id, stages));
+  }
   HMANN_ASSIGN_OR_RETURN(StreamedUpper joined,
                          MakeStreamedUpper({.kernels = purpose.kernels,
                                             .stride = rows_.stride,
@@ -203,11 +180,10 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   const NodeId* others = source_.node_of_id.data() + n1;
   CellSources sources;
   sources.count = n - n1;
-  std::optional<PartLoader> loader;
-  sources.row = [&](std::size_t i) {
-    return loader.has_value() ? loader->Row(others[i])
-                              : source_.rows.all + std::size_t{others[i]} * source_.rows.stride;
-  };
+  const std::uint64_t room =
+      source_.work.on_disk() ? source_.room : std::min(source_.room, kCopyRoom);
+  PartLoader loader(source_.rows, room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)}, job);
+  sources.row = [&](std::size_t i) { return loader.Row(others[i]); };
   sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
     const NodeId* links = bottom.Links(0, others[i]);
     for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
@@ -227,8 +203,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   const Kernels& kernels = source_.vectors;
   HMANN_ASSIGN_OR_RETURN(const Kernels l2, ChooseKernels(kernels.dtype, Metric::kL2, kernels.dim));
   if (kernels.metric == Metric::kInnerProduct) {
-    HMANN_ASSIGN_OR_RETURN(InsertionGraph made,
-                           Link({l2, kDefaultAlpha, "centroids", "centroids' "}, phases, job));
+    HMANN_ASSIGN_OR_RETURN(
+        InsertionGraph made,
+        Link({l2, kDefaultAlpha, "centroids", "centroids' ", "centroids"}, phases, job));
     graph = &by_l2.emplace(std::move(made));
     sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
     // The promoted are of large norm, the others not: these are far from all of them.
@@ -238,17 +215,8 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   std::vector<LayerView> upper;
   for (std::uint32_t layer = 0; layer < graph->layers(); ++layer)
     upper.push_back(graph->View(layer));
-  if (source_.work != nullptr) {
-    Stages stages("l1", "", *source_.work, phases, job);
-    loader.emplace(source_.rows, source_.room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)},
-                   job);
-    LoadBySteps(id_of_node, n1, *loader, sources);
-    return AssignCells(sources, upper, replicas, job, &stages);
-  }
-  phases.Begin("cells", sources.count, "nodes");
-  HMANN_ASSIGN_OR_RETURN(CellAssignment made, AssignCells(sources, upper, replicas, job));
-  phases.End("cells");
-  return made;
+  LoadBySteps(id_of_node, n1, loader, sources);
+  return AssignCells(sources, upper, replicas, Stages("l1", "", source_.work, phases, job));
 }
 
 }  // namespace hmann

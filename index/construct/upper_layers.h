@@ -6,13 +6,13 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/job.h"
+#include "index/construct/artefacts.h"
 #include "index/construct/cell_assignment.h"
 #include "index/construct/insertion_graph.h"
 #include "index/construct/node_vectors.h"
 #include "index/construct/options.h"
 #include "index/construct/phases.h"
 #include "index/construct/vectors.h"
-#include "index/construct/work_folder.h"
 #include "index/construct/workers.h"
 #include "index/distance/distance.h"
 #include "index/graph/layers.h"
@@ -33,11 +33,9 @@ struct UpperSource {
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;
-  /// Where L1 is joined within bounded memory, and what a job may take of it; none: in
-  /// memory, as the rest.
-  const WorkFolder* work = nullptr;
-  const Workers* workers = nullptr;
-  std::uint64_t room = 0;
+  const Artefacts& work;   ///< of the stages that join L1
+  const Workers* workers;  ///< that help with them, or none
+  std::uint64_t room;      ///< bytes that a job of theirs may take for what it loads
 };
 
 /// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
@@ -75,14 +73,12 @@ class UpperLayers {
     const Kernels& kernels;
     float alpha;
     std::string phase, layer;  ///< "promote", "L1 "
+    std::string stage;         ///< before the names of artefacts: "l1"
   };
   absl::StatusOr<InsertionGraph> Link(const Purpose& purpose, Phases& phases, const Job& job) const;
   /// The lowest layer of `graph`, whose nodes are those that are no copies.
-  absl::Status JoinLowest(const Purpose& purpose, std::vector<NodeId> nodes, InsertionGraph& graph,
-                          Phases& phases, const Job& job) const;
-  /// The same through files.
-  absl::Status JoinLowestStreamed(const Purpose& purpose, const std::vector<NodeId>& nodes,
-                                  InsertionGraph& graph, Phases& phases, const Job& job) const;
+  absl::Status JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
+                          InsertionGraph& graph, Phases& phases, const Job& job) const;
 
   UpperSource source_;
   StoredVectors rows_;                       ///< by id

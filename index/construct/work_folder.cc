@@ -26,27 +26,17 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 2;
 constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
-constexpr std::uint64_t kMagic = 0x7472617065'6e6e61;
-
-/// Behind the bytes of an artefact.
-struct Footer {
-  std::uint64_t magic = kMagic, bytes = 0, checksum = 0, own = 0;
-  std::uint64_t Own() const { return Checksum(this, 3 * sizeof(std::uint64_t)); }
-};
-
-static_assert(sizeof(Footer) == kBytesBehindArtefact);
-
 /// The footer of a file that is whole, as far as its size tells.
-std::optional<Footer> ReadFooter(const std::string& path) {
+std::optional<ArtefactFooter> ReadFooter(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
-  Footer footer;
+  ArtefactFooter footer;
   const off_t size = ::lseek(fd, 0, SEEK_END);
   const bool read = size >= static_cast<off_t>(sizeof(footer)) &&
                     ::pread(fd, &footer, sizeof(footer),
                             size - static_cast<off_t>(sizeof(footer))) == sizeof(footer);
   ::close(fd);
-  const bool whole = read && footer.magic == kMagic && footer.own == footer.Own() &&
+  const bool whole = read && footer.magic == ArtefactFooter::kMagic && footer.own == footer.Own() &&
                      footer.bytes + sizeof(footer) == static_cast<std::uint64_t>(size);
   return whole ? std::optional(footer) : std::nullopt;
 }
@@ -59,28 +49,6 @@ absl::Status Damaged(const std::string& path) {
 }
 
 }  // namespace
-
-absl::StatusOr<ArtefactWriter> ArtefactWriter::Create(const std::string& path) {
-  ArtefactWriter writer;
-  HMANN_ASSIGN_OR_RETURN(writer.file_, AtomicFile::Create(path));
-  XXH3_64bits_reset(&writer.checksum_);
-  return writer;
-}
-
-absl::Status ArtefactWriter::Append(const void* data, std::size_t bytes) {
-  XXH3_64bits_update(&checksum_, data, bytes);
-  bytes_ += bytes;
-  return file_.Append(data, bytes);
-}
-
-absl::Status ArtefactWriter::Commit() {
-  Footer footer;
-  footer.bytes = bytes_;
-  footer.checksum = XXH3_64bits_digest(&checksum_);
-  footer.own = footer.Own();
-  HMANN_RETURN_IF_ERROR(file_.Append(&footer, sizeof(footer)));
-  return file_.Commit();
-}
 
 absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& path,
                                                              const std::string& identity) {
@@ -171,7 +139,7 @@ void WorkFolder::CheckArtefacts() {
     if (name == kManifest || name == kLock) continue;
     goes_on_ = true;
     bool whole = false;
-    if (const std::optional<Footer> footer = ReadFooter(entry.path().string());
+    if (const std::optional<ArtefactFooter> footer = ReadFooter(entry.path().string());
         footer.has_value() && name.ends_with(kSuffix)) {
       const absl::StatusOr<MappedFile> file = MappedFile::Open(entry.path().string());
       if (file.ok()) {
@@ -193,20 +161,14 @@ std::string WorkFolder::PathOf(const std::string& name) const {
 bool WorkFolder::Has(const std::string& name) const { return ReadFooter(PathOf(name)).has_value(); }
 
 absl::StatusOr<ArtefactWriter> WorkFolder::Create(const std::string& name) const {
-  return ArtefactWriter::Create(PathOf(name));
-}
-
-absl::Status WorkFolder::Write(const std::string& name, std::string_view bytes) const {
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, Create(name));
-  HMANN_RETURN_IF_ERROR(writer.Append(bytes.data(), bytes.size()));
-  return writer.Commit();
+  return ArtefactWriter::ToFile(PathOf(name));
 }
 
 absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) const {
   std::vector<std::uint64_t> sizes;
   std::uint64_t total = 0;
   for (const std::string& name : names) {
-    const std::optional<Footer> footer = ReadFooter(PathOf(name));
+    const std::optional<ArtefactFooter> footer = ReadFooter(PathOf(name));
     if (!footer.has_value() || total % 4096 != 0) return Damaged(PathOf(name));
     sizes.push_back(footer->bytes);
     total += footer->bytes;

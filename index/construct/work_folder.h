@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,36 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
-#include "index/base/checksum.h"
-#include "index/base/file.h"
+#include "index/construct/artefacts.h"
 
 namespace hmann {
-
-/// Of the file of an artefact: their number and checksum.
-constexpr std::uint64_t kBytesBehindArtefact = 32;
-
-/// A file of a work folder: bytes, and behind them their number and checksum. It appears
-/// under its name whole or not at all.
-class ArtefactWriter {
- public:
-  static absl::StatusOr<ArtefactWriter> Create(const std::string& path);
-  absl::Status Append(const void* data, std::size_t bytes);
-  template <typename T>
-  absl::Status Append(std::span<const T> values) {
-    return Append(values.data(), values.size_bytes());
-  }
-  absl::Status Commit();
-
- private:
-  AtomicFile file_;
-  XXH3_state_t checksum_;
-  std::uint64_t bytes_ = 0;
-};
 
 /// Where a build within bounded memory keeps what is done, so that it can be gone on with
 /// after whatever ended it. One build is at work in a folder at a time, with any number
 /// of processes that help it.
-class WorkFolder {
+class WorkFolder : public Artefacts {
  public:
   /// Makes the folder, or goes on in it. `identity`: a flat JSON object of all that the
   /// contents depend on. What an earlier process left is read whole and checked. Errors:
@@ -53,24 +30,17 @@ class WorkFolder {
   /// What a folder was begun with. Errors: NOT_FOUND; FAILED_PRECONDITION for another
   /// version, or what is no manifest.
   static absl::StatusOr<std::string> IdentityOf(const std::string& path);
-  ~WorkFolder();
+  ~WorkFolder() override;
 
-  const std::string& path() const { return path_; }
-  /// Names of artefacts that were damaged when the folder was opened, and are removed.
-  const std::vector<std::string>& damaged() const { return damaged_; }
+  std::string path() const override { return path_; }
+  bool on_disk() const override { return true; }
   /// Whether an earlier process has left artefacts.
   bool goes_on() const { return goes_on_; }
 
-  bool Has(const std::string& name) const;
-  absl::StatusOr<ArtefactWriter> Create(const std::string& name) const;
-  /// A small artefact at once.
-  absl::Status Write(const std::string& name, std::string_view bytes) const;
-  /// Maps `names` one behind the other: all but the last hold whole pages. Pages are the
-  /// file's until they are written to, which changes no file. Errors: NOT_FOUND,
-  /// DATA_LOSS where a file is not of the size that its end says.
-  absl::StatusOr<Buffer> Map(const std::vector<std::string>& names) const;
-  /// Removes all artefacts whose names begin so, if there are any.
-  void RemoveAll(std::string_view prefix) const;
+  bool Has(const std::string& name) const override;
+  absl::StatusOr<ArtefactWriter> Create(const std::string& name) const override;
+  absl::StatusOr<Buffer> Map(const std::vector<std::string>& names) const override;
+  void RemoveAll(std::string_view prefix) const override;
   /// Bytes of all files now, and at the most: they only get fewer by RemoveAll.
   std::uint64_t Bytes() const { return BytesOf(path_); }
   /// The same of any folder; 0 where none is.
@@ -90,7 +60,6 @@ class WorkFolder {
   int lock_ = -1;
   bool goes_on_ = false;
   mutable std::uint64_t most_bytes_ = 0;
-  std::vector<std::string> damaged_;
 };
 
 }  // namespace hmann

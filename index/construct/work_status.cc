@@ -15,6 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/construct/stages.h"
 #include "index/construct/streamed_layer.h"
+#include "index/construct/work_folder.h"
 
 namespace hmann {
 namespace {
@@ -95,7 +96,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
   const auto unique = [&](const char* file, NodeId most) {
     const std::uint64_t bytes = fs::file_size(absl::StrCat(path, "/", file), error);
     return error ? most
-                 : static_cast<NodeId>((bytes - std::min(bytes, kBytesBehindArtefact)) /
+                 : static_cast<NodeId>((bytes - std::min(bytes, sizeof(ArtefactFooter))) /
                                        sizeof(NodeId));
   };
   const NodeId linked = unique("l0-unique.part", rows);

@@ -14,7 +14,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kQueries = 200;
+constexpr std::uint32_t kQueries = 1000;
 
 struct Outcome {
   double recall = 0;
@@ -79,8 +79,8 @@ TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   }
   for (const char* slow : {"mapped", "nvme"}) {
     EXPECT_GT(Search({.k = 10}, slow).recall, 0.94) << slow;
-    // One answer of each of 200 queries, and vectors left in say too much of so few.
-    EXPECT_GT(Search({.k = 1}, slow).recall, 0.88) << slow;
+    // Vectors left in say too much of so few: 0.93 of 10,000 queries.
+    EXPECT_GT(Search({.k = 1}, slow).recall, 0.91) << slow;
   }
   EXPECT_GT(Search({.k = 10, .recall = 0.985}).recall, 0.97);
 }

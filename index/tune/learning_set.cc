@@ -89,7 +89,7 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
     return absl::InvalidArgumentError(
         absl::StrCat("k: expected fewer than the ", info.n,
                      " vectors of the index, of which one is left out, found ", options.k));
-  set.origin = "left out in turn";
+  set.origin = kLeftOutInTurn;
   const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
     const std::uint64_t drawn = RandomBelow(options.seed, options.first + i, info.n - first);

@@ -12,6 +12,9 @@
 
 namespace hmann {
 
+/// Where learning queries come from that are vectors of the index.
+inline constexpr char kLeftOutInTurn[] = "left out in turn";
+
 /// Queries whose exact neighbours are known, in an order drawn at random.
 struct LearningSet {
   std::vector<std::byte> rows;  ///< n x dim components of QueryType(the index's dtype)
