@@ -64,6 +64,13 @@ Buffer Buffer::Of(std::shared_ptr<Buffer> shared) {
   return buffer;
 }
 
+Buffer Buffer::View(const std::byte* data, std::size_t bytes) {
+  Buffer buffer;
+  buffer.data_ = const_cast<std::byte*>(data);
+  buffer.size_ = bytes;
+  return buffer;
+}
+
 absl::Status Buffer::Resize(std::size_t bytes) {
   if (mapping_ == nullptr) {
     HMANN_ASSIGN_OR_RETURN(*this, Allocate(bytes));

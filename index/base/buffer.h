@@ -38,6 +38,8 @@ class Buffer {
   static absl::StatusOr<Buffer> Reserve(std::size_t bytes);
   /// The same memory as `shared`, which lives as long as either.
   static Buffer Of(std::shared_ptr<Buffer> shared);
+  /// Memory of somebody else, which must outlive it.
+  static Buffer View(const std::byte* data, std::size_t bytes);
 
   /// What Allocate gave, longer or shorter: it may move, and what is new is zero. Errors:
   /// as Allocate.

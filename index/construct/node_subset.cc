@@ -11,10 +11,13 @@ void NodeSubset::Clear() {
 
 NodeId NodeSubset::Number() {
   size_ = 0;
+  std::size_t behind_last = 0;
   for (std::size_t i = 0; i < words_.size(); ++i) {
     ranks_[i] = size_;
     size_ += static_cast<NodeId>(std::popcount(words_[i]));
+    if (words_[i] != 0) behind_last = 64 * i + static_cast<std::size_t>(std::bit_width(words_[i]));
   }
+  first_ones_ = behind_last == size_;
   return size_;
 }
 

@@ -25,6 +25,10 @@ class NodeSubset {
     if ((word.load(std::memory_order_relaxed) & bit) == 0)
       word.fetch_or(bit, std::memory_order_relaxed);
   }
+  /// Nodes [0, count); before Number.
+  void AddFirst(NodeId count) {
+    for (NodeId node = 0; node < count; ++node) Add(node);
+  }
   /// Numbers what was added; returns how many there are.
   NodeId Number();
 
@@ -32,6 +36,7 @@ class NodeSubset {
   NodeId size() const { return size_; }
   bool Has(NodeId node) const { return words_[node / 64] >> node % 64 & 1; }
   NodeId Local(NodeId node) const {
+    if (first_ones_) return node;
     const std::uint64_t below = (std::uint64_t{1} << node % 64) - 1;
     return ranks_[node / 64] + static_cast<NodeId>(std::popcount(words_[node / 64] & below));
   }
@@ -42,6 +47,7 @@ class NodeSubset {
   std::vector<std::uint64_t> words_;
   std::vector<NodeId> ranks_;  ///< [word]: those before it
   NodeId size_ = 0;
+  bool first_ones_ = false;  ///< they are nodes [0, size_)
 };
 
 }  // namespace hmann

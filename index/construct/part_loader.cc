@@ -9,6 +9,12 @@ namespace hmann {
 PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs,
                        const Job& job)
     : vectors_(vectors), room_(room), costs_(costs), job_(job), nodes_(vectors.count) {
+  if (has_all()) {
+    loaded_ = {Buffer::View(vectors.all, std::size_t{vectors.count} * vectors.stride),
+               vectors.stride};
+    nodes_.AddFirst(vectors.count);
+    nodes_.Number();
+  }
   size_ = costs_.at_first;
   if (size_ > 0) return;
   // Neighbours mostly need each other: twice as many vectors as places.
@@ -32,12 +38,17 @@ absl::Status PartLoader::For(NodeRange range, NodeId run, const Collect& collect
 absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collect) {
   const NodeId few = costs_.few, end = std::max(range.last, run);
   ++loads_;
+  if (has_all()) {
+    places_ = {range.first, end};
+    collect(places_, nullptr);
+    return absl::OkStatus();
+  }
   loaded_ = {};
   for (;;) {
     size_ = std::max(size_ - size_ % few, few);
     places_ = {range.first, range.first + std::min(size_, end - range.first)};
     nodes_.Clear();
-    const std::uint64_t besides = collect(places_, nodes_);
+    const std::uint64_t besides = collect(places_, &nodes_);
     const std::uint64_t each = BytesOf(vectors_) + costs_.of_loaded;
     const std::uint64_t need =
         besides + nodes_.Number() * each + std::min(places_.size(), range.size()) * costs_.of_part;

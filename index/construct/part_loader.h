@@ -22,8 +22,9 @@ class PartLoader {
     NodeId few = 4096;            ///< places are loaded by so many; fewer are not tried
     NodeId at_first = 0;          ///< places that are tried first; 0: as many as fit, about
   };
-  /// Says which nodes some places need; returns bytes that they take besides.
-  using Collect = std::function<std::uint64_t(NodeRange places, NodeSubset& nodes)>;
+  /// Says which nodes some places need, and makes ready what else they do; returns bytes
+  /// that this takes. Vectors that are in memory are all there: `nodes` is none then.
+  using Collect = std::function<std::uint64_t(NodeRange places, NodeSubset* nodes)>;
 
   /// Both must outlive it.
   PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs, const Job& job);
@@ -44,6 +45,7 @@ class PartLoader {
   /// What is there: nodes, their vectors by number, and how often that has changed.
   const NodeSubset& nodes() const { return nodes_; }
   const StoredVectors& vectors() const { return loaded_; }
+  bool has_all() const { return vectors_.all != nullptr; }
   const std::byte* Row(NodeId node) const { return loaded_.Row(nodes_.Local(node)); }
   NodeRange places() const { return places_; }
   std::uint64_t loads() const { return loads_; }

@@ -157,9 +157,9 @@ absl::Status StreamedLayer::LinkBackRanges() {
   };
   PartLoader loader(vectors_, source_.room, MergeCosts(), stages_.job());
   absl::Status read;
-  const auto collect = [&](NodeRange part, NodeSubset& nodes) {
+  const auto collect = [&](NodeRange part, NodeSubset* nodes) {
     read = links.Need(part);
-    if (read.ok()) CollectMerged(part, old, more, nodes);
+    if (read.ok() && nodes != nullptr) CollectMerged(part, old, more, *nodes);
     return links.bytes();
   };
   return stages_.ForRanges(

@@ -143,7 +143,7 @@ absl::Status MakeFinal(const StreamedLayer& layer, NodeId n,
   const auto finish = [&](NodeId node, std::span<NodeId> list) { copies.Link(node, list); };
   PartLoader loader(layer.vectors(), layer.source().room, layer.MergeCosts(), stages.job());
   absl::Status read;
-  const auto collect = [&](NodeRange part, NodeSubset& nodes) -> std::uint64_t {
+  const auto collect = [&](NodeRange part, NodeSubset* nodes) -> std::uint64_t {
     for (std::size_t r = 0; r < ranges.size(); ++r) {
       if (ranges[r].first >= part.last || ranges[r].last <= part.first || back[r].size() > 0)
         continue;
@@ -152,7 +152,7 @@ absl::Status MakeFinal(const StreamedLayer& layer, NodeId n,
       if (!mapped.ok()) return 0;
       back[r] = *std::move(mapped);
     }
-    layer.CollectMerged(part, old, more, nodes);
+    if (nodes != nullptr) layer.CollectMerged(part, old, more, *nodes);
     return 0;
   };
   return stages.ForRanges(

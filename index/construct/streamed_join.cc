@@ -75,9 +75,10 @@ absl::Status StreamedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wante
                                      PartLoader& loader, NearestLists& nearest) const {
   ThreadPool& pool = stages_.job().pool;
   absl::Status read;  // of what `collect` has read
-  const auto collect = [&](NodeRange groups, NodeSubset& nodes) {
+  const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
+    if (nodes == nullptr) return std::uint64_t{0};
     read = leaves.ForEach(groups, wanted, pool, [&](std::span<const NodeId> members, int) {
-      for (const NodeId member : members) nodes.Add(member);
+      for (const NodeId member : members) nodes->Add(member);
     });
     return std::uint64_t{0};
   };

@@ -139,6 +139,12 @@ absl::Status StreamedLayer::MakeLinks(std::span<const std::uint32_t> row_of,
               .count = static_cast<NodeId>(row_of.size()),
               .row_of = row_of,
               .copy = source_.copy};
+  if (!stages_.work().on_disk()) {
+    std::vector<NodeId> nodes(count());
+    std::iota(nodes.begin(), nodes.end(), NodeId{0});
+    HMANN_ASSIGN_OR_RETURN(rows_, vectors_.Gather(nodes, stages_.job().pool));
+    vectors_ = NodeVectors::InMemory(rows_, count());
+  }
   if (!stages_.Done("near")) HMANN_RETURN_IF_ERROR(MakeNear(order));
   stages_.Retire("lead");
   if (!stages_.Done("leaves")) HMANN_RETURN_IF_ERROR(MakeLeaves());

@@ -100,7 +100,8 @@ class StreamedLayer {
 
   StreamedSource source_;
   Stages stages_;
-  NodeVectors vectors_;  ///< by node, from MakeLinks on
+  NodeVectors vectors_;  ///< by node, from MakeLinks on,
+  StoredVectors rows_;   ///< where they are in memory
   PartitionOptions partition_;
   std::uint32_t groups_ = 0, fan_ = 0;
 };

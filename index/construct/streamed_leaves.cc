@@ -68,8 +68,9 @@ absl::Status StreamedLayer::MakeLeaves() {
                     {.of_loaded = sizeof(NodeId), .few = 1, .at_first = groups_}, stages_.job());
   std::optional<GroupMembers> members;
   std::uint64_t loads = 0;
-  const auto collect = [&](NodeRange groups, NodeSubset& nodes) {
+  const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
     members.reset();
+    if (nodes == nullptr) return std::uint64_t{0};
     std::atomic<std::uint64_t> found{0};
     stages_.job().pool.ParallelFor(count(), 4096, [&](std::size_t begin, std::size_t end, int) {
       std::uint64_t own = 0;
@@ -77,7 +78,7 @@ absl::Status StreamedLayer::MakeLeaves() {
         const auto in = std::count_if(
             near + node * fan_, near + (node + 1) * fan_,
             [&](std::uint32_t group) { return group - groups.first < groups.size(); });
-        if (in > 0) nodes.Add(static_cast<NodeId>(node));
+        if (in > 0) nodes->Add(static_cast<NodeId>(node));
         own += static_cast<std::uint64_t>(in);
       }
       found += own;

@@ -70,7 +70,7 @@ class ListLinker {
         loader_(loader),
         kernels_(kernels),
         pool_(pool),
-        asked_(loader.nodes().most()),
+        asked_(loader.has_all() ? 0 : loader.nodes().most()),
         scratch_(static_cast<std::size_t>(pool.threads()),
                  Scratch{NodeLinker(lists.length(), alpha), {}, {}, {}}) {}
 
@@ -116,6 +116,7 @@ class ListLinker {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
     const NodeSubset& loaded = loader_.nodes();
     const NodeLinker::Answers answers = [&](NodeId asked) {
+      if (loader_.has_all()) return lists_.First(asked);
       const NodeId* list =
           answers_.data() + std::size_t{asked_.Local(nodes[asked])} * NodeLinker::kAnswered;
       return std::span(list, CountLinks(list, NodeLinker::kAnswered));
@@ -166,9 +167,9 @@ absl::Status StreamedLayer::ChooseLinks() {
                     stages_.job());
   ListLinker linker(lists, loader, source_.kernels, source_.alpha, pool);
   absl::Status read;
-  const auto collect = [&](NodeRange part, NodeSubset& nodes) {
+  const auto collect = [&](NodeRange part, NodeSubset* nodes) {
     read = lists.NeedRest(part);
-    return read.ok() ? linker.Collect(part, nodes) : 0;
+    return read.ok() && nodes != nullptr ? linker.Collect(part, *nodes) : std::uint64_t{0};
   };
   const std::vector<NodeRange> ranges = stages_.Ranges(count());
   return stages_.ForRanges(

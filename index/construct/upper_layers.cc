@@ -46,9 +46,9 @@ std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
 void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& loader,
                  CellSources& sources) {
   sources.load = [&id_of_node, n1, &loader](NodeRange steps, NodeId run, const auto& find) {
-    const auto collect = [&](NodeRange part, NodeSubset& wanted) {
-      for (NodeId node = part.first; node < part.last; ++node) {
-        if (id_of_node[node] >= n1) wanted.Add(node);
+    const auto collect = [&](NodeRange part, NodeSubset* wanted) {
+      for (NodeId node = part.first; wanted != nullptr && node < part.last; ++node) {
+        if (id_of_node[node] >= n1) wanted->Add(node);
       }
       return std::uint64_t{0};
     };
