@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/hmann)
-set(library_rooms index/tune index index/search index/construct index/format index/tiers index/codes index/graph datasets index/distance index/dials index/base)
+set(library_rooms index/tune index index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/dials index/base)
 
 # The two faces and what they include; nothing else is public (tests/install_test.cmake compares).
 foreach(header index/hmann.h index/tune/tune.h

@@ -4,6 +4,7 @@
 # it), reached only through KNOWS: a header of a room that is not known cannot be included, so a wrong arrow does not build.
 
 find_package(GTest REQUIRED)
+find_package(absl REQUIRED)
 find_package(benchmark QUIET)
 
 function(hmann_target_name room out)
@@ -19,10 +20,44 @@ function(hmann_knows target visibility)
   endforeach()
 endfunction()
 
+# hmann_precompile(target [FROM other] [HEADERS <a> ...]): headers of others that are parsed once, for the target or by it as it finds them at
+# `other`. Most of what a file takes to compile is such headers (absl/status 2 s, gmock 2, CLI 4, gRPC 8). ccache looks into a precompiled
+# header only when told that it may.
+function(hmann_precompile target)
+  cmake_parse_arguments(P "" "FROM" "HEADERS" ${ARGN})
+  if(CMAKE_CROSSCOMPILING OR HMANN_FUZZES OR CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    return()
+  endif()
+  if(P_FROM)
+    set_property(TARGET ${target} PROPERTY PRECOMPILE_HEADERS_REUSE_FROM ${P_FROM})
+  else()
+    target_precompile_headers(${target} PRIVATE ${P_HEADERS})
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    # CMake would compile it with -fPIE, and a header precompiled with -fPIC is no use then.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+  if(CCACHE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${CCACHE}")
+  endif()
+endfunction()
+set(HMANN_PRECOMPILED <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <algorithm> <atomic> <chrono> <filesystem>
+  <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <vector>)
+
+add_library(hmann_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
+target_link_libraries(hmann_headers PUBLIC absl::statusor absl::strings absl::str_format)
+hmann_precompile(hmann_headers HEADERS ${HMANN_PRECOMPILED})
+
 # hmann_room(index/graph SOURCES beam.cc ... KNOWS index/base ... LINKS xxhash ...)
-# SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries. The target is hmann_index_graph.
+# SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries; HEADERS are precompiled instead of the usual ones. The target is hmann_index_graph.
 function(hmann_room room)
-  cmake_parse_arguments(R "" "" "SOURCES;KNOWS;LINKS" ${ARGN})
+  cmake_parse_arguments(R "" "" "SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
   hmann_target_name(${room} target)
   set(root ${CMAKE_BINARY_DIR}/rooms/${target})
   file(REMOVE_RECURSE ${root})
@@ -40,12 +75,21 @@ function(hmann_room room)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${root}>)
   hmann_knows(${target} PUBLIC ${R_KNOWS})
   target_link_libraries(${target} PUBLIC ${R_LINKS})
+  if(R_HEADERS)
+    hmann_precompile(${target} HEADERS ${R_HEADERS})
+  elseif(room MATCHES "^(index|datasets)" AND NOT room MATCHES "^index/(base|distance|codes)$")  # others have flags of their own
+    hmann_precompile(${target} FROM hmann_headers)
+  endif()
 endfunction()
 
+add_library(hmann_test_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
+target_link_libraries(hmann_test_headers PUBLIC GTest::gmock GTest::gtest absl::statusor absl::strings absl::str_format)
+hmann_precompile(hmann_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> ${HMANN_PRECOMPILED})
+
 # hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast [TIMEOUT 120] [ARGS ...])
-# Source: <name>.cc in the current room; one executable; ctest runs it with the working directory at the source root.
+# PLAIN: no precompiled headers, as it has other flags. Source: <name>.cc in the current room; one executable; ctest runs it with the working directory at the source root.
 function(hmann_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;KNOWS;LINKS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "PLAIN" "TIMEOUT" "SOURCES;KNOWS;LINKS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
@@ -58,6 +102,10 @@ function(hmann_test name)
   add_executable(${name} ${name}.cc ${T_SOURCES})
   hmann_knows(${name} PRIVATE ${T_KNOWS})
   target_link_libraries(${name} PRIVATE ${T_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
+  # Whoever links gRPC has other flags; so has what is PLAIN.
+  if(NOT T_PLAIN AND CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(index|datasets)")
+    hmann_precompile(${name} FROM hmann_test_headers)
+  endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
     ENVIRONMENT "HMANN_BINARY_DIR=${CMAKE_BINARY_DIR};${T_ENVIRONMENT}")

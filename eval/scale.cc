@@ -17,7 +17,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/construct/near_rows.h"
+#include "index/construct/jobs/near_rows.h"
 #include "index/tiers/tier.h"
 
 namespace hmann {

@@ -50,10 +50,6 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
   EXPECT_LE(fast, plan["fast_bytes"]);
   EXPECT_GT(fast, 0.99 * plan["fast_bytes"].get<double>()) << "whole pages are little";
   EXPECT_EQ(plan["explain"].size(), 3u);
-  const json quick =
-      MustPrint(With(kBillion, {"--fast-memory", "96GiB", "--alpha", "1", "--json"}));
-  EXPECT_LT(quick["build"]["seconds"], plan["build"]["seconds"])
-      << "links are not chosen a second time";
   const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
   EXPECT_THAT(told.out, IsEmpty());
   EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("1. L0 takes"),
@@ -69,7 +65,8 @@ TEST(BuildPlan, SaysWhatABuildTakesAndLeavesNothingBehind) {
   EXPECT_EQ(plan["promoted"], 1600);
   EXPECT_GT(plan["measured"]["rows"], 0);
   EXPECT_GT(plan["bounded"]["base_passes"], 0);
-  EXPECT_GT(plan["bounded"]["cpu_seconds"], plan["cpu_seconds"]);
+  EXPECT_GT(plan["cpu_seconds"], 0);
+  EXPECT_GE(plan["measured"]["growth"], 1);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "only its own file, for a while";
 
   const Outcome small = Hmann(With(build, {"--build-memory", "1MiB", "--plan"}));

@@ -7,9 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "tools/calibration_report.h"
 #include "tools/flags.h"
-#include "tools/info_json.h"
 
 namespace hmann {
 
@@ -29,16 +27,6 @@ void AddGraphFlags(CLI::App& app, BuildOptions* build) {
       "of making L0 and L1: partition (default: leaves of near vectors, compared "
       "all with all; its constants are of a million SIFT vectors, elsewhere a guess), insertion "
       "(default of integers under ip: the paper's, three times as long)");
-  app.add_option("--ef-construction", build->ef_construction,
-                 "beam width of insertion; by partition, of the highest ranks alone")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_option("--alpha", build->alpha,
-                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of "
-                 "up to this factor, and L0's are chosen a "
-                 "second time; 1: HNSW's, built faster, searched slower")
-      ->check(CLI::Range(1.0, 2.0))
-      ->capture_default_str();
 }
 
 CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build) {
@@ -93,37 +81,6 @@ void AddBuildFlags(CLI::App& app, BuildCall* call) {
   app.add_flag_callback(
       "--no-calibrate", [call] { call->calibrate.wanted = false; },
       "leave default dials as they suit SIFT, a guess on other data");
-}
-
-absl::Status ChooseStructure(BuildCall* call, bool aloud) {
-  const std::uint64_t bytes = call->plan.fast_memory_bytes;
-  if (bytes == 0) return absl::OkStatus();
-  if (call->build.promote.has_value())
-    return absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it");
-  HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
-  call->build = std::move(planned.build);
-  if (!aloud) return absl::OkStatus();
-  const PlannedPlacement& placement = planned.placement;
-  std::cerr << "planned for " << FormatSize(bytes) << ": " << placement.structure;
-  if (placement.slow == "dram") std::cerr << ", L0 in DRAM as well (--slow dram)";
-  if (placement.cache_bytes > 0)
-    std::cerr << ", and a cache (--cache static --cache-size " << (placement.cache_bytes >> 10)
-              << "KiB)";
-  std::cerr << "; `hmann plan --explain` says why\n";
-  return absl::OkStatus();
-}
-
-absl::StatusOr<CalibratedBuild> RunBuild(BuildCall* call, const std::atomic<bool>* cancelled,
-                                         Progress& progress) {
-  call->build.cancelled = call->calibrate.cancelled = cancelled;
-  call->calibrate.threads = call->build.threads;
-  return BuildAndCalibrate(call->build, call->calibrate, progress);
-}
-
-nlohmann::ordered_json ToJson(const CalibratedBuild& built) {
-  nlohmann::ordered_json json = ToJson(built.report);
-  json["calibration"] = ToJson(built.calibration);
-  return json;
 }
 
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {

@@ -5,15 +5,14 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/construct/work_status.h"
+#include "index/construct/jobs/work_status.h"
 #include "index/hmann.h"
+#include "index/report/report.h"
 #include "index/tune/forecast.h"
 #include "tools/build_flags.h"
-#include "tools/calibration_report.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
-#include "tools/plan_json.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -82,16 +81,16 @@ void PrintForTheEye(const BuildReport& report, const std::string& out) {
 }
 
 /// How long the build would take.
-void PrintTime(double cpu_seconds, const BuildForecast& forecast) {
-  std::cerr << absl::StrFormat("  time    about %s on %d threads, %s of CPU",
-                               FormatDuration(cpu_seconds / forecast.threads), forecast.threads,
-                               FormatDuration(cpu_seconds));
-  std::cerr << (forecast.measured_rows > 0
-                    ? absl::StrFormat(
-                          ": %d rows took %s here; how time grows from there was seen on "
-                          "one set, elsewhere it is a guess\n",
-                          forecast.measured_rows, FormatDuration(forecast.measured_seconds))
-                    : std::string(": a guess, from a usual machine's figures\n"));
+void PrintTime(const BuildForecast& forecast) {
+  if (forecast.measured_rows == 0) return;
+  std::cerr << absl::StrFormat(
+      "  time    about %s on %d threads, %s of CPU: %d rows took %s here, and time grew with the "
+      "power %.2f of the rows up to there%s\n",
+      FormatDuration(forecast.cpu_seconds / forecast.threads), forecast.threads,
+      FormatDuration(forecast.cpu_seconds), forecast.measured_rows,
+      FormatDuration(forecast.measured_seconds), forecast.growth,
+      forecast.estimate.bounded.has_value() ? "; 1.4 times that within bounded memory is a guess"
+                                            : "");
 }
 
 void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
@@ -110,8 +109,7 @@ void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
     std::cerr << "  memory  " << FormatSize(estimate.memory_bytes) << '\n';
   }
   std::cerr << "  index   " << FormatSize(estimate.file_bytes) << '\n';
-  PrintTime(estimate.bounded.has_value() ? estimate.bounded->cpu_seconds : estimate.cpu_seconds,
-            forecast);
+  PrintTime(forecast);
 }
 
 /// Of a build within bounded memory. `base`, `out`: not wanted to look at one.
@@ -146,6 +144,16 @@ void AddOptions(CLI::App& app, Flags* flags) {
       app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
   app.add_option("--rows", build->rows, "first rows only (0: all)");
   AddGraphFlags(app, build);
+  app.add_option("--ef-construction", build->ef_construction,
+                 "beam width of insertion; by partition, of the highest ranks alone")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--alpha", build->alpha,
+                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of "
+                 "up to this factor, and L0's are chosen a "
+                 "second time; 1: HNSW's, built faster, searched slower")
+      ->check(CLI::Range(1.0, 2.0))
+      ->capture_default_str();
   AddBuildFlags(app, &flags->call);
   AddBoundedOptions(app, flags, base, out);
   app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
@@ -168,7 +176,8 @@ CommandAction SetupBuild(CLI::App& app) {
   return [flags]() -> absl::Status {
     BuildOptions& build = flags->call.build;
     if (flags->status) return PrintWorkStatus(build.work, flags->json);
-    HMANN_RETURN_IF_ERROR(ChooseStructure(&flags->call, /*aloud=*/true));
+    HMANN_ASSIGN_OR_RETURN(const std::string planned, ChooseStructure(&flags->call));
+    std::cerr << planned;
     std::error_code error;
     build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
     const std::atomic<bool>* cancelled = build.cancelled = CancelOnInterrupt();
@@ -184,7 +193,7 @@ CommandAction SetupBuild(CLI::App& app) {
                            RunBuild(&flags->call, cancelled, progress));
     if (flags->json) return PrintJson(ToJson(built));
     PrintForTheEye(built.report, build.out);
-    PrintCalibration(built.calibration);
+    std::cerr << Describe(built.calibration);
     return absl::OkStatus();
   };
 }

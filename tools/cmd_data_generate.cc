@@ -4,7 +4,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
-#include "index/construct/near_rows.h"
+#include "index/construct/jobs/near_rows.h"
 #include "tools/data_flags.h"
 
 namespace hmann {

@@ -13,10 +13,9 @@
 #include "index/construct/fast_memory.h"
 #include "index/distance/simd_level.h"
 #include "index/hmann.h"
-#include "tools/calibration_report.h"
+#include "index/report/report.h"
 #include "tools/commands.h"
 #include "tools/connect_flags.h"
-#include "tools/info_json.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
@@ -184,7 +183,7 @@ CommandAction SetupInfo(CLI::App& app) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     if (flags->json) return PrintJson(InfoJson(flags->index, info));
     PrintForTheEye(info, flags->index);
-    PrintCalibration(ReadCalibration(flags->index, info));
+    std::cerr << Describe(ReadCalibration(flags->index, info));
     return absl::OkStatus();
   };
 }

@@ -9,7 +9,7 @@
 #include "index/tune/plan_report.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
-#include "tools/plan_json.h"
+#include "index/report/report.h"
 #include "tools/print.h"
 
 namespace hmann {
@@ -20,18 +20,16 @@ struct Flags {
   bool explain = false, json = false;
 };
 
-void PrintBounded(const BoundedPlan& plan, std::uint64_t memory, int threads) {
+void PrintBounded(const BoundedPlan& plan, std::uint64_t memory) {
   if (plan.base_passes == 0) {
     std::cerr << absl::StrFormat("  within bounded memory: %s at least\n",
                                  FormatSize(plan.least_bytes));
     return;
   }
   std::cerr << absl::StrFormat(
-      "  within %s (--build-memory, --work): about %s, the base is read %d times, the folder takes "
-      "%s at the most\n  (how many links lead far was seen on one set; `hmann build --plan` "
-      "measures its time on the base)\n",
-      FormatSize(memory), FormatDuration(plan.cpu_seconds / threads), plan.base_passes,
-      FormatSize(plan.work_bytes));
+      "  within %s (--build-memory, --work): the base is read %d times, the folder takes %s at the "
+      "most (about: how many links lead far was seen on one set)\n",
+      FormatSize(memory), plan.base_passes, FormatSize(plan.work_bytes));
 }
 
 std::string CommandFor(const BuildOptions& wish) {
@@ -60,11 +58,10 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
   std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages\n",
                                FormatSize(plan.fast_bytes), FormatSize(request.fast_bytes));
   if (!input.as_is) {
-    std::cerr << absl::StrFormat("to build: about %s on %d threads, %s of memory, a file of %s\n",
-                                 FormatDuration(build.seconds), request.threads,
-                                 FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
-    if (build.bounded.has_value())
-      PrintBounded(*build.bounded, request.fast_bytes, request.threads);
+    std::cerr << absl::StrFormat(
+        "to build: %s of memory, a file of %s (`hmann build --plan` measures the time)\n",
+        FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
+    if (build.bounded.has_value()) PrintBounded(*build.bounded, request.fast_bytes);
     std::cerr << "  " << CommandFor(wish) << StructureFlags(shape, plan.structure) << '\n';
   }
   std::cerr << "  hmann search " << (wish.from_index.empty() ? "IDX" : wish.from_index)

@@ -5,8 +5,8 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/hmann.h"
+#include "index/report/report.h"
 #include "tools/build_flags.h"
-#include "tools/calibration_report.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
@@ -23,7 +23,8 @@ absl::Status Promote(Flags& flags) {
   BuildOptions& build = flags.call.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
   if (build.out.empty()) build.out = build.from_index;
-  HMANN_RETURN_IF_ERROR(ChooseStructure(&flags.call, /*aloud=*/true));
+  HMANN_ASSIGN_OR_RETURN(const std::string planned, ChooseStructure(&flags.call));
+  std::cerr << planned;
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
                          RunBuild(&flags.call, CancelOnInterrupt(), progress));
@@ -34,7 +35,7 @@ absl::Status Promote(Flags& flags) {
       100 * report.info.promote, 100 * before.promote, report.info.codes.bits, before.codes.bits,
       FormatSize(report.info.file_bytes));
   PrintPhases(report.phases);
-  PrintCalibration(built.calibration);
+  std::cerr << Describe(built.calibration);
   return absl::OkStatus();
 }
 

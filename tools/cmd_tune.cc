@@ -15,7 +15,7 @@
 #include "tools/flags.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
-#include "tools/tune_json.h"
+#include "index/report/report.h"
 
 namespace hmann {
 namespace {

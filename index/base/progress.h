@@ -44,4 +44,12 @@ class Progress {
   mutable std::mutex mutex_;  ///< of the phase, and of printing
 };
 
+/// What a phase took: by the clock, of CPU on all threads of the process, and of memory
+/// that no file backs, at the most.
+struct PhaseTime {
+  std::string name;
+  double seconds = 0, cpu_seconds = 0;
+  std::uint64_t anonymous_bytes = 0;
+};
+
 }  // namespace hmann

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/construct/bottom_layer.h"
+#include "index/construct/graph/bottom_layer.h"
+#include "index/construct/jobs/nearest_links.h"
+#include "index/construct/jobs/partition.h"
 #include "index/construct/make_bottom.h"
-#include "index/construct/nearest_links.h"
-#include "index/construct/partition.h"
 #include "index/graph/layers.h"
 
 namespace hmann {

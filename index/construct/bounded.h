@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/inputs.h"
+#include "index/construct/jobs/work_folder.h"
 #include "index/construct/options.h"
-#include "index/construct/work_folder.h"
 
 namespace hmann {
 
@@ -39,7 +39,6 @@ struct BoundedPlan {
   std::uint32_t base_passes = 0;        ///< over the base; 0: the memory is too small
   std::uint64_t work_bytes = 0;         ///< of the work folder at the most
   std::uint64_t work_bytes_at_end = 0;  ///< while the index is written
-  double cpu_seconds = 0;               ///< see EstimateBuild
 };
 /// How many links there are, and how many lead far, was seen on SIFT: elsewhere a guess.
 BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory);

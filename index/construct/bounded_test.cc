@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "index/base/units.h"
-#include "index/construct/stages.h"
+#include "index/construct/jobs/stages.h"
+#include "index/construct/jobs/work_status.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/construct/work_status.h"
 
 namespace hmann {
 namespace {

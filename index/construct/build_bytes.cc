@@ -7,8 +7,8 @@
 #include "index/base/units.h"
 #include "index/construct/codes.h"
 #include "index/construct/fast_memory.h"
-#include "index/construct/nearest_lists.h"
-#include "index/construct/partition.h"
+#include "index/construct/jobs/nearest_lists.h"
+#include "index/construct/jobs/partition.h"
 #include "index/graph/layers.h"
 
 namespace hmann {

@@ -22,12 +22,12 @@ struct BuildShape {
   bool inner_product = false;  ///< centroids are found in upper layers of their own
 };
 
-/// For vectors that a build in memory copies from where they lie, where more at once would
-/// be no use: for cells, and on their way into the index.
+/// For vectors that a build in memory copies from where they lie, where more at once
+/// would be no use: for cells, and on their way into the index.
 constexpr std::uint64_t kCopyRoom = 16_MiB;
 
-/// Anonymous memory that a build in memory takes at its highest, the inputs' mapped files not
-/// counted: the largest of what is alive in each phase, if every vector has one copy
+/// Anonymous memory that a build in memory takes at its highest, the inputs' mapped files
+/// not counted: the largest of what is alive in each phase, if every vector has one copy
 /// (their groups are part of it), and 64 MiB for scratch of threads and batches.
 std::uint64_t BuildBytes(const BuildShape& shape);
 

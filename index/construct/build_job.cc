@@ -11,10 +11,10 @@
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
+#include "index/construct/jobs/stages.h"
+#include "index/construct/jobs/work_status.h"
+#include "index/construct/joined_upper.h"
 #include "index/construct/make_bottom.h"
-#include "index/construct/stages.h"
-#include "index/construct/streamed_upper.h"
-#include "index/construct/work_status.h"
 
 namespace hmann {
 namespace {
@@ -60,15 +60,15 @@ absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stag
         stages.work().path(), ": L1 is not begun: a build ranks the nodes of L0 before it"));
   }
   HMANN_ASSIGN_OR_RETURN(const UpperNodes nodes, UpperNodes::Map(stages));
-  return MakeStreamedUpper({.kernels = inputs.kernels(),
-                            .stride = RowStride(inputs.kernels()),
-                            .unique = nodes.ids(),
-                            .copy = nodes.Copy(CopyFrom(*inputs.file(), inputs.kernels())),
-                            .m = inputs.m(),
-                            .alpha = inputs.alpha(),
-                            .seed = inputs.seed(),
-                            .room = room},
-                           stages)
+  return JoinUpper({.kernels = inputs.kernels(),
+                    .stride = RowStride(inputs.kernels()),
+                    .unique = nodes.ids(),
+                    .copy = nodes.Copy(CopyFrom(*inputs.file(), inputs.kernels())),
+                    .m = inputs.m(),
+                    .alpha = inputs.alpha(),
+                    .partition = PartitionFor(nodes.ids().size(), inputs.seed()),
+                    .room = room},
+                   stages)
       .status();
 }
 

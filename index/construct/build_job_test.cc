@@ -11,8 +11,8 @@
 
 #include "index/base/units.h"
 #include "index/construct/bounded.h"
+#include "index/construct/jobs/work_status.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/construct/work_status.h"
 
 namespace hmann {
 namespace {

@@ -1,4 +1,4 @@
-#include "index/construct/cell_assignment.h"
+#include "index/construct/jobs/cell_assignment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "index/construct/connect.h"
+#include "index/construct/graph/connect.h"
 
 #include <gtest/gtest.h>
 

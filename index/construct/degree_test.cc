@@ -1,4 +1,4 @@
-#include "index/construct/degree.h"
+#include "index/construct/graph/degree.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "index/construct/duplicates.h"
+#include "index/construct/graph/duplicates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
 #include "index/base/thread_pool.h"
-#include "index/construct/insertion_graph.h"
-#include "index/construct/node_vectors.h"
+#include "index/construct/graph/insertion_graph.h"
+#include "index/construct/graph/node_vectors.h"
 #include "index/graph/types.h"
 
 namespace hmann {

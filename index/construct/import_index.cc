@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
-#include "index/construct/insertion_graph.h"
+#include "index/construct/graph/insertion_graph.h"
 #include "index/format/link_list.h"
 
 namespace hmann {

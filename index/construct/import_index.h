@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
-#include "index/construct/stages.h"
+#include "index/construct/jobs/stages.h"
 #include "index/format/reader.h"
 
 namespace hmann {

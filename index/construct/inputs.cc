@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/labels.h"
 #include "index/base/status_macros.h"
-#include "index/construct/import_faiss.h"
-#include "index/construct/import_hnswlib.h"
+#include "index/construct/import/import_faiss.h"
+#include "index/construct/import/import_hnswlib.h"
 #include "index/construct/import_index.h"
 #include "index/graph/select.h"
 

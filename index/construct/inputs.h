@@ -8,8 +8,8 @@
 #include "datasets/vector_file.h"
 #include "index/base/job.h"
 #include "index/construct/build_bytes.h"
-#include "index/construct/import_graph.h"
-#include "index/construct/node_vectors.h"
+#include "index/construct/graph/node_vectors.h"
+#include "index/construct/import/import_graph.h"
 #include "index/construct/options.h"
 #include "index/format/reader.h"
 

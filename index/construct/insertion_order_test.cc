@@ -1,4 +1,4 @@
-#include "index/construct/insertion_order.h"
+#include "index/construct/graph/insertion_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

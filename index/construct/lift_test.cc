@@ -1,5 +1,5 @@
 // Links under inner product, made in one dimension more.
-#include "index/construct/lift.h"
+#include "index/construct/graph/lift.h"
 
 #include <gtest/gtest.h>
 

@@ -6,12 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
-#include "index/construct/import_graph.h"
-#include "index/construct/insertion_graph.h"
-#include "index/construct/node_vectors.h"
+#include "index/construct/graph/insertion_graph.h"
+#include "index/construct/graph/node_vectors.h"
+#include "index/construct/graph/vectors.h"
+#include "index/construct/import/import_graph.h"
+#include "index/construct/jobs/stages.h"
 #include "index/construct/options.h"
-#include "index/construct/stages.h"
-#include "index/construct/vectors.h"
 #include "index/distance/distance.h"
 #include "index/format/reader.h"
 
@@ -44,9 +44,9 @@ struct BottomSource {
   std::unique_ptr<ImportedGraph> imported = nullptr;
 };
 
-/// L0: finished, inserted or joined by leaves, with its copies. Links that are not inserted
-/// lie where the stages leave their artefacts, and what is written to them stays in
-/// memory. Errors: those of LoadVectors, of StreamedLayer and of ImportLinks.
+/// L0: finished, inserted or joined by leaves, with its copies. Links that are not
+/// inserted lie where the stages leave their artefacts, and what is written to them stays
+/// in memory. Errors: those of LoadVectors, of JoinedLayer and of ImportLinks.
 absl::StatusOr<Bottom> MakeBottom(BottomSource source, Stages stages);
 
 /// Memory that it takes where L0 is joined, besides what a job loads: numbers of n rows.

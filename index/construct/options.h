@@ -82,14 +82,6 @@ struct BuildOptions {
   absl::Status CheckOut() const;
 };
 
-/// What a phase took: by the clock, of CPU on all threads of the process, and of memory
-/// that no file backs, at the most.
-struct PhaseTime {
-  std::string name;
-  double seconds = 0, cpu_seconds = 0;
-  std::uint64_t anonymous_bytes = 0;
-};
-
 struct BuildReport {
   std::vector<PhaseTime> phases;  ///< in order, "total" last
   std::uint64_t peak_rss_bytes = 0;

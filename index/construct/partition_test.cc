@@ -1,4 +1,4 @@
-#include "index/construct/partition.h"
+#include "index/construct/jobs/partition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <set>
 
 #include "index/base/random.h"
-#include "index/construct/bottom_layer.h"
-#include "index/construct/join.h"
+#include "index/construct/jobs/joined_layer.h"
+#include "index/construct/jobs/leaders.h"
 #include "index/construct/testing/build_samples.h"
 
 namespace hmann {
@@ -48,12 +48,38 @@ std::vector<std::uint32_t> All(NodeId n) {
   return all;
 }
 
+/// The first split of all vectors: who is in which group, and an order of the vectors.
+struct Groups {
+  Groups(const StoredVectors& vectors, NodeId n, const PartitionOptions& options, Ground& ground) {
+    const FirstSplit split = *FirstSplit::Make(
+        ground.kernels, vectors.stride, n, [&](std::size_t i) { return vectors.Row(i); }, options);
+    NearestLeaders find = split.Finder(ground.kernels, options);
+    std::vector<std::uint32_t> nearest(std::size_t{n} * split.fan()), first(n);
+    for (NodeId begin = 0; begin < n; begin += find.rows_at_once()) {
+      std::vector<const std::byte*> rows;
+      for (NodeId i = begin; i < std::min<std::size_t>(n, begin + find.rows_at_once()); ++i)
+        rows.push_back(vectors.Row(i));
+      find.Find(rows, nearest.data() + std::size_t{begin} * split.fan());
+    }
+    for (NodeId i = 0; i < n; ++i) first[i] = nearest[std::size_t{i} * split.fan()];
+    Gather(first, 1, split.groups(), &order, &ends);
+    Gather(nearest, split.fan(), split.groups(), &members, &ends);
+  }
+  std::span<const NodeId> Members(std::size_t group) const {
+    const std::size_t begin = group == 0 ? 0 : ends[group - 1];
+    return {members.data() + begin, ends[group] - begin};
+  }
+  std::vector<std::uint32_t> order;
+  std::vector<NodeId> members;
+  std::vector<std::size_t> ends;
+};
+
 /// Leaves that all groups are split into; checks that they fit.
-std::vector<std::vector<NodeId>> Leaves(const Partition& partition, const StoredVectors& vectors,
+std::vector<std::vector<NodeId>> Leaves(const Groups& groups, const StoredVectors& vectors,
                                         const Kernels& kernels, const PartitionOptions& options) {
   std::vector<std::vector<NodeId>> leaves;
-  for (std::uint32_t g = 0; g < partition.groups(); ++g) {
-    ForEachLeaf(partition.Members(g), vectors, kernels, options, [&](std::span<const NodeId> leaf) {
+  for (std::size_t g = 0; g < groups.ends.size(); ++g) {
+    ForEachLeaf(groups.Members(g), vectors, kernels, options, [&](std::span<const NodeId> leaf) {
       EXPECT_LE(leaf.size(), options.leaf);
       leaves.emplace_back(leaf.begin(), leaf.end());
     });
@@ -70,16 +96,13 @@ Counts CountMembers(NodeId n, const std::function<std::uint8_t(NodeId, std::uint
                     const PartitionOptions& options) {
   Ground ground;
   const StoredVectors vectors = Vectors(ground.kernels, n, component);
-  const Partition partition =
-      *Partition::Make(vectors, ground.kernels, All(n), options, ground.job);
-  std::vector<std::uint32_t> order = partition.order();
+  const Groups groups(vectors, n, options, ground);
+  std::vector<std::uint32_t> order = groups.order;
   std::sort(order.begin(), order.end());
   EXPECT_EQ(order, All(n)) << "each vector has a place";
-  std::vector<std::uint32_t> in_order = partition.order();
-  const StoredVectors ordered = *GatherVectors(vectors, in_order, ground.pool);
   Counts counts;
   std::vector<bool> seen(n);
-  for (const auto& leaf : Leaves(partition, ordered, ground.kernels, options)) {
+  for (const auto& leaf : Leaves(groups, vectors, ground.kernels, options)) {
     EXPECT_EQ(std::set<NodeId>(leaf.begin(), leaf.end()).size(), leaf.size());
     counts.members += leaf.size();
     for (const NodeId member : leaf) seen[member] = true;
@@ -107,9 +130,7 @@ TEST(Partition, PutsEveryVectorIntoLeavesThatFit) {
 TEST(Partition, GroupsKeepTheirSizeWhereLeadersAreMany) {
   Ground ground;
   const StoredVectors vectors = Vectors(ground.kernels, 9000, Uniform);
-  const auto groups = [&](NodeId n) {
-    return Partition::Make(vectors, ground.kernels, All(n), kMany, ground.job)->groups();
-  };
+  const auto groups = [&](NodeId n) { return Groups(vectors, n, kMany, ground).ends.size(); };
   EXPECT_EQ(groups(3000), 90u);
   EXPECT_EQ(groups(9000), 270u);
 }
@@ -136,19 +157,35 @@ TEST(Partition, SplitsADenseCellToo) {
   EXPECT_LE(counts.members, 9000u * kSmall.fan * kSmall.fan_below);
 }
 
-/// Lists of all nodes after a join.
+/// Lists of all nodes after a join in memory; `ordered`: the vectors by node.
 std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& options,
                                          std::uint32_t length, int threads,
                                          StoredVectors* ordered) {
   Ground ground(threads);
   const StoredVectors vectors = Vectors(ground.kernels, n, Uniform);
-  Partition partition = *Partition::Make(vectors, ground.kernels, All(n), options, ground.job);
-  std::vector<std::uint32_t> order = partition.order();
-  *ordered = *GatherVectors(vectors, order, ground.pool);
-  NearestLists nearest = *NearestLists::Make(n, length);
-  EXPECT_TRUE(JoinLeaves(std::move(partition), *ordered, ground.kernels, nearest, ground.job).ok());
+  const std::vector<std::uint32_t> all = All(n);
+  const NodeVectors rows = NodeVectors::InMemory(vectors, n);
+  const MemoryArtefacts work;
+  std::vector<PhaseTime> times;
+  Phases phases(ground.quiet, times);
+  JoinedLayer layer({.kernels = ground.kernels,
+                     .stride = vectors.stride,
+                     .unique = all,
+                     .copy = rows.Copier(),
+                     .m = length / 2,
+                     .partition = options},
+                    Stages("l0", "", work, phases, ground.job));
+  const std::vector<std::uint32_t> order = *layer.Order();
+  *ordered = *rows.Gather(order, ground.pool);
+  EXPECT_TRUE(layer.Make("lists", order, order).ok());
+  StoredLists stored = *layer.Lists();
+  EXPECT_TRUE(stored.NeedRest({0, n}).ok());
   std::vector<std::vector<Candidate>> lists(n);
-  for (NodeId i = 0; i < n; ++i) nearest.Read(i, &lists[i]);
+  for (NodeId i = 0; i < n; ++i) {
+    stored.ForEach(i, [&](NodeId other) {
+      lists[i].push_back({ground.kernels.one(ordered->Row(i), ordered->Row(other), kDim), other});
+    });
+  }
   return lists;
 }
 
@@ -171,7 +208,7 @@ MATCHER_P(SameCandidates, expected, "") {
       [](const Candidate& a, const Candidate& b) { return a.key == b.key && a.id == b.id; });
 }
 
-TEST(JoinLeaves, OfOneLeafIsExact) {
+TEST(JoinedLists, OfOneLeafIsExact) {
   for (const NodeId n : {NodeId{1}, NodeId{2}, NodeId{3}, NodeId{20}, NodeId{65}, NodeId{400}}) {
     StoredVectors ordered;
     const auto lists = Join(n, {}, 16, 2, &ordered);
@@ -180,7 +217,7 @@ TEST(JoinLeaves, OfOneLeafIsExact) {
   }
 }
 
-TEST(JoinLeaves, FindsMostOfTheNearestWhateverTheThreads) {
+TEST(JoinedLists, FindsMostOfTheNearestWhateverTheThreads) {
   constexpr NodeId kNodes = 3000;
   for (const PartitionOptions& options : {kSmall, kMany}) {
     StoredVectors ordered;

@@ -1,20 +1,137 @@
 #include "index/construct/pipeline.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/base/cpu.h"
+#include "index/base/job.h"
 #include "index/base/status_macros.h"
-#include "index/construct/connect.h"
-#include "index/construct/degree.h"
+#include "index/construct/bounded.h"
+#include "index/construct/codes.h"
+#include "index/construct/graph/connect.h"
+#include "index/construct/graph/degree.h"
+#include "index/construct/graph/insertion_graph.h"
+#include "index/construct/graph/lift.h"
+#include "index/construct/graph/phases.h"
+#include "index/construct/graph/self_recall.h"
+#include "index/construct/graph/vectors.h"
+#include "index/construct/id_window.h"
+#include "index/construct/inputs.h"
+#include "index/construct/jobs/cell_assignment.h"
+#include "index/construct/jobs/part_loader.h"
+#include "index/construct/jobs/workers.h"
 #include "index/construct/make_bottom.h"
-#include "index/construct/pipeline_state.h"
-#include "index/construct/self_recall.h"
+#include "index/construct/options.h"
+#include "index/construct/upper_layers.h"
+#include "index/format/writer.h"
 
 namespace hmann {
+namespace {
+
+/// The state of one build, handed from phase to phase. Nodes are named by *node* (place
+/// in the order of insertion), *row* (place in the base file) or *id* (place in the
+/// finished index).
+class Pipeline {
+ public:
+  Pipeline(const BuildOptions& options, Progress& progress)
+      : options_(options),
+        pool_(options.threads > 0 ? options.threads : UsableCores()),
+        job_{pool_, progress, options.cancelled} {
+    report_.threads = pool_.threads();
+  }
+
+  absl::StatusOr<BuildReport> Run() {
+    const auto start = std::chrono::steady_clock::now();
+    const double cpu_start = ProcessCpuSeconds();
+    HMANN_RETURN_IF_ERROR(Load());
+    HMANN_RETURN_IF_ERROR(BuildBottom());
+    HMANN_RETURN_IF_ERROR(Rank());
+    HMANN_RETURN_IF_ERROR(Promote());
+    HMANN_RETURN_IF_ERROR(MakeCells());
+    SearchItself();
+    HMANN_RETURN_IF_ERROR(Write());
+    report_.phases.push_back(
+        {"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+         ProcessCpuSeconds() - cpu_start});
+    report_.peak_rss_bytes = PeakRssBytes();
+    report_.peak_anonymous_bytes = phases_.peak_anonymous_bytes();
+    if (folder_ != nullptr) {
+      report_.work_bytes = folder_->MostBytes();
+      if (!options_.keep_work) folder_->Clear();
+    }
+    return std::move(report_);
+  }
+
+ private:
+  /// Opens and checks every input but the vectors, which the first stage reads.
+  absl::Status Load();
+  absl::Status CheckMemory(const BuildInputs& inputs);
+  /// Phase 1: L0, copies hung below their firsts.
+  absl::Status BuildBottom();
+  /// Degree ranks; every node made reachable from the one of rank 0.
+  absl::Status Rank();
+  /// Phase 2: the upper layers.
+  absl::Status Promote();
+  /// Centroids of the unpromoted nodes, whose ids are put into the order of cells.
+  absl::Status MakeCells();
+  void SearchItself();
+  const Workers* workers() const { return workers_.has_value() ? &*workers_ : nullptr; }
+  bool Lifted() const { return Lifts(kernels_.dtype, kernels_.metric); }
+  absl::Status Write();
+  /// Codes as Write hands them over; `contents.row` must be set.
+  absl::Status AddCodes(IndexContents& contents);
+  /// Vectors of ids that are written: promoted, or in the window.
+  const std::byte* RowOf(NodeId id) const;
+  std::vector<float> MeanOfSample();
+  /// How the files of L0 are read from now on.
+  void AdviseRandom(bool random) const;
+
+  const BuildOptions& options_;
+  ThreadPool pool_;
+  Job job_;
+  BuildReport report_;
+  Phases phases_{job_.progress, report_.phases};
+
+  std::uint64_t seed_ = 0;
+  BuildMethod method_ = BuildMethod::kInsertion;
+  Kernels kernels_;  ///< of the index
+  Kernels links_;    ///< that links and cells are made with
+  NodeId n_ = 0;
+  Layers layers_;
+  std::uint32_t m_ = 0, ef_construction_ = 0;
+  float alpha_ = 1;  ///< of links that are made
+  std::vector<std::uint64_t> user_labels_;
+  std::unique_ptr<BuildInputs> inputs_;
+  std::unique_ptr<Artefacts> work_;
+  WorkFolder* folder_ = nullptr;  ///< work_, where memory is bounded
+  BoundedMemory memory_;
+  std::optional<Workers> workers_;
+
+  std::vector<std::uint32_t> row_of_;  ///< [node]
+  std::vector<NodeId> node_of_id_;     ///< [id]
+  StoredVectors lifted_;               ///< by row, of inner products
+  StoredVectors rows_;                 ///< by node, where they were inserted
+  NodeVectors vectors_;                ///< by node, wherever they are
+  std::vector<std::vector<NodeId>>
+      equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
+  std::unique_ptr<InsertionGraph> bottom_;
+  std::unique_ptr<UpperLayers> upper_;  ///< none where nothing is promoted
+  CellAssignment centroids_;
+  // While the index is written:
+  std::vector<NodeId> id_of_node_;
+  std::optional<IdWindow> window_;
+  std::optional<NodeCodes> node_codes_;
+};
+
 absl::Status Pipeline::Load() {
   HMANN_RETURN_IF_ERROR(options_.CheckOut());
   HMANN_ASSIGN_OR_RETURN(BuildInputs inputs, BuildInputs::Open(options_));
@@ -55,8 +172,7 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) {
     }
     return absl::OkStatus();
   }
-  constexpr std::uint64_t kAll = std::uint64_t{1} << 60;  // of what a job needs at once
-  memory_ = {.bottom_room = kAll, .upper_room = kAll, .write_room = kCopyRoom};
+  memory_ = {.bottom_room = kUnbounded, .upper_room = kUnbounded, .write_room = kCopyRoom};
   return CheckBuildBytes(shape);
 }
 
@@ -176,6 +292,100 @@ void Pipeline::SearchItself() {
   report_.self_recall_at_1 = recall.share();
   phases_.End("self-recall");
 }
+
+void Pipeline::AdviseRandom(bool random) const {
+  if (vectors_.advise_random) vectors_.advise_random(random);
+  bottom_->AdviseRandom(random);
+}
+
+const std::byte* Pipeline::RowOf(NodeId id) const {
+  if (upper_ != nullptr && id < layers_.n1()) return upper_->Row(id);
+  return window_->Row(id);
+}
+
+std::vector<float> Pipeline::MeanOfSample() {
+  // Some at a time, in the order of ids.
+  constexpr NodeId kAtOnce = 4096;
+  const NodeId step = MeanStep(n_);
+  std::vector<NodeId> nodes;
+  std::vector<std::byte> loaded(kAtOnce * vectors_.stride);
+  return MeanOf(kernels_, n_, [&](NodeId id) {
+    const NodeId place = id / step % kAtOnce;
+    if (place == 0) {
+      nodes.clear();
+      for (std::uint64_t next = id; next < n_ && nodes.size() < kAtOnce; next += step)
+        nodes.push_back(node_of_id_[next]);
+      vectors_.Gather(nodes, pool_, loaded.data());
+    }
+    return std::as_const(loaded).data() + std::size_t{place} * vectors_.stride;
+  });
+}
+
+absl::Status Pipeline::AddCodes(IndexContents& contents) {
+  const NodeId n1 = layers_.n1();
+  const std::uint32_t bits = inputs_->bits(), replicas = inputs_->replicas();
+  if (bits == 0 || n1 < replicas) return absl::OkStatus();
+  const CodeInfo info{bits, replicas, CodeBytes(kernels_.dim, bits)};
+  contents.codes = info;
+  contents.code_mean = MeanOfSample();
+  contents.cells = std::move(centroids_.cells);
+  contents.second_centroids = std::move(centroids_.second_centroids);
+  NodeCodes::Source source{n_,
+                           n1,
+                           contents.cells,
+                           [this](NodeId id) { return RowOf(id); },
+                           [this](NodeId first) { window_->Load(first); },
+                           window_->size()};
+  HMANN_ASSIGN_OR_RETURN(NodeCodes made, NodeCodes::Make(kernels_, info, seed_, contents.code_mean,
+                                                         std::move(source), pool_));
+  NodeCodes& codes = node_codes_.emplace(std::move(made));
+  contents.code = [&codes](NodeId id) { return codes.Of(id); };
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::Write() {
+  phases_.Begin("write", n_, "records");
+  id_of_node_.resize(n_);
+  for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
+  const std::size_t code = inputs_->bits() > 0 ? CodeBytes(kernels_.dim, inputs_->bits()) : 0;
+  HMANN_ASSIGN_OR_RETURN(
+      window_, IdWindow::Make({n_, &vectors_, bottom_.get(), &node_of_id_, &id_of_node_, code},
+                              memory_.write_room, pool_));
+  IndexContents contents;
+  contents.dtype = kernels_.dtype;
+  contents.metric = kernels_.metric;
+  contents.dim = kernels_.dim;
+  contents.row_bytes = kernels_.row_bytes;
+  contents.layers = layers_;
+  contents.ef_construction = ef_construction_;
+  contents.alpha = alpha_;
+  contents.seed = seed_;
+  contents.user_labels = !user_labels_.empty();
+  contents.links = [&](std::uint32_t layer, NodeId id) -> std::span<const NodeId> {
+    if (layer > 0) {
+      const NodeId* links = upper_->graph().Links(layer - 1, id);
+      return {links, CountLinks(links, layers_.MaxDegree(layer))};
+    }
+    window_->Need(id);
+    return window_->Links(id);
+  };
+  contents.row = [&](NodeId id) {
+    if (id >= layers_.n1()) window_->Need(id);
+    return RowOf(id);
+  };
+  contents.label = [&](NodeId id) -> std::uint64_t {
+    const std::uint32_t row = row_of_[node_of_id_[id]];
+    return user_labels_.empty() ? row : user_labels_[row];
+  };
+  HMANN_RETURN_IF_ERROR(AddCodes(contents));
+  AdviseRandom(false);
+  HMANN_ASSIGN_OR_RETURN(report_.info,
+                         WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
+  phases_.End("write");
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<BuildReport> BuildIndex(const BuildOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(options.Validate());

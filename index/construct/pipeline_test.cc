@@ -9,8 +9,8 @@
 
 #include "index/base/cpu.h"
 #include "index/base/units.h"
-#include "index/construct/degree.h"
 #include "index/construct/fast_memory.h"
+#include "index/construct/graph/degree.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/format/link_list.h"
 #include "index/format/verify.h"

@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "index/base/status_macros.h"
-#include "index/construct/bottom_layer.h"
 #include "index/construct/build_bytes.h"
-#include "index/construct/connect.h"
-#include "index/construct/duplicates.h"
-#include "index/construct/insert.h"
-#include "index/construct/part_loader.h"
-#include "index/construct/partition.h"
-#include "index/construct/reverse_links.h"
-#include "index/construct/streamed_upper.h"
+#include "index/construct/graph/bottom_layer.h"
+#include "index/construct/graph/connect.h"
+#include "index/construct/graph/duplicates.h"
+#include "index/construct/graph/insert.h"
+#include "index/construct/graph/reverse_links.h"
+#include "index/construct/jobs/part_loader.h"
+#include "index/construct/jobs/partition.h"
+#include "index/construct/joined_upper.h"
 
 namespace hmann {
 namespace {
@@ -148,19 +148,18 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<N
       row_of_id[id] = source_.row_of[source_.node_of_id[id]];
     HMANN_RETURN_IF_ERROR(UpperNodes::Write(nodes, row_of_id, stages));
   }
-  HMANN_ASSIGN_OR_RETURN(StreamedUpper joined,
-                         MakeStreamedUpper({.kernels = purpose.kernels,
-                                            .stride = rows_.stride,
-                                            .unique = nodes,
-                                            .copy =
-                                                [&](std::uint32_t id, std::byte* place) {
-                                                  std::memcpy(place, rows_.Row(id), rows_.stride);
-                                                },
-                                            .m = source_.m,
-                                            .alpha = purpose.alpha,
-                                            .seed = source_.seed,
-                                            .room = source_.room},
-                                           stages));
+  HMANN_ASSIGN_OR_RETURN(
+      JoinedUpper joined,
+      JoinUpper({.kernels = purpose.kernels,
+                 .stride = rows_.stride,
+                 .unique = nodes,
+                 .copy = [&](std::uint32_t id,
+                             std::byte* place) { std::memcpy(place, rows_.Row(id), rows_.stride); },
+                 .m = source_.m,
+                 .alpha = purpose.alpha,
+                 .partition = PartitionFor(nodes.size(), source_.seed),
+                 .room = source_.room},
+                stages));
   const auto count = static_cast<NodeId>(joined.id_of.size());
   InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m, nullptr,
                                              0, purpose.kernels);  // links alone

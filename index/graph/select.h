@@ -65,7 +65,7 @@ class NeighbourSelector {
 };
 
 /// The alpha that a metric admits: a ratio of inner products says nothing. Links of
-/// floats are not made by these (index/construct/lift.h).
+/// floats are not made by these (index/construct/graph/lift.h).
 inline float AlphaFor(DType dtype, Metric metric, float alpha) {
   return metric == Metric::kInnerProduct && !IsFloat(dtype) ? 1.0f : alpha;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -14,7 +15,7 @@
 #include "index/base/units.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
-#include "index/construct/work_folder.h"
+#include "index/construct/jobs/work_folder.h"
 #include "index/hmann.h"
 
 namespace hmann {
@@ -22,10 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the formula says that the sample may take: it is known to a factor of two or so,
-/// and ten seconds are what a user is asked to wait.
-constexpr double kSampleSeconds = 4;
-constexpr std::uint64_t kMostRows = 200'000, kLeastRows = 1000;
+/// Samples grow by so much until one takes as long, or is as large: users are asked to
+/// wait some seconds.
+constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
+constexpr double kSampleSeconds = 2;
+/// Time grows at least as the rows do, and was never seen to grow faster than this.
+constexpr double kFastestGrowth = 1.3;
+/// CPU of a build within bounded memory beside one in memory, whose lists are compared
+/// from one side: ten million vectors within 2 GiB, elsewhere a guess.
+constexpr double kBounded = 1.4;
 
 /// Folder and index, which may be on one disk: what an interrupted build has left in the
 /// folder is used again.
@@ -80,34 +86,31 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   const NodeId n1 = inputs.n1();
   forecast.structure = {n1, inputs.bits(), inputs.replicas()};
   forecast.threads = options.threads > 0 ? options.threads : UsableCores();
-  const auto estimate = [&](std::uint64_t n, std::uint64_t n1, std::uint64_t memory) {
-    PlanShape shape = forecast.shape;
-    shape.n = n;
-    PlanStructure structure = forecast.structure;
-    structure.n1 = static_cast<NodeId>(n1);
-    return EstimateBuild(shape, structure, forecast.threads, memory);
-  };
-  const std::uint64_t n = forecast.shape.n;
-  HMANN_ASSIGN_OR_RETURN(forecast.estimate, estimate(n, n1, options.memory));
+  HMANN_ASSIGN_OR_RETURN(forecast.estimate,
+                         EstimateBuild(forecast.shape, forecast.structure, options.memory));
   HMANN_RETURN_IF_ERROR(CheckMemory(options, inputs.Shape(n1)));
   HMANN_RETURN_IF_ERROR(CheckDisks(options, forecast.estimate));
   if (inputs.has_graph()) return forecast;
 
-  const double promoted = static_cast<double>(n1) / static_cast<double>(n);
-  std::uint64_t rows = std::min(n, kMostRows);
-  absl::StatusOr<BuildEstimate> expected;
-  for (;; rows /= 2) {
-    expected = estimate(rows, static_cast<std::uint64_t>(promoted * static_cast<double>(rows)), 0);
-    HMANN_RETURN_IF_ERROR(expected.status());
-    if (expected->seconds <= kSampleSeconds || rows / 2 < kLeastRows) break;
+  // How time grows is seen on two sizes of these vectors.
+  const std::uint64_t n = forecast.shape.n;
+  double growth = 1, cpu = 0;
+  for (std::uint64_t rows = std::min(n, kFewestRows);; rows = std::min(n, rows * kGrowth)) {
+    HMANN_ASSIGN_OR_RETURN(const double took, MeasureSample(options, rows, progress));
+    if (cpu > 0) {
+      growth = std::log(took / cpu) /
+               std::log(static_cast<double>(rows) / static_cast<double>(forecast.measured_rows));
+    }
+    cpu = took;
+    forecast.measured_rows = rows;
+    if (rows == n || rows >= kMostRows || took / forecast.threads > kSampleSeconds) break;
   }
-  HMANN_ASSIGN_OR_RETURN(const double cpu, MeasureSample(options, rows, progress));
-  const double factor = cpu / expected->cpu_seconds;
-  forecast.measured_rows = rows;
   forecast.measured_seconds = cpu / forecast.threads;
-  forecast.estimate.seconds *= factor;
-  forecast.estimate.cpu_seconds *= factor;
-  if (forecast.estimate.bounded.has_value()) forecast.estimate.bounded->cpu_seconds *= factor;
+  forecast.growth = std::clamp(growth, 1.0, kFastestGrowth);
+  forecast.cpu_seconds =
+      cpu * (options.memory > 0 ? kBounded : 1) *
+      std::pow(static_cast<double>(n) / static_cast<double>(forecast.measured_rows),
+               forecast.growth);
   return forecast;
 }
 

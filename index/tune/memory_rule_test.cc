@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 PlanRequest Request(std::uint64_t n, std::uint64_t fast_bytes, const std::string& slow = "nvme") {
   PlanRequest request;
-  request.shape = {n, 128, DType::kU8, Metric::kL2, 16, 100, false};
+  request.shape = {n, 128, DType::kU8, Metric::kL2, 16, false};
   request.fast_bytes = fast_bytes;
   request.slow = slow;
   request.threads = 2;
@@ -44,7 +44,7 @@ std::uint64_t FastBytesOf(const PlanShape& shape, const PlanStructure& structure
 // promoted, centroid implicit in its cell. Labels are lines of their own there.
 TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   constexpr double kBillion = 1e9;
-  const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, 100, false};
+  const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, false};
   const double labels = 0.1 * 4;
   const auto per_vector = [&](std::uint32_t bits, std::uint32_t replicas, double promote) {
     return static_cast<double>(

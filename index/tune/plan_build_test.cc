@@ -112,7 +112,6 @@ TEST(Plan, KnowsAFinishedIndexByItsHeader) {
   const PlannedBuild planned = MustPlan(again, kSmall);
   EXPECT_EQ(ShapeOf(again)->n, 3000u);
   EXPECT_EQ(ShapeOf(again)->m, made.m);
-  EXPECT_EQ(ShapeOf(again)->alpha, 1.1f);
   const PlannedBuild direct = MustPlan(made, kSmall);
   EXPECT_EQ(MustBuild(planned.build).info.content_hash, MustBuild(direct.build).info.content_hash);
 }

@@ -47,7 +47,7 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
   }
   HMANN_ASSIGN_OR_RETURN(report.plan, PlanPlacement(request));
   HMANN_ASSIGN_OR_RETURN(report.build,
-                         EstimateBuild(request.shape, report.plan.structure, request.threads,
+                         EstimateBuild(request.shape, report.plan.structure,
                                        build.from_index.empty() ? request.fast_bytes : 0));
   return report;
 }

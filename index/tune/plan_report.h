@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "index/tune/build_estimate.h"
 #include "index/tune/memory_rule.h"
 #include "index/tune/tune.h"
 

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
+#include "index/construct/build_bytes.h"
 #include "index/construct/inputs.h"
+#include "index/construct/graph/vectors.h"
 
 namespace hmann {
 
@@ -15,8 +17,6 @@ absl::Status PlanShape::Validate() const {
         absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
   if (m < 2 || m > 512)
     return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
-  if (!(alpha >= 1 && alpha <= 2))
-    return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
   return ChooseKernels(dtype, metric, dim).status();
 }
 
@@ -26,9 +26,7 @@ PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim,
           dtype,
           build.metric,
           build.m,
-          build.ef_construction,
           !build.labels.empty(),
-          build.alpha,
           build.method.value_or(DefaultMethod(dtype, build.metric))};
 }
 
@@ -40,9 +38,7 @@ absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
                    kernels.dtype,
                    kernels.metric,
                    inputs.m(),
-                   inputs.ef_construction(),
                    inputs.has_user_labels(),
-                   inputs.alpha(),
                    inputs.method()};
 }
 
@@ -91,6 +87,27 @@ absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape,
   HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
   const Section last = PlanSections(header).back();
   return last.offset + RoundUp(last.bytes, kBlockBytes);
+}
+
+absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
+                                            std::uint64_t memory) {
+  HMANN_ASSIGN_OR_RETURN(const Header header, HeaderOf(shape, structure));
+  BuildEstimate estimate;
+  BuildShape build{static_cast<NodeId>(shape.n),
+                   structure.n1,
+                   shape.m,
+                   shape.dim,
+                   RowStride(header.row_bytes, shape.dtype, shape.metric),
+                   structure.bits,
+                   structure.replicas};
+  build.user_labels = shape.user_labels;
+  build.method = shape.method;
+  build.inner_product = shape.metric == Metric::kInnerProduct;
+  estimate.memory_bytes = BuildBytes(build);
+  if (memory > 0 && build.method == BuildMethod::kPartition && !build.inner_product)
+    estimate.bounded = PlanBounded(build, memory);
+  HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
+  return estimate;
 }
 
 }  // namespace hmann

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/construct/bounded.h"
 #include "index/construct/fast_memory.h"
 #include "index/construct/options.h"
 #include "index/distance/distance.h"
@@ -19,10 +21,9 @@ struct PlanShape {
   std::uint32_t dim = 0;
   DType dtype = DType::kU8;
   Metric metric = Metric::kL2;
-  std::uint32_t m = 16, ef_construction = 100;
+  std::uint32_t m = 16;
   bool user_labels = false;
-  float alpha = kDefaultAlpha;                   ///< of the build, whose time it changes
-  BuildMethod method = BuildMethod::kPartition;  ///< likewise, and its memory
+  BuildMethod method = BuildMethod::kPartition;  ///< of the build, whose memory it changes
 
   /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
   absl::Status Validate() const;
@@ -56,5 +57,17 @@ absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape,
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure);
 /// What fast memory would hold of it, without reserve, cache and rounding to pages.
 FastShape FastShapeOf(const Header& header);
+
+/// What a build of such an index will take, from vectors.
+struct BuildEstimate {
+  std::uint64_t memory_bytes = 0;  ///< at its highest
+  std::uint64_t file_bytes = 0;
+  /// Within the planned fast memory, where L0 is made by partition.
+  std::optional<BoundedPlan> bounded;
+};
+
+/// `memory`: that a bounded build would be given. Errors: those of HeaderOf.
+absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
+                                            std::uint64_t memory = 0);
 
 }  // namespace hmann

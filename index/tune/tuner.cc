@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,17 +11,93 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/dials/effort.h"
+#include "index/format/target.h"
 #include "index/tune/effort_curve.h"
 #include "index/tune/ladder.h"
-#include "index/tune/time_front.h"
 
 namespace hmann {
 namespace {
+
+/// Standard errors between a mean recall and its lower bound: one-sided 95 %.
+constexpr double kRecallZ = 1.645;
+/// Of a round of one setting, microseconds.
+constexpr double kRoundUs = 6e3;
+
+/// How many queries of a setting a round takes.
+std::uint64_t QueriesOfRound(double us, double round_us) {
+  return static_cast<std::uint64_t>(std::clamp(round_us / std::max(us, 0.1), 4.0, 400.0));
+}
+
+/// A setting with what all learning queries, or some of them, found at it.
+struct Brought {
+  Dials dials{};
+  Counted counted{};
+};
+
+/// Even: see kRounds of the tuner.
+constexpr std::size_t kFinalRounds = 6;
+
+double MedianOf(const std::vector<Timed>& rounds, double Timed::*time) {
+  std::vector<double> values;
+  for (const Timed& timed : rounds) values.push_back(timed.*time);
+  return Median(values);
+}
+
+/// Rounds of each setting, every other one backwards.
+absl::StatusOr<std::vector<std::vector<Timed>>> TimeInTurns(const TuningRuns& runs,
+                                                            const std::vector<Brought>& settings,
+                                                            std::uint64_t query,
+                                                            const Equation31& equation) {
+  std::vector<std::vector<Timed>> rounds(settings.size());
+  for (std::size_t round = 0; round < kFinalRounds; ++round) {
+    for (std::size_t place = 0; place < settings.size(); ++place) {
+      const std::size_t i = round % 2 == 0 ? place : settings.size() - 1 - place;
+      const double us = round == 0 ? equation.PredictUs(settings[i].dials, settings[i].counted)
+                                   : rounds[i].back().mean_us;
+      HMANN_ASSIGN_OR_RETURN(rounds[i].emplace_back(),
+                             runs.time(settings[i].dials, query, QueriesOfRound(us, 2 * kRoundUs)));
+    }
+    query += QueriesOfRound(rounds[0].back().mean_us, 2 * kRoundUs);
+  }
+  return rounds;
+}
+
+/// Times all of `brought` in alternating rounds, from learning query `first_query` on,
+/// and keeps in `tuned` those that no other beats; the one near the default recall is
+/// timed twice, for Tuned::same_again. Errors: those of the runs.
+absl::Status TimeFront(const TuningRuns& runs, std::span<const Brought> brought,
+                       std::uint64_t first_query, Tuned& tuned) {
+  const auto off = [](const Brought& setting) {
+    return std::abs(setting.counted.recall - kDefaultRecall);
+  };
+  const auto again =
+      std::min_element(brought.begin(), brought.end(),
+                       [&](const Brought& a, const Brought& b) { return off(a) < off(b); });
+  std::vector<Brought> settings(brought.begin(), brought.end());
+  settings.push_back(*again);
+  HMANN_ASSIGN_OR_RETURN(const auto rounds,
+                         TimeInTurns(runs, settings, first_query, tuned.equation));
+  std::vector<TunedSetting> timed;
+  std::vector<Offer> offers;
+  for (std::size_t i = 0; i < brought.size(); ++i) {
+    const Counted& counted = brought[i].counted;
+    timed.push_back({brought[i].dials, counted.recall, RecallLowerBound(counted, kRecallZ),
+                     counted.recall_p05, MedianOf(rounds[i], &Timed::mean_us),
+                     MedianOf(rounds[i], &Timed::p95_us), MedianOf(rounds[i], &Timed::p99_us)});
+    offers.push_back({timed.back().mean_us, timed.back().recall, timed.back().recall_low});
+  }
+  tuned.same_again = MedianOf(rounds.back(), &Timed::mean_us) /
+                     timed[static_cast<std::size_t>(again - brought.begin())].mean_us;
+  for (const std::size_t i : OfferFront(offers)) tuned.front.push_back(timed[i]);
+  return absl::OkStatus();
+}
 
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
 /// A way that Equation 3.1 puts so far behind the best is not timed: a guess, beside

@@ -4,8 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
-#include "tools/calibration_report.h"
-#include "tools/info_json.h"
+#include "index/report/report.h"
 
 namespace hmann::python {
 namespace {

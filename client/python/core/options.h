@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/python/core/convert.h"
 #include "index/hmann.h"
+#include "index/report/report.h"
 #include "index/tune/plan_report.h"
 #include "index/tune/tune.h"
-#include "tools/build_flags.h"
 
 namespace hmann::python {
 

@@ -18,9 +18,8 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
+#include "index/report/report.h"
 #include "index/tune/tune.h"
-#include "tools/info_json.h"
-#include "tools/tune_json.h"
 
 namespace hmann::python {
 namespace {

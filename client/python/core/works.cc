@@ -14,7 +14,7 @@
 #include "client/python/core/watch.h"
 #include "datasets/exact_neighbours.h"
 #include "index/base/status_macros.h"
-#include "tools/plan_json.h"
+#include "index/report/report.h"
 
 namespace hmann::python {
 
@@ -44,7 +44,7 @@ py::object Build(py::handle base, py::handle out, py::handle labels, const py::d
 py::object BuildWatched(BuildCall* call, const py::object& progress) {
   return ToPython(
       ToJson(Watch(progress, [call](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
-        HMANN_RETURN_IF_ERROR(ChooseStructure(call, /*aloud=*/false));
+        HMANN_RETURN_IF_ERROR(ChooseStructure(call).status());
         return RunBuild(call, watched.cancelled, watched.progress);
       })));
 }

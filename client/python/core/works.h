@@ -4,7 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include "client/python/core/convert.h"
-#include "tools/build_flags.h"
+#include "index/report/report.h"
 
 namespace hmann::python {
 

@@ -24,8 +24,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
-#include "index/construct/import_faiss.h"
-#include "index/construct/import_hnswlib.h"
+#include "index/construct/import/import_faiss.h"
+#include "index/construct/import/import_hnswlib.h"
 
 namespace hmann {
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/base/thread_pool.h"
+#include "index/construct/graph/insertion_graph.h"
+#include "index/graph/types.h"
+
+namespace hmann {
+
+/// D(v) = |out-links ∪ in-links| of every node of a layer: nodes linked with v in either
+/// direction. links: n x max_degree, padded with kNoNode. O(n * max_degree^2 / threads);
+/// the counts do not depend on the threads.
+std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
+                                          ThreadPool& pool);
+
+/// The nodes in order of promotion: by degree, descending, ties by row ascending.
+/// `row_of[v]`: row of node v in the base file.
+std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
+                              const std::vector<std::uint32_t>& row_of);
+
+/// Puts distinct nodes into the order of their rows. Rows are numbers below
+/// row_of.size(). Linear in that, as RankNodes is.
+void SortByRow(std::span<NodeId> nodes, const std::vector<std::uint32_t>& row_of);
+
+}  // namespace hmann

@@ -1,0 +1,41 @@
+#include "index/construct/graph/self_recall.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "index/base/random.h"
+#include "index/construct/graph/layer_searcher.h"
+#include "index/graph/layer_search.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint32_t kWidth = 64;
+
+}  // namespace
+
+SelfRecall CheckSelfRecall(
+    const LayerView& bottom, const NodeVectors& vectors,
+    const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
+    std::uint64_t seed, const Job& job) {
+  const Kernels& kernels = *bottom.kernels;
+  SelfRecall recall;
+  recall.sample = std::min<std::uint64_t>(kSelfRecallSample, bottom.nodes);
+  std::atomic<std::uint64_t> found{0};
+  std::vector<LayerSearcher> searchers(static_cast<std::size_t>(job.pool.threads()),
+                                       LayerSearcher(bottom, vectors));
+  job.pool.ParallelFor(recall.sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
+    LayerSearcher& own = searchers[static_cast<std::size_t>(thread)];
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::byte* query = own.Query(static_cast<NodeId>(RandomBelow(seed, i, bottom.nodes)));
+      const Beam& beam = own.Run(query, entry(query, own.scratch()), kWidth);
+      if (beam.key(0) <= kernels.one(query, query, kernels.dim)) ++found;
+    }
+    job.progress.Advance(end - begin);
+  });
+  recall.found = found;
+  return recall;
+}
+
+}  // namespace hmann

@@ -1,0 +1,50 @@
+#include "index/construct/graph/vectors.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          const Job& job) {
+  return LoadVectors(file, kernels, 0, file.n(), job);
+}
+
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          std::uint64_t first, std::uint64_t last, const Job& job) {
+  StoredVectors vectors;
+  vectors.stride = RowStride(kernels);
+  HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate((last - first) * vectors.stride));
+  // The error of the first bad row, whatever the threads do.
+  std::mutex mutex;
+  absl::Status error;
+  std::atomic<std::uint64_t> error_row{last - first};
+  job.pool.ParallelFor(last - first, 4096, [&](std::size_t begin, std::size_t end, int) {
+    if (begin > error_row || job.Cancelled()) return;
+    for (std::size_t i = begin; i < end; ++i) {
+      const absl::Status status = EncodeRow(kernels, file.dtype(), file.Row(first + i),
+                                            vectors.rows.data() + i * vectors.stride);
+      if (status.ok()) continue;
+      std::lock_guard lock(mutex);
+      if (i < error_row) {
+        error = status;
+        error_row = i;
+      }
+      return;
+    }
+    job.progress.Advance(end - begin);
+  });
+  if (!error.ok())
+    return absl::Status(
+        error.code(),
+        absl::StrCat(file.path(), ": vector ", first + error_row.load(), ": ", error.message()));
+  HMANN_RETURN_IF_ERROR(job.CheckCancelled());
+  return vectors;
+}
+
+}  // namespace hmann

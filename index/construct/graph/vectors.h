@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "datasets/vector_file.h"
+#include "index/base/buffer.h"
+#include "index/base/job.h"
+#include "index/base/prefetch.h"
+#include "index/distance/distance.h"
+
+namespace hmann {
+
+/// Stored vectors at one stride, as the kernels want them.
+struct StoredVectors {
+  Buffer rows;
+  std::size_t stride = 0;
+  const std::byte* Row(std::size_t i) const { return rows.data() + i * stride; }
+};
+
+/// Whether links are made in one dimension more (lift.h), for which rows have room then.
+inline bool Lifts(DType dtype, Metric metric) {
+  return IsFloat(dtype) && metric == Metric::kInnerProduct;
+}
+
+/// Cache-line stride of stored vectors in memory.
+inline std::size_t RowStride(std::uint32_t row_bytes, DType dtype, Metric metric) {
+  return RoundUp(row_bytes + (Lifts(dtype, metric) ? SizeOf(dtype) : 0), kCacheLineBytes);
+}
+inline std::size_t RowStride(const Kernels& kernels) {
+  return RowStride(kernels.row_bytes, kernels.dtype, kernels.metric);
+}
+
+/// Encodes every vector of the file in parallel, into the type of `kernels`. Errors:
+/// INVALID_ARGUMENT naming file and row (those of EncodeRow), RESOURCE_EXHAUSTED,
+/// CANCELLED.
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          const Job& job);
+/// Rows [first, last) alone.
+absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
+                                          std::uint64_t first, std::uint64_t last, const Job& job);
+
+}  // namespace hmann

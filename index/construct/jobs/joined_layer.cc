@@ -1,0 +1,393 @@
+#include "index/construct/jobs/joined_layer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "index/base/status_macros.h"
+#include "index/construct/jobs/join.h"
+#include "index/construct/jobs/layer_stages.h"
+#include "index/construct/jobs/leaders.h"
+#include "index/construct/jobs/leaf_store.h"
+#include "index/construct/jobs/nearest_links.h"
+#include "index/construct/jobs/nearest_lists.h"
+
+namespace hmann {
+namespace {
+
+/// Who is in which group: members of groups [first, last), one behind the other.
+struct GroupMembers {
+  NodeRange groups{0, 0};
+  std::vector<std::size_t> ends;  ///< [group - first]
+  std::vector<NodeId> members;    ///< places in the nodes that are loaded
+
+  /// `near`: the groups of each node, `fan` of them.
+  GroupMembers(NodeRange of, const std::uint32_t* near, std::uint32_t fan,
+               std::span<const NodeId> nodes)
+      : groups(of) {
+    const auto for_each = [&](const auto& take) {
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const std::uint32_t* own = near + std::size_t{nodes[i]} * fan;
+        for (std::uint32_t j = 0; j < fan; ++j) {
+          if (own[j] >= groups.first && own[j] < groups.last)
+            take(own[j] - groups.first, static_cast<NodeId>(i));
+        }
+      }
+    };
+    std::vector<std::size_t> at(std::size_t{groups.size()} + 1);
+    for_each([&](std::uint32_t group, NodeId) { ++at[group + 1]; });
+    std::partial_sum(at.begin(), at.end(), at.begin());
+    ends.assign(at.begin() + 1, at.end());
+    members.resize(at.back());
+    for_each([&](std::uint32_t group, NodeId place) { members[at[group]++] = place; });
+  }
+  std::span<const NodeId> Of(std::uint32_t group) const {
+    const std::size_t begin = group == groups.first ? 0 : ends[group - groups.first - 1];
+    return {members.data() + begin, ends[group - groups.first] - begin};
+  }
+};
+
+/// Writes a list for each node that has one: its nearest, to `lists` those that others
+/// read, to `rest` what is left.
+absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtefactWriter& lists,
+                        ArtefactWriter& rest) {
+  const std::uint32_t length = nearest.length(), first = NodeLinker::AnsweredOf(length);
+  const std::uint64_t nodes = nearest.nodes().size();
+  HMANN_RETURN_IF_ERROR(lists.Expect(nodes * first * sizeof(NodeId)));
+  HMANN_RETURN_IF_ERROR(rest.Expect(nodes * (length - first) * sizeof(NodeId)));
+  return ForParts(nearest.nodes(), [&](NodeRange part) {
+    std::vector<NodeId> of_lists(std::size_t{part.size()} * first, kNoNode),
+        of_rest(std::size_t{part.size()} * (length - first), kNoNode);
+    pool.ParallelFor(part.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
+      std::vector<NodeId> found;
+      for (std::size_t i = begin; i < end; ++i) {
+        nearest.First(static_cast<NodeId>(part.first + i), length, &found);
+        for (std::size_t f = 0; f < found.size(); ++f)
+          (f < first ? of_lists[i * first + f] : of_rest[i * (length - first) + f - first]) =
+              found[f];
+      }
+    });
+    HMANN_RETURN_IF_ERROR(lists.Append(std::span<const NodeId>(of_lists)));
+    return rest.Append(std::span<const NodeId>(of_rest));
+  });
+}
+
+}  // namespace
+
+JoinedLayer::JoinedLayer(JoinedSource source, const Stages& stages)
+    : source_(std::move(source)), stages_(stages) {
+  groups_ = FirstLeaders(count(), source_.partition);
+  fan_ = std::min(source_.partition.fan, groups_);
+  CheckWhatIsThere();
+}
+
+bool JoinedLayer::HasAllLeaves() const {
+  for (std::size_t j = 0; j < LeafJobs(groups_).size(); ++j) {
+    if (!stages_.work().Has(stages_.Name("leaves", j))) return false;
+  }
+  return true;
+}
+
+bool JoinedLayer::Has(const char* artefact, const LayerStage* reader) const {
+  const std::string_view name = artefact;
+  if (name == "leaves") return HasAllLeaves();
+  if (name == "hubs") {
+    // They can be made again of all that they were made of.
+    return stages_.HasAll("back", count()) || (stages_.work().Has(stages_.Name("hubs-nodes")) &&
+                                               stages_.work().Has(stages_.Name("hubs-links")));
+  }
+  const bool by_range = reader != nullptr && reader->by_range && reader->reads[1] == name;
+  return stages_.HasAll(artefact, count(), by_range ? reader->name : "");
+}
+
+void JoinedLayer::CheckWhatIsThere() {
+  // The order of nodes is always read.
+  bool whole = !stages_.LostMarker() &&
+               (!stages_.Done("lead") || stages_.work().Has(stages_.Name("order")) ||
+                stages_.HasAll("lead", count()));
+  for (const LayerStage& stage : kLayerStages) {
+    for (const char* made : stage.makes) {
+      if (made == nullptr || !stages_.Done(stage.name)) continue;
+      const LayerStage* const reader = std::find_if(
+          std::begin(kLayerStages), std::end(kLayerStages), [&](const LayerStage& other) {
+            return std::any_of(other.reads.begin(), other.reads.end(), [&](const char* read) {
+              return read != nullptr && std::string_view(read) == made;
+            });
+          });
+      const bool is_read = reader != std::end(kLayerStages);
+      if (is_read && stages_.Done(reader->name)) continue;
+      whole = whole && Has(made, is_read ? reader : nullptr);
+    }
+  }
+  if (!whole) stages_.Forget();
+}
+
+absl::Status JoinedLayer::MakeLead() {
+  StoredVectors copies;
+  copies.stride = source_.stride;
+  HMANN_ASSIGN_OR_RETURN(copies.rows, Buffer::Allocate(source_.stride));
+  HMANN_ASSIGN_OR_RETURN(const FirstSplit split, FirstSplit::Make(
+                                                     source_.kernels, source_.stride, count(),
+                                                     [&](std::size_t i) {
+                                                       source_.copy(source_.unique[i],
+                                                                    copies.rows.data());
+                                                       return copies.rows.data();
+                                                     },
+                                                     source_.partition));
+  std::vector<NearestLeaders> find(static_cast<std::size_t>(stages_.job().pool.threads()),
+                                   split.Finder(source_.kernels, source_.partition));
+  const std::size_t at_once = find[0].rows_at_once();
+  HMANN_ASSIGN_OR_RETURN(copies.rows, Buffer::Allocate(find.size() * at_once * source_.stride));
+  const auto lead = [&](NodeRange part, std::vector<std::uint32_t>& nearest) {
+    stages_.job().pool.ParallelFor(
+        part.size(), at_once, [&](std::size_t begin, std::size_t end, int thread) {
+          if (stages_.job().Cancelled()) return;
+          std::vector<const std::byte*> rows;
+          for (std::size_t i = begin; i < end; ++i) {
+            std::byte* place =
+                copies.rows.data() +
+                (static_cast<std::size_t>(thread) * at_once + (i - begin)) * source_.stride;
+            source_.copy(source_.unique[part.first + i], place);
+            rows.push_back(place);
+          }
+          find[static_cast<std::size_t>(thread)].Find(rows, nearest.data() + begin * fan_);
+          stages_.job().progress.Advance(end - begin);
+        });
+  };
+  return stages_.ForRanges("lead", "lead", count(), [&](NodeRange range, ArtefactWriter& writer) {
+    HMANN_RETURN_IF_ERROR(
+        writer.Expect(std::uint64_t{range.size()} * fan_ * sizeof(std::uint32_t)));
+    return ForParts(range, [&](NodeRange part) {
+      std::vector<std::uint32_t> nearest(std::size_t{part.size()} * fan_);
+      lead(part, nearest);
+      HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
+      return writer.Append(std::span<const std::uint32_t>(nearest));
+    });
+  });
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> JoinedLayer::Order() {
+  if (!stages_.Done("lead")) HMANN_RETURN_IF_ERROR(MakeLead());
+  if (!stages_.work().Has(stages_.Name("order"))) {
+    HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
+    const auto* nearest = reinterpret_cast<const std::uint32_t*>(lead.data());
+    std::vector<std::uint32_t> first(count()), order;
+    for (NodeId i = 0; i < count(); ++i) first[i] = nearest[std::size_t{i} * fan_];
+    std::vector<std::size_t> ends;
+    Gather(first, 1, groups_, &order, &ends);
+    HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, stages_.work().Create(stages_.Name("order")));
+    HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(order)));
+    HMANN_RETURN_IF_ERROR(writer.Commit());
+    return order;
+  }
+  HMANN_ASSIGN_OR_RETURN(const Buffer mapped, stages_.work().Map({stages_.Name("order")}));
+  const auto* order = reinterpret_cast<const std::uint32_t*>(mapped.data());
+  return std::vector<std::uint32_t>(order, order + mapped.size() / sizeof(std::uint32_t));
+}
+
+absl::Status JoinedLayer::MakeNear() {
+  HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
+  const std::size_t bytes = fan_ * sizeof(std::uint32_t);
+  return stages_.ForRanges(
+      "leaders by node", "near", count(), [&](NodeRange range, ArtefactWriter& writer) {
+        HMANN_RETURN_IF_ERROR(writer.Expect(range.size() * bytes));
+        return ForParts(range, [&](NodeRange part) {
+          std::vector<std::pair<std::uint32_t, NodeId>> moves;
+          for (NodeId node = part.first; node < part.last; ++node)
+            moves.emplace_back(order_[node], node - part.first);
+          std::sort(moves.begin(), moves.end());
+          std::vector<std::uint32_t> near(moves.size() * fan_);
+          for (const auto& [from, to] : moves)
+            std::memcpy(near.data() + std::size_t{to} * fan_, lead.data() + from * bytes, bytes);
+          stages_.job().progress.Advance(part.size());
+          return writer.Append(std::span<const std::uint32_t>(near));
+        });
+      });
+}
+
+absl::Status JoinedLayer::Make(std::string_view last, std::span<const std::uint32_t> row_of,
+                               std::span<const std::uint32_t> order) {
+  order_ = order;
+  vectors_ = {.stride = source_.stride,
+              .count = static_cast<NodeId>(row_of.size()),
+              .row_of = row_of,
+              .copy = source_.copy};
+  if (!stages_.work().on_disk()) {
+    std::vector<NodeId> nodes(count());
+    std::iota(nodes.begin(), nodes.end(), NodeId{0});
+    HMANN_ASSIGN_OR_RETURN(rows_, vectors_.Gather(nodes, stages_.job().pool));
+    vectors_ = NodeVectors::InMemory(rows_, count());
+  }
+  constexpr absl::Status (JoinedLayer::*kMake[kStagesOfL1])() = {
+      &JoinedLayer::MakeLead, &JoinedLayer::MakeNear,    &JoinedLayer::MakeLeaves,
+      &JoinedLayer::JoinAll,  &JoinedLayer::ChooseLinks, &JoinedLayer::LinkBackRanges};
+  for (std::size_t s = 0; s < kStagesOfL1; ++s) {
+    const LayerStage& stage = kLayerStages[s];
+    if (!stages_.Done(stage.name)) HMANN_RETURN_IF_ERROR((this->*kMake[s])());
+    for (const char* read : stage.reads) {
+      if (read != nullptr) stages_.Retire(read);
+    }
+    if (stage.name == last) break;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<NodeRange> LeafJobs(std::uint32_t groups) {
+  constexpr std::uint32_t kJobs = 32;
+  const std::uint32_t size = (groups + kJobs - 1) / kJobs;
+  std::vector<NodeRange> jobs;
+  for (std::uint32_t first = 0; first < groups; first += size)
+    jobs.push_back({first, std::min(groups, first + size)});
+  return jobs;
+}
+
+std::size_t CountLeafJobs(NodeId count) {
+  return LeafJobs(FirstLeaders(count, PartitionFor(count, 0))).size();
+}
+
+absl::Status JoinedLayer::MakeLeaves() {
+  HMANN_ASSIGN_OR_RETURN(const Buffer mapped, stages_.Map("near", count()));
+  const auto* near = reinterpret_cast<const std::uint32_t*>(mapped.data());
+  const std::vector<NodeRange> jobs = LeafJobs(groups_);
+  const std::uint64_t memberships = std::uint64_t{count()} * fan_;
+  PartLoader loader(vectors_, source_.room,
+                    {.of_loaded = sizeof(NodeId), .few = 1, .at_first = groups_}, stages_.job());
+  std::optional<GroupMembers> members;
+  std::uint64_t loads = 0;
+  const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
+    members.reset();
+    if (nodes == nullptr) return std::uint64_t{0};
+    std::atomic<std::uint64_t> found{0};
+    stages_.job().pool.ParallelFor(count(), 4096, [&](std::size_t begin, std::size_t end, int) {
+      std::uint64_t own = 0;
+      for (std::size_t node = begin; node < end; ++node) {
+        const auto in = std::count_if(
+            near + node * fan_, near + (node + 1) * fan_,
+            [&](std::uint32_t group) { return group - groups.first < groups.size(); });
+        if (in > 0) nodes->Add(static_cast<NodeId>(node));
+        own += static_cast<std::uint64_t>(in);
+      }
+      found += own;
+    });
+    return found * sizeof(NodeId);
+  };
+  const auto make = [&](std::size_t job) {
+    absl::StatusOr<ArtefactWriter> writer = stages_.work().Create(stages_.Name("leaves", job));
+    if (!writer.ok()) return writer.status();
+    const auto split = [&](NodeRange groups) {
+      const std::vector<NodeId> nodes = loader.nodes().Nodes();
+      if (std::exchange(loads, loader.loads()) != loader.loads())
+        members.emplace(loader.places(), near, fan_, nodes);
+      return SplitGroups(
+          groups, nodes, loader, [&](NodeId group) { return members->Of(group); }, *writer);
+    };
+    HMANN_RETURN_IF_ERROR(loader.For(jobs[job], jobs[stages_.run_end() - 1].last, collect, split));
+    return writer->Commit();
+  };
+  return stages_.Make(
+      {.stage = "leaves",
+       .phase = "split",
+       .total = memberships,
+       .count = jobs.size(),
+       .size = [&](std::size_t j) { return memberships * jobs[j].size() / groups_; },
+       .has = [&](std::size_t j) { return stages_.work().Has(stages_.Name("leaves", j)); },
+       .make = make});
+}
+
+absl::Status JoinedLayer::SplitGroups(NodeRange groups, std::span<const NodeId> nodes,
+                                      const PartLoader& loader,
+                                      const std::function<std::span<const NodeId>(NodeId)>& members,
+                                      ArtefactWriter& writer) const {
+  // Some at a time: what they leave is written in the order of groups.
+  constexpr NodeId kAtOnce = 256;
+  const NodeId range = stages_.Ranges(count())[0].size();
+  for (NodeId first = groups.first; first < groups.last; first += kAtOnce) {
+    std::vector<std::vector<std::byte>> made(std::min(kAtOnce, groups.last - first));
+    stages_.job().pool.ParallelFor(made.size(), 1, [&](std::size_t begin, std::size_t end, int) {
+      LeafEncoder encoder(range);
+      std::vector<NodeId> leaf;
+      for (std::size_t g = begin; g < end && !stages_.job().Cancelled(); ++g) {
+        ForEachLeaf(members(static_cast<NodeId>(first + g)), loader.vectors(), source_.kernels,
+                    source_.partition, [&](std::span<const NodeId> places) {
+                      leaf.clear();
+                      for (const NodeId place : places) leaf.push_back(nodes[place]);
+                      encoder.Add(leaf, &made[g]);
+                    });
+      }
+    });
+    for (const std::vector<std::byte>& leaves : made) {
+      const auto bytes = static_cast<GroupBytes>(leaves.size());
+      HMANN_RETURN_IF_ERROR(writer.Append(&bytes, sizeof(bytes)));
+      HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::byte>(leaves)));
+    }
+    HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JoinedLayer::JoinAll() {
+  const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
+  HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
+                         StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count()));
+  // Lists of a range, or of what of it fits into a half; the rest is for vectors: all of
+  // them, once, or those of some groups at a time, again for every range.
+  constexpr std::uint64_t kFew = 4096;
+  const std::uint64_t fit = source_.room / 2 / of_list / kFew * kFew;
+  const auto size = static_cast<NodeId>(
+      std::min<std::uint64_t>(stages_.Ranges(count())[0].size(), std::max(fit, kFew)));
+  const std::uint64_t room = source_.room - std::min(source_.room, size * of_list);
+  const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
+  NodeRange loaded{0, 0};  // for these
+  PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
+  return stages_.ForRanges(
+      {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
+      [&](NodeRange range, ArtefactWriter& lists, ArtefactWriter& rest) {
+        for (NodeRange part = range; part.first < range.last; part.first = part.last) {
+          part.last = part.first + std::min(size, range.last - part.first);
+          const NodeRange wanted{part.first, whole ? stages_.RunEnd(count()) : part.last};
+          absl::StatusOr<NearestLists> nearest =
+              NearestLists::Make(part.size(), list_length(), part.first);
+          if (!nearest.ok()) return nearest.status();
+          if (!whole || part.first < loaded.first || part.last > loaded.last) {
+            loader.Forget();
+            loaded = wanted;
+          }
+          HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
+          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, stages_.job().pool, lists, rest));
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status JoinedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wanted, PartLoader& loader,
+                                   NearestLists& nearest) const {
+  ThreadPool& pool = stages_.job().pool;
+  absl::Status read;  // of what `collect` has read
+  const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
+    if (nodes == nullptr) return std::uint64_t{0};
+    read = leaves.ForEach(groups, wanted, pool, [&](std::span<const NodeId> members, int) {
+      for (const NodeId member : members) nodes->Add(member);
+    });
+    return std::uint64_t{0};
+  };
+  const auto row = [&](NodeId node) { return loader.Row(node); };
+  std::vector<LeafJoin> joins(static_cast<std::size_t>(pool.threads()),
+                              LeafJoin(row, source_.kernels, nearest));
+  const auto join = [&](std::span<const NodeId> members, int thread) {
+    if (!stages_.job().Cancelled()) joins[static_cast<std::size_t>(thread)].Run(members);
+  };
+  return loader.For({0, groups_}, groups_, collect, [&](NodeRange groups) {
+    HMANN_RETURN_IF_ERROR(read);
+    HMANN_RETURN_IF_ERROR(leaves.ForEach(groups, nearest.nodes(), pool, join));
+    const auto upto = [&](NodeId group) {
+      return std::uint64_t{nearest.nodes().size()} * group / groups_;
+    };
+    stages_.job().progress.Advance(upto(groups.last) - upto(groups.first));
+    return stages_.job().CheckCancelled();
+  });
+}
+
+}  // namespace hmann

@@ -1,0 +1,112 @@
+#include "index/construct/jobs/leaf_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/construct/jobs/varint.h"
+
+namespace hmann {
+namespace {
+
+/// In front of the members of a leaf.
+struct LeafHead {
+  RangeMask ranges = 0;
+  std::uint32_t bytes = 0;
+};
+
+/// Reads a value from the front of some bytes.
+template <typename T>
+bool TakeFront(std::span<const std::byte>& bytes, T* value) {
+  if (bytes.size() < sizeof(T)) return false;
+  std::memcpy(value, bytes.data(), sizeof(T));
+  bytes = bytes.subspan(sizeof(T));
+  return true;
+}
+
+/// The members of a leaf; false for what is none.
+bool Decode(std::span<const std::byte> bytes, NodeId n, std::vector<NodeId>* members) {
+  members->clear();
+  VarintReader reader(bytes.data(), bytes.data() + bytes.size());
+  std::uint64_t node = 0;
+  for (std::uint32_t more = 0; !reader.AtEnd();) {
+    if (!reader.Next(&more)) return false;
+    node += more;
+    if (node >= n) return false;
+    members->push_back(static_cast<NodeId>(node));
+  }
+  return true;
+}
+
+/// Which ranges of `size` nodes some nodes lie in.
+RangeMask RangesWith(NodeRange nodes, NodeId size) {
+  RangeMask ranges = 0;
+  for (NodeId range = nodes.first / size; range <= (nodes.last - 1) / size; ++range)
+    ranges |= RangeMask{1} << range;
+  return ranges;
+}
+
+}  // namespace
+
+void LeafEncoder::Add(std::span<const NodeId> members, std::vector<std::byte>* out) {
+  LeafHead head;
+  encoded_.clear();
+  NodeId before = 0;
+  for (const NodeId member : members) {
+    head.ranges |= RangeMask{1} << member / range_;
+    PutVarint(member - before, &encoded_);
+    before = member;
+  }
+  head.bytes = static_cast<std::uint32_t>(encoded_.size());
+  const auto* front = reinterpret_cast<const std::byte*>(&head);
+  out->insert(out->end(), front, front + sizeof(head));
+  out->insert(out->end(), encoded_.begin(), encoded_.end());
+}
+
+absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t jobs, NodeId n) {
+  StoredLeaves leaves;
+  leaves.n_ = n;
+  leaves.range_ = stages.Ranges(n)[0].size();
+  for (std::size_t j = 0; j < jobs; ++j) {
+    HMANN_ASSIGN_OR_RETURN(leaves.files_.emplace_back(),
+                           stages.work().Map({stages.Name("leaves", j)}));
+    std::span<const std::byte> rest(std::as_const(leaves.files_.back()).data(),
+                                    leaves.files_.back().size());
+    for (GroupBytes bytes = 0; !rest.empty(); rest = rest.subspan(bytes)) {
+      if (!TakeFront(rest, &bytes) || bytes > rest.size())
+        return absl::DataLossError(absl::StrCat(stages.Name("leaves", j), ": no leaves"));
+      leaves.groups_.push_back(rest.first(bytes));
+    }
+  }
+  return leaves;
+}
+
+absl::Status StoredLeaves::ForEach(
+    NodeRange groups, NodeRange nodes, ThreadPool& pool,
+    const std::function<void(std::span<const NodeId> members, int thread)>& take) const {
+  const RangeMask ranges = RangesWith(nodes, range_);
+  std::atomic<bool> damaged{groups.last > groups_.size()};
+  pool.ParallelFor(groups.size(), 1, [&](std::size_t begin, std::size_t end, int thread) {
+    std::vector<NodeId> members;
+    for (std::size_t g = begin; g < end && !damaged; ++g) {
+      std::span<const std::byte> rest = groups_[groups.first + g];
+      for (LeafHead head; !rest.empty(); rest = rest.subspan(head.bytes)) {
+        if (!TakeFront(rest, &head) || head.bytes > rest.size() ||
+            ((head.ranges & ranges) != 0 && !Decode(rest.first(head.bytes), n_, &members))) {
+          damaged = true;
+          return;
+        }
+        if ((head.ranges & ranges) == 0) continue;
+        const auto own = std::lower_bound(members.begin(), members.end(), nodes.first);
+        if (own != members.end() && *own < nodes.last) take(members, thread);
+      }
+    }
+  });
+  if (damaged) return absl::DataLossError("leaves of the work folder are damaged");
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

@@ -1,0 +1,223 @@
+#include "index/construct/jobs/work_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kVersion = 2;
+constexpr char kFormat[] = "hmann work folder";
+constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
+/// The footer of a file that is whole, as far as its size tells.
+std::optional<ArtefactFooter> ReadFooter(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  ArtefactFooter footer;
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  const bool read = size >= static_cast<off_t>(sizeof(footer)) &&
+                    ::pread(fd, &footer, sizeof(footer),
+                            size - static_cast<off_t>(sizeof(footer))) == sizeof(footer);
+  ::close(fd);
+  const bool whole = read && footer.magic == ArtefactFooter::kMagic && footer.own == footer.Own() &&
+                     footer.bytes + sizeof(footer) == static_cast<std::uint64_t>(size);
+  return whole ? std::optional(footer) : std::nullopt;
+}
+
+absl::Status Damaged(const std::string& path) {
+  return absl::DataLossError(absl::StrCat(
+      path,
+      ": an artefact of the build is missing, short or damaged; the same command makes it "
+      "again"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& path,
+                                                             const std::string& identity) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return ErrnoError(error.value(), "create folder", path);
+  std::unique_ptr<WorkFolder> folder(new WorkFolder(path));
+  HMANN_RETURN_IF_ERROR(folder->Lock());
+  const std::string manifest = absl::StrCat(path, "/", kManifest);
+  if (!fs::exists(manifest, error)) {
+    const nlohmann::ordered_json begun = {{"format", kFormat},
+                                          {"version", kVersion},
+                                          {"of", nlohmann::ordered_json::parse(identity)}};
+    HMANN_RETURN_IF_ERROR(WriteTextFile(manifest, begun.dump(2) + "\n"));
+  }
+  HMANN_RETURN_IF_ERROR(folder->CheckIdentity(identity));
+  folder->CheckArtefacts();
+  return folder;
+}
+
+WorkFolder::~WorkFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+absl::Status WorkFolder::Lock() {
+  const std::string path = absl::StrCat(path_, "/", kLock);
+  // Foreign files are noticed before one of ours is made.
+  std::error_code error;
+  const bool ours = fs::exists(absl::StrCat(path_, "/", kManifest), error) ||
+                    fs::exists(path, error) || fs::is_empty(path_, error);
+  if (!ours) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": the work folder holds other files: give an empty one, or one that is not there"));
+  }
+  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) return ErrnoError(errno, "open", path);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": another build is at work in this folder"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
+  const std::string manifest = absl::StrCat(path, "/", kManifest);
+  HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(manifest, 1 << 20));
+  const auto found = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto at = [&](const char* key) {
+    return found.is_object() && found.contains(key) ? found[key] : nlohmann::ordered_json();
+  };
+  if (at("format") == kFormat && at("version") != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": the work folder is of another version: ", at("version").dump(),
+                     ", and this program's is ", kVersion, "; remove the folder"));
+  }
+  if (at("format") != kFormat || !at("of").is_object()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(manifest, ": not the manifest of a work folder; remove the folder"));
+  }
+  return at("of").dump();
+}
+
+absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Join(const std::string& path,
+                                                             const std::string& identity) {
+  std::unique_ptr<WorkFolder> folder(new WorkFolder(path));
+  HMANN_RETURN_IF_ERROR(folder->CheckIdentity(identity));
+  return folder;
+}
+
+absl::Status WorkFolder::CheckIdentity(const std::string& identity) const {
+  HMANN_ASSIGN_OR_RETURN(const std::string text, IdentityOf(path_));
+  const auto found = nlohmann::ordered_json::parse(text);
+  const auto now = nlohmann::ordered_json::parse(identity);
+  for (const auto& [key, value] : now.items()) {
+    const auto there = found.value(key, nlohmann::ordered_json());
+    if (there == value) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": the work folder was begun with another ", key, ": ", there.dump(),
+                     ", and now ", value.dump(), "; give another folder, or remove this one"));
+  }
+  return absl::OkStatus();
+}
+
+void WorkFolder::CheckArtefacts() {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == kManifest || name == kLock) continue;
+    goes_on_ = true;
+    bool whole = false;
+    if (const std::optional<ArtefactFooter> footer = ReadFooter(entry.path().string());
+        footer.has_value() && name.ends_with(kSuffix)) {
+      const absl::StatusOr<MappedFile> file = MappedFile::Open(entry.path().string());
+      if (file.ok()) {
+        file->Advise(MappedFile::Access::kSequential, 0, file->bytes().size());
+        whole = Checksum(file->bytes().data(), footer->bytes) == footer->checksum;
+      }
+    }
+    if (whole) continue;
+    // A temporary name is no damage: a process ended while it wrote.
+    if (name.ends_with(kSuffix)) damaged_.emplace_back(absl::StripSuffix(name, kSuffix));
+    fs::remove(entry.path(), error);
+  }
+}
+
+std::string WorkFolder::PathOf(const std::string& name) const {
+  return absl::StrCat(path_, "/", name, kSuffix);
+}
+
+bool WorkFolder::Has(const std::string& name) const { return ReadFooter(PathOf(name)).has_value(); }
+
+absl::StatusOr<ArtefactWriter> WorkFolder::Create(const std::string& name) const {
+  return ArtefactWriter::ToFile(PathOf(name));
+}
+
+absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) const {
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t total = 0;
+  for (const std::string& name : names) {
+    const std::optional<ArtefactFooter> footer = ReadFooter(PathOf(name));
+    if (!footer.has_value() || total % 4096 != 0) return Damaged(PathOf(name));
+    sizes.push_back(footer->bytes);
+    total += footer->bytes;
+  }
+  HMANN_ASSIGN_OR_RETURN(Buffer room, Buffer::Reserve(total));
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < names.size(); at += sizes[i++]) {
+    if (sizes[i] == 0) continue;
+    const std::string path = PathOf(names[i]);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return ErrnoError(errno, "open", path);
+    void* const mapped = ::mmap(room.data() + at, sizes[i], PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
+    const int failed = errno;
+    ::close(fd);
+    if (mapped == MAP_FAILED) return ErrnoError(failed, "map", path);
+  }
+  return room;
+}
+
+void WorkFolder::RemoveAll(std::string_view prefix) const {
+  MostBytes();
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(kSuffix)) paths.push_back(entry.path());
+  }
+  for (const fs::path& path : paths) fs::remove(path, error);
+}
+
+std::uint64_t WorkFolder::BytesOf(const std::string& path) {
+  std::error_code error;
+  std::uint64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    const std::uint64_t size = entry.file_size(error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+std::uint64_t WorkFolder::MostBytes() const { return most_bytes_ = std::max(most_bytes_, Bytes()); }
+
+void WorkFolder::Clear() {
+  std::error_code error;
+  RemoveAll("");
+  fs::remove(absl::StrCat(path_, "/", kManifest), error);
+  fs::remove(absl::StrCat(path_, "/", kLock), error);
+  fs::remove(path_, error);  // if nothing else is in it
+}
+
+}  // namespace hmann

@@ -1,0 +1,127 @@
+#include "index/construct/jobs/work_status.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+#include "index/construct/jobs/joined_layer.h"
+#include "index/construct/jobs/layer_stages.h"
+#include "index/construct/jobs/stages.h"
+#include "index/construct/jobs/work_folder.h"
+
+namespace hmann {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of L0: the first are L1's, too.
+std::vector<std::string_view> StagesOfL0() {
+  std::vector<std::string_view> names = {"hash"};
+  for (const LayerStage& stage : kLayerStages) names.emplace_back(stage.name);
+  return names;
+}
+std::vector<std::string_view> StagesOfL1() {
+  const std::vector<std::string_view> names = StagesOfL0();
+  return {names.begin() + 1, names.begin() + 1 + kStagesOfL1};
+}
+
+/// Whether a process holds the folder's lock.
+bool IsHeld(const std::string& path) {
+  const int fd = ::open(absl::StrCat(path, "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
+  ::close(fd);
+  return held;
+}
+
+/// The stage's artefacts among `names`, and when the first and the last were made.
+void Count(const std::string& path, const std::set<std::string>& names, const std::string& prefix,
+           WorkStatus::Stage& stage, WorkStatus& status) {
+  std::vector<fs::file_time_type> times;
+  for (auto at = names.lower_bound(prefix); at != names.end() && at->starts_with(prefix); ++at) {
+    std::error_code error;
+    const auto made = fs::last_write_time(absl::StrCat(path, "/", *at), error);
+    if (!error) times.push_back(made);
+  }
+  stage.made = times.size();
+  if (stage.done || times.size() < 2 || status.seconds_a_job > 0) return;
+  const auto [first, last] = std::minmax_element(times.begin(), times.end());
+  status.seconds_a_job =
+      std::chrono::duration<double>(*last - *first).count() / static_cast<double>(times.size() - 1);
+  if (stage.jobs > stage.made)
+    status.seconds_left = status.seconds_a_job * static_cast<double>(stage.jobs - stage.made);
+}
+
+}  // namespace
+
+std::vector<std::string> StageNames() {
+  std::vector<std::string> names;
+  for (const std::string_view name : StagesOfL0()) names.push_back("l0-" + std::string(name));
+  for (const std::string_view name : StagesOfL1()) names.push_back("l1-" + std::string(name));
+  return names;
+}
+
+absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
+  HMANN_ASSIGN_OR_RETURN(const std::string identity, WorkFolder::IdentityOf(path));
+  const auto of = nlohmann::json::parse(identity);
+  const auto number = [&](const char* key) {
+    return of.contains(key) && of[key].is_number_unsigned() ? of[key].get<NodeId>() : 0;
+  };
+  WorkStatus status;
+  status.at_work = IsHeld(path);
+  std::set<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    const std::uint64_t size = entry.file_size(error);
+    if (!error) status.bytes += size;
+    if (entry.path().extension() == ".part") names.insert(entry.path().filename().string());
+  }
+  const NodeId rows = number("rows");
+  const auto add = [&](const std::string& layer, std::string_view name, NodeId n) {
+    WorkStatus::Stage stage;
+    const std::string whole = layer + "-" + std::string(name);
+    stage.name = whole;
+    stage.done = names.count(absl::StrCat("done-", whole, ".part")) > 0;
+    stage.jobs = name == "leaves"     ? CountLeafJobs(n)
+                 : name == "backbone" ? 1
+                 : layer == "l0"      ? RangesOf(n, rows).size()
+                                      : RangesOf(n).size();
+    Count(path, names, absl::StrCat(whole, "-"), stage, status);
+    if (name == "backbone") stage.made = names.count("l0-hubs-links.part");
+    if (stage.done) stage.made = stage.jobs;
+    status.stages.push_back(std::move(stage));
+  };
+  // Vectors that have no earlier copy: known from the file that names them.
+  const auto unique = [&](const char* file, NodeId most) {
+    const std::uint64_t bytes = fs::file_size(absl::StrCat(path, "/", file), error);
+    return error ? most
+                 : static_cast<NodeId>((bytes - std::min(bytes, sizeof(ArtefactFooter))) /
+                                       sizeof(NodeId));
+  };
+  const NodeId linked = unique("l0-unique.part", rows);
+  const bool finished = of.contains("finished") && of["finished"] == true;
+  for (const std::string_view name : StagesOfL0()) {
+    // Of a finished index these are copied, and the others not made.
+    if (finished && name != "hash" && name != "final") continue;
+    add("l0", name, name == "hash" || name == "final" ? rows : linked);
+  }
+  // A small L1 is inserted, not joined: whether this one is joined shows when it begins.
+  if (names.count("l1-ids.part") > 0) {
+    const NodeId joined = unique("l1-ids.part", number("promoted"));
+    for (const std::string_view name : StagesOfL1()) add("l1", name, joined);
+  }
+  while (status.current < status.stages.size() && status.stages[status.current].done)
+    ++status.current;
+  return status;
+}
+
+}  // namespace hmann

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/base/buffer.h"
+#include "index/construct/jobs/joined_layer.h"
+#include "index/construct/jobs/stages.h"
+
+namespace hmann {
+
+/// The nodes of L1 that are joined, as files: ids, and the row of the base of each id.
+class UpperNodes {
+ public:
+  /// Writes them if they are not there. `row_of`: of all promoted, by id.
+  static absl::Status Write(std::span<const NodeId> ids, std::span<const std::uint32_t> row_of,
+                            const Stages& stages);
+  /// Errors: DATA_LOSS where they are not there.
+  static absl::StatusOr<UpperNodes> Map(const Stages& stages);
+
+  std::span<const NodeId> ids() const {
+    return {reinterpret_cast<const NodeId*>(ids_.data()), ids_.size() / sizeof(NodeId)};
+  }
+  /// Copies the vector of an id out of the base; valid as long as this.
+  NodeVectors::Copy Copy(NodeVectors::Copy of_row) const;
+
+ private:
+  Buffer ids_, row_of_;
+};
+bool HasUpperNodes(const Stages& stages);
+
+/// A joined layer: links between places, and which id each is.
+struct JoinedUpper {
+  std::vector<NodeId> id_of;  ///< [place]
+  Buffer links;               ///< by place
+};
+/// Joins `source.unique`, which are ids. Errors: those of JoinedLayer.
+absl::StatusOr<JoinedUpper> JoinUpper(const JoinedSource& source, const Stages& stages);
+
+}  // namespace hmann

@@ -1,0 +1,281 @@
+#include "index/report/report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/base/statistics.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/dials/dial_table.h"
+#include "index/dials/dials_json.h"
+#include "index/tune/learning_set.h"
+
+namespace hmann {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Where this way of searching is the default.
+std::string Where(const Calibration::Curve& curve) {
+  if (curve.way.walk == WalkKind::kUpper) return "no L0";
+  if (curve.way.scalar_bits > 0) return absl::StrCat("memory, sq", curve.way.scalar_bits);
+  if (curve.way.walk == WalkKind::kBestFirst) return "memory";
+  return curve.way.cells ? "device" : "far memory";
+}
+
+Calibration::Found Expected(const Calibration& calibration, const Calibration::Curve& curve) {
+  return *calibration.Find(curve.way, curve.k, kDefaultRecall);
+}
+
+Json ToJson(const BuildEstimate& build) {
+  Json json = {{"memory_bytes", build.memory_bytes}, {"file_bytes", build.file_bytes}};
+  if (build.bounded.has_value()) {
+    json["bounded"] = {{"least_memory_bytes", build.bounded->least_bytes},
+                       {"base_passes", build.bounded->base_passes},
+                       {"work_bytes", build.bounded->work_bytes}};
+  }
+  return json;
+}
+
+Json ToJson(const Target& target) {
+  Json json;
+  if (target.recall > 0) json["recall"] = target.recall;
+  if (target.latency_us > 0) json["latency_us"] = target.latency_us;
+  return json;
+}
+
+Json ToJson(const TunedSetting& setting) {
+  Json json = hmann::ToJson(setting.dials);
+  json["mean_us"] = RoundToDecimals(setting.mean_us, 2);
+  json["p95_us"] = RoundToDecimals(setting.p95_us, 2);
+  json["recall"] = RoundToDecimals(setting.recall, 5);
+  json["recall_low"] = RoundToDecimals(setting.recall_low, 5);
+  return json;
+}
+
+Json ToJson(const Contest& contest) {
+  return {{"recall", contest.recall},
+          {"settings", contest.settings},
+          {"unable", contest.unable},
+          {"dropped", contest.dropped},
+          {"upper_dropped", contest.upper_dropped},
+          {"neighbours", contest.neighbours},
+          {"equation_error", RoundToDecimals(contest.equation_error, 4)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json ToJson(const IndexInfo& info) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const LayerInfo& layer : info.layers) {
+    layers.push_back({{"nodes", layer.nodes},
+                      {"max_degree", layer.max_degree},
+                      {"mean_degree", layer.mean_degree}});
+  }
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
+  for (const StructureBytes& structure : info.bytes) {
+    nlohmann::ordered_json line = {
+        {"tier", structure.tier}, {"bytes", structure.bytes}, {"formula", nullptr}};
+    if (structure.formula != 0) line["formula"] = structure.formula;
+    bytes[structure.name] = line;
+  }
+  return {{"n", info.n},
+          {"dim", info.dim},
+          {"dtype", std::string(Name(info.dtype))},
+          {"metric", std::string(Name(info.metric))},
+          {"m", info.m},
+          {"ef_construction", info.ef_construction},
+          {"alpha", RoundToDecimals(info.alpha, 6)},
+          {"layers", layers},
+          {"promote", info.promote},
+          {"bytes", bytes},
+          {"content_hash", absl::StrFormat("%016x", info.content_hash)},
+          {"seed", info.seed},
+          {"version", info.version},
+          {"file_bytes", info.file_bytes},
+          {"user_labels", info.user_labels}};
+}
+
+nlohmann::ordered_json ToJson(const std::vector<Placement>& placements) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Placement& p : placements)
+    rows.push_back(
+        {{"structure", p.structure}, {"tier", p.tier}, {"bytes", p.bytes}, {"where", p.where}});
+  return rows;
+}
+
+nlohmann::ordered_json ToJson(const BuildReport& report) {
+  nlohmann::ordered_json seconds, cpu_seconds, anonymous;
+  for (const PhaseTime& phase : report.phases) {
+    seconds[phase.name] = phase.seconds;
+    cpu_seconds[phase.name] = phase.cpu_seconds;
+    if (phase.anonymous_bytes > 0) anonymous[phase.name] = phase.anonymous_bytes;
+  }
+  nlohmann::ordered_json json = {
+      {"seconds", seconds},
+      {"cpu_seconds", cpu_seconds},
+      {"peak_rss_bytes", report.peak_rss_bytes},
+      {"peak_anonymous_bytes", report.peak_anonymous_bytes},
+      {"anonymous_bytes", anonymous},
+      {"work_bytes", report.work_bytes},
+      {"threads", report.threads},
+      {"reachable_share", report.reachable_share},
+      {"repaired_nodes", report.repaired_nodes},
+      {"promoted_by", report.promoted_by_norm ? "norm" : "degree"},
+      {"duplicates", report.duplicates},
+      {"self_recall_at_1", report.self_recall_at_1},
+      {"self_recall_sample", report.self_recall_sample},
+      {"degree_mean", report.degree_mean},
+      {"degree_p99", report.degree_p99},
+      {"degree_max", report.degree_max},
+  };
+  json.update(ToJson(report.info));
+  return json;
+}
+
+std::string Describe(const absl::StatusOr<Calibration>& calibration) {
+  if (absl::IsNotFound(calibration.status())) return "";
+  if (!calibration.ok()) {
+    return absl::StrCat(
+        "  not calibrated, default dials are a guess: ", calibration.status().message(), "\n");
+  }
+  std::string lines = absl::StrFormat(
+      "  default dials, by queries %s: recall@k expected%s\n", calibration->origin,
+      calibration->origin == kLeftOutInTurn ? " (how much easier others are to find is a guess)"
+                                            : "");
+  for (const Calibration::Curve& curve : calibration->curves) {
+    const Calibration::Found found = Expected(*calibration, curve);
+    absl::StrAppendFormat(&lines, "    %-11s %-10s k %-5d %.3f  effort %.2f  (%d queries)\n",
+                          Where(curve), std::string(Name(curve.way.walk)), curve.k, found.recall,
+                          double{found.effort}, curve.queries);
+  }
+  return lines;
+}
+
+nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
+  if (!calibration.ok()) return nullptr;
+  nlohmann::ordered_json expected = nlohmann::ordered_json::array();
+  for (const Calibration::Curve& curve : calibration->curves) {
+    const Calibration::Found found = Expected(*calibration, curve);
+    expected.push_back({{"where", Where(curve)},
+                        {"walk", std::string(Name(curve.way.walk))},
+                        {"k", curve.k},
+                        {"queries", curve.queries},
+                        {"recall", found.recall},
+                        {"effort", found.effort}});
+  }
+  return {{"origin", calibration->origin}, {"expected", std::move(expected)}};
+}
+
+absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const IndexInfo& info) {
+  HMANN_ASSIGN_OR_RETURN(const TunedTable table, ReadTunedTable(index, info.content_hash, info.n));
+  if (table.calibration.has_value()) return *table.calibration;
+  return absl::NotFoundError(absl::StrCat(index, ": not calibrated"));
+}
+
+nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info) {
+  nlohmann::ordered_json json = ToJson(info);
+  json["calibration"] = ToJson(ReadCalibration(path, info));
+  return json;
+}
+
+Json ToJson(const BuildForecast& forecast) {
+  Json json = ToJson(forecast.estimate);
+  json["n"] = forecast.shape.n;
+  json["promoted"] = forecast.structure.n1;
+  json["threads"] = forecast.threads;
+  json["cpu_seconds"] = forecast.cpu_seconds;
+  json["measured"] = {{"rows", forecast.measured_rows},
+                      {"seconds", forecast.measured_seconds},
+                      {"growth", forecast.growth}};
+  return json;
+}
+
+Json ToJson(const PlanReport& report) {
+  const auto& [request, plan, build] = report;
+  Json structures = Json::array();
+  for (const PlacedBytes& line : plan.bytes)
+    structures.push_back(
+        {{"structure", line.structure}, {"tier", line.tier}, {"bytes", line.bytes}});
+  const PlanStructure& structure = plan.structure;
+  return {{"n", request.shape.n},
+          {"dim", request.shape.dim},
+          {"dtype", std::string(Name(request.shape.dtype))},
+          {"fast_memory_bytes", request.fast_bytes},
+          {"promoted", structure.n1},
+          {"promote", static_cast<double>(structure.n1) / static_cast<double>(request.shape.n)},
+          {"bits", structure.bits},
+          {"replicas", structure.replicas},
+          {"fast", plan.fast_tier},
+          {"slow", plan.l0_tier},
+          {"cache_bytes", plan.cache_bytes},
+          {"cached_share", plan.cached_share},
+          {"migration_bytes", plan.migration_bytes},
+          {"structures", structures},
+          {"fast_bytes", plan.fast_bytes},
+          {"file_bytes", plan.file_bytes},
+          {"build", ToJson(build)}};
+}
+
+Json ToJson(const TunedForK& tuned) {
+  const TunedEntry& entry = tuned.entry;
+  Json json = {{"k", entry.k},
+               {"fast", entry.placement.fast},
+               {"slow", entry.placement.slow},
+               {"cache", entry.placement.cache},
+               {"seconds", RoundToDecimals(tuned.seconds, 2)},
+               {"learning_queries", entry.queries},
+               {"origin", entry.origin},
+               {"in_flight", entry.in_flight},
+               {"in_flight_gain", RoundToDecimals(entry.in_flight_gain, 3)},
+               {"same_again", RoundToDecimals(tuned.same_again, 4)},
+               {"others_busy", RoundToDecimals(tuned.others.busy, 4)},
+               {"others_steal", RoundToDecimals(tuned.others.steal, 4)},
+               {"equation",
+                {{"fast_ns", RoundToDecimals(tuned.equation.fast_ns, 2)},
+                 {"slow_ns", RoundToDecimals(tuned.equation.slow_ns, 2)},
+                 {"gathered_ns", RoundToDecimals(tuned.equation.gathered_ns, 2)},
+                 {"by_cell_ns", RoundToDecimals(tuned.equation.by_cell_ns, 2)}}}};
+  json["choices"] = Json::array();
+  for (const TunedChoice& choice : tuned.choices) {
+    Json one = {{"target", ToJson(choice.target)}, {"met", choice.setting.ok()}};
+    if (choice.setting.ok()) one.update(ToJson(*choice.setting));
+    json["choices"].push_back(std::move(one));
+  }
+  for (const char* list : {"contests", "front"}) json[list] = Json::array();
+  for (const Contest& contest : tuned.contests) json["contests"].push_back(ToJson(contest));
+  for (const TunedSetting& setting : entry.settings) json["front"].push_back(ToJson(setting));
+  return json;
+}
+
+absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
+  const std::uint64_t bytes = call->plan.fast_memory_bytes;
+  if (bytes == 0) return "";
+  if (call->build.promote.has_value())
+    return absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it");
+  HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
+  call->build = std::move(planned.build);
+  const PlannedPlacement& placement = planned.placement;
+  std::string line = absl::StrCat("planned for ", FormatSize(bytes), ": ", placement.structure);
+  if (placement.slow == "dram") line += ", L0 in DRAM as well (--slow dram)";
+  if (placement.cache_bytes > 0)
+    absl::StrAppend(&line, ", and a cache (--cache static --cache-size ",
+                    placement.cache_bytes >> 10, "KiB)");
+  return line + "; `hmann plan --explain` says why\n";
+}
+
+absl::StatusOr<CalibratedBuild> RunBuild(BuildCall* call, const std::atomic<bool>* cancelled,
+                                         Progress& progress) {
+  call->build.cancelled = call->calibrate.cancelled = cancelled;
+  call->calibrate.threads = call->build.threads;
+  return BuildAndCalibrate(call->build, call->calibrate, progress);
+}
+
+nlohmann::ordered_json ToJson(const CalibratedBuild& built) {
+  nlohmann::ordered_json json = ToJson(built.report);
+  json["calibration"] = ToJson(built.calibration);
+  return json;
+}
+
+}  // namespace hmann
