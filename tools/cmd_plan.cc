@@ -6,10 +6,10 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/report/report.h"
 #include "index/tune/plan_report.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
-#include "index/report/report.h"
 #include "tools/print.h"
 
 namespace hmann {

@@ -10,12 +10,12 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/dials/dial_table.h"
+#include "index/report/report.h"
 #include "index/tune/tune.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
-#include "index/report/report.h"
 
 namespace hmann {
 namespace {

@@ -14,7 +14,7 @@ namespace {
 
 /// A built index, its vectors by id.
 struct Built {
-  explicit Built(BuildOptions options)
+  explicit Built(const BuildOptions& options)
       : file(Open(options)),
         kernels(*ChooseKernels(file.info().dtype, Metric::kL2, file.info().dim)) {}
 

@@ -17,7 +17,7 @@ class Line : public testing::Test {
   void Make(NodeId n, std::uint32_t max_degree) {
     rows_.resize(n * std::size_t{2});
     for (NodeId i = 0; i < n; ++i) {
-      rows_[i * 2] = static_cast<std::byte>(i % 256);
+      rows_[std::size_t{i} * 2] = static_cast<std::byte>(i % 256);
       rows_[i * 2 + 1] = static_cast<std::byte>(i / 256);
     }
     kernels_ = *ChooseKernels(DType::kU8, Metric::kL2, 2);
@@ -88,7 +88,7 @@ TEST_F(Line, RandomGraphsBecomeConnectedFromAnyEntry) {
       for (NodeId v = 0; v < n; ++v) {
         std::set<NodeId> links;
         for (std::uint64_t i = RandomBelow(seed, v, 5); i > 0; --i) {
-          const auto u = static_cast<NodeId>(RandomBelow(seed + 1, v * 5 + i, n));
+          const auto u = static_cast<NodeId>(RandomBelow(seed + 1, std::uint64_t{v} * 5 + i, n));
           if (u != v) links.insert(u);
         }
         Link(v, {links.begin(), links.end()});

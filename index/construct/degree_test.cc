@@ -30,16 +30,16 @@ TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     constexpr NodeId kNodes = 10000;
     constexpr std::uint32_t kMost = 6;
-    std::vector<NodeId> links(kNodes * kMost, kNone);
+    std::vector<NodeId> links(std::size_t{kNodes} * kMost, kNone);
     std::vector<std::set<NodeId>> in(kNodes), out(kNodes);
     for (NodeId v = 0; v < kNodes; ++v) {
       for (std::uint64_t i = 0, place = 0, count = RandomBelow(seed, v, kMost + 1); i < count;
            ++i) {
         const auto u =
-            static_cast<NodeId>(RandomBelow(seed + 1, v * kMost + i, i % 2 == 0 ? kNodes : 20));
+            static_cast<NodeId>(RandomBelow(seed + 1, std::uint64_t{v} * kMost + i, i % 2 == 0 ? kNodes : 20));
         if (u == v || !out[v].insert(u).second) continue;
         in[u].insert(v);
-        links[v * kMost + place++] = u;
+        links[std::size_t{v} * kMost + place++] = u;
       }
     }
     for (const int threads : {1, 3}) {

@@ -6,7 +6,6 @@
 #include "index/base/progress.h"
 #include "index/construct/options.h"
 #include "index/tune/plan_structure.h"
-#include "index/tune/plan_structure.h"
 
 namespace hmann {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "index/base/status_macros.h"
 #include "index/construct/build_bytes.h"
-#include "index/construct/inputs.h"
 #include "index/construct/graph/vectors.h"
+#include "index/construct/inputs.h"
 
 namespace hmann {
 
@@ -33,12 +33,8 @@ PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim,
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build) {
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build));
   const Kernels& kernels = inputs.kernels();
-  return PlanShape{inputs.n(),
-                   kernels.dim,
-                   kernels.dtype,
-                   kernels.metric,
-                   inputs.m(),
-                   inputs.has_user_labels(),
+  return PlanShape{inputs.n(),     kernels.dim, kernels.dtype,
+                   kernels.metric, inputs.m(),  inputs.has_user_labels(),
                    inputs.method()};
 }
 

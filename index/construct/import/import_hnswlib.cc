@@ -92,7 +92,7 @@ absl::StatusOr<Header> ReadHeader(ImportReader& reader, const VectorFile& base, 
   header.count = static_cast<NodeId>(base.n());
   header.parameters = {static_cast<std::uint32_t>(u64(kMAt)),
                        static_cast<std::uint32_t>(u64(kEfConstructionAt))};
-  header.vector_at = kLinkHeaderBytes + 2 * header.parameters.m * sizeof(NodeId);
+  header.vector_at = kLinkHeaderBytes + std::uint64_t{2} * header.parameters.m * sizeof(NodeId);
   header.label_at = u64(kLabelAt);
   HMANN_RETURN_IF_ERROR(
       ExpectU64(reader, bytes, kVectorAt, "place of the vector", header.vector_at));
