@@ -35,8 +35,8 @@ TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
     for (NodeId v = 0; v < kNodes; ++v) {
       for (std::uint64_t i = 0, place = 0, count = RandomBelow(seed, v, kMost + 1); i < count;
            ++i) {
-        const auto u =
-            static_cast<NodeId>(RandomBelow(seed + 1, std::uint64_t{v} * kMost + i, i % 2 == 0 ? kNodes : 20));
+        const auto u = static_cast<NodeId>(
+            RandomBelow(seed + 1, std::uint64_t{v} * kMost + i, i % 2 == 0 ? kNodes : 20));
         if (u == v || !out[v].insert(u).second) continue;
         in[u].insert(v);
         links[std::size_t{v} * kMost + place++] = u;

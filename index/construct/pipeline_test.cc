@@ -269,7 +269,7 @@ TEST(Build, UsersLabelsHave64Bits) {
   for (std::uint64_t row = 0; row < 300; ++row) labels.push_back(~std::uint64_t{0} - row * row);
   options.labels = folder / "labels.u64";
   std::ofstream(options.labels, std::ios::binary)
-      .write(reinterpret_cast<const char*>(labels.data()), 300 * 8);
+      .write(reinterpret_cast<const char*>(labels.data()), std::streamsize{300} * 8);
   EXPECT_TRUE(MustBuild(options).info.user_labels);
   const IndexFile with_labels = *IndexFile::Open(options.out);
   BuildOptions plain = options;
@@ -282,7 +282,7 @@ TEST(Build, UsersLabelsHave64Bits) {
   ASSERT_NO_FATAL_FAILURE(ExpectStructure(options.out));
 
   std::ofstream(options.labels, std::ios::binary)
-      .write(reinterpret_cast<const char*>(labels.data()), 299 * 8);
+      .write(reinterpret_cast<const char*>(labels.data()), std::streamsize{299} * 8);
   EXPECT_THAT(std::string(TryBuild(options).status().message()),
               AllOf(HasSubstr("labels.u64"), HasSubstr("2392")));
 }

@@ -70,7 +70,8 @@ TEST(Plan, PromotesAsManyAsFitWhereBitsArePinned) {
     std::uint64_t written = 0;
     for (const StructureBytes& structure : info.bytes)
       written += structure.tier == "fast" ? structure.bytes : 0;
-    EXPECT_EQ(written + 4 * n1 + ReservedFastBytes(budget, 1), PlainFastBytes(n1, wish.m, budget))
+    EXPECT_EQ(written + 4 * std::uint64_t{n1} + ReservedFastBytes(budget, 1),
+              PlainFastBytes(n1, wish.m, budget))
         << "as the file says";
   }
   const PlannedBuild without = MustPlan(wish, kSmall);

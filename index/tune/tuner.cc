@@ -41,11 +41,12 @@ struct Brought {
   Counted counted{};
 };
 
-/// Even: see kRounds of the tuner.
+/// Even, as kRounds.
 constexpr std::size_t kFinalRounds = 6;
 
 double MedianOf(const std::vector<Timed>& rounds, double Timed::*time) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Timed& timed : rounds) values.push_back(timed.*time);
   return Median(values);
 }
