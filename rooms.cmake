@@ -20,8 +20,8 @@ function(hmann_knows target visibility)
   endforeach()
 endfunction()
 
-# hmann_precompile(target [FROM other] [HEADERS <a> ...]): headers of others that are parsed once, for the target or by it as it finds them at
-# `other`. Most of what a file takes to compile is such headers (absl/status 2 s, gmock 2, CLI 4, gRPC 8). ccache looks into a precompiled
+# hmann_precompile(target HEADERS <a> ...) parses headers of other libraries once for the target; (target FROM other) takes those of `other`,
+# which must have the same compiler flags. Most of what a file takes to compile is such headers (absl/status 2 s, gmock 2, CLI 4, gRPC 8). ccache looks into a precompiled
 # header only when told that it may.
 function(hmann_precompile target)
   cmake_parse_arguments(P "" "FROM" "HEADERS" ${ARGN})

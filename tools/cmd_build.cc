@@ -85,7 +85,7 @@ void PrintTime(const BuildForecast& forecast) {
   if (forecast.measured_rows == 0) return;
   std::cerr << absl::StrFormat(
       "  time    about %s on %d threads, %s of CPU: %d rows took %s here, and time grew with the "
-      "power %.2f of the rows up to there%s\n",
+      "power %.2f of the rows up to there (1 to 1.3 is believed, a guess)%s\n",
       FormatDuration(forecast.cpu_seconds / forecast.threads), forecast.threads,
       FormatDuration(forecast.cpu_seconds), forecast.measured_rows,
       FormatDuration(forecast.measured_seconds), forecast.growth,

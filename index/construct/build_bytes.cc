@@ -7,6 +7,7 @@
 #include "index/base/units.h"
 #include "index/construct/codes.h"
 #include "index/construct/fast_memory.h"
+#include "index/construct/jobs/leaf_store.h"
 #include "index/construct/jobs/nearest_lists.h"
 #include "index/construct/jobs/partition.h"
 #include "index/graph/layers.h"
@@ -21,11 +22,10 @@ constexpr std::uint64_t kGroup = 28;
 /// While a layer of n vectors is joined: the vectors, the nearest of each as key and id
 /// and once more as the lists that are written, leaves, and four orders.
 std::uint64_t JoinBytes(const BuildShape& shape, std::uint64_t n) {
-  constexpr double kMember = 1.35;  // seen on SIFT, elsewhere a guess
   const PartitionOptions options = PartitionFor(n, 0);
   const std::uint64_t list = std::uint64_t{2} * shape.m * (sizeof(NearestLists::Entry) + kId);
   return n * (shape.stride + list + 4 * kId) +
-         static_cast<std::uint64_t>(kMember * static_cast<double>(n) * options.fan *
+         static_cast<std::uint64_t>(kBytesOfMember * static_cast<double>(n) * options.fan *
                                     options.fan_below);
 }
 

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 /// wait some seconds.
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 2;
-/// Time grows at least as the rows do, and was never seen to grow faster than this.
+/// Time grows at least as the rows do. Two short samples may tell of more than this: a
+/// guess, which is printed.
 constexpr double kFastestGrowth = 1.3;
 /// CPU of a build within bounded memory beside one in memory, whose lists are compared
 /// from one side: ten million vectors within 2 GiB, elsewhere a guess.

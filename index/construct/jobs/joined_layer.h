@@ -34,9 +34,10 @@ struct JoinedSource {
   std::uint64_t room = kUnbounded;  ///< bytes that a job may take for what it loads
 };
 
-/// A layer that is joined by leaves as JoinBottom joins it, with the same links, but by
-/// jobs that each load a part of it, from files and into files. A stage whose files are
-/// there is left out; files that no later job reads are removed.
+/// A layer that is joined by leaves: the members of each are compared all with all, and
+/// links are chosen of the nearest of each node. Its stages (kLayerStages) are jobs that
+/// leave artefacts, and on disk each loads a part of the layer. A stage whose artefacts
+/// are there is left out; what no later job reads is removed.
 class JoinedLayer {
  public:
   /// `stages` is copied; what it refers to must outlive this.

@@ -17,6 +17,9 @@ namespace hmann {
 /// Which ranges some nodes lie in, a bit each.
 using RangeMask = std::uint32_t;
 
+/// Bytes that a member of a leaf takes there: seen on SIFT, elsewhere a guess.
+constexpr double kBytesOfMember = 1.35;
+
 /// The leaves of a group as they are stored: of each leaf the ranges that its members lie
 /// in, how many bytes follow, and the members, each as the difference to the one before.
 class LeafEncoder {
