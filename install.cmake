@@ -3,33 +3,24 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
-set(headers ${CMAKE_INSTALL_INCLUDEDIR}/hmann)
 set(library_rooms index/tune index index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/dials index/base)
 
-# The two faces and what they include; nothing else is public (tests/install_test.cmake compares).
-foreach(header index/hmann.h index/tune/tune.h
-        index/base/machine_load.h index/base/progress.h index/construct/options.h index/dials/answer.h index/dials/calibration.h index/dials/counters.h index/dials/dial_table.h index/dials/dials.h
-        index/dials/options.h index/distance/distance.h index/distance/types.h index/format/info.h index/format/target.h
-        index/format/tuned_table.h index/tiers/cache_policy.h)
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${headers}/${folder} COMPONENT library)
-endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/index/include/hmann DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 
 set(libraries "")
 foreach(room IN LISTS library_rooms)
   hmann_target_name(${room} target)
-  install(TARGETS ${target} EXPORT hmann ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library INCLUDES DESTINATION ${headers})
+  install(TARGETS ${target} EXPORT hmann ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   string(APPEND libraries " -l${target}")
 endforeach()
-set_target_properties(hmann_index PROPERTIES EXPORT_NAME hmann)
-set_target_properties(hmann_index_tune PROPERTIES EXPORT_NAME tune)
+set_target_properties(hmann_index_tune PROPERTIES EXPORT_NAME hmann)
 install(EXPORT hmann NAMESPACE hmann:: FILE hmann-targets.cmake DESTINATION ${package} COMPONENT library)
 
 # find_package(hmann COMPONENTS client): hmann::client, which needs gRPC.
 if(TARGET hmann_client)
-  install(FILES ${CMAKE_SOURCE_DIR}/client/cpp/client.h DESTINATION ${headers}/client/cpp COMPONENT library)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/client/include/hmann DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
   install(TARGETS hmann_proto hmann_client EXPORT hmann-client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
-    INCLUDES DESTINATION ${headers})
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set_target_properties(hmann_client PROPERTIES EXPORT_NAME client)
   install(EXPORT hmann-client NAMESPACE hmann:: FILE hmann-client-targets.cmake DESTINATION ${package} COMPONENT library)
 endif()
@@ -65,7 +56,7 @@ Description: Nearest-neighbour search in two-tier memory (HM-ANN)
 Version: @PROJECT_VERSION@
 Requires: absl_status absl_statusor
 Requires.private: absl_strings absl_str_format libxxhash numa liburing hdf5
-Cflags: -I${prefix}/@headers@
+Cflags: -I${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@@libraries@
 Libs.private: -fopenmp -pthread
 ]])

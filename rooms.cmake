@@ -54,10 +54,11 @@ add_library(hmann_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
 target_link_libraries(hmann_headers PUBLIC absl::statusor absl::strings absl::str_format)
 hmann_precompile(hmann_headers HEADERS ${HMANN_PRECOMPILED})
 
-# hmann_room(index/graph SOURCES beam.cc ... KNOWS index/base ... LINKS xxhash ...)
+# hmann_room(index/graph [PUBLIC answer.h ...] SOURCES beam.cc ... KNOWS index/base ... LINKS xxhash ...)
+# PUBLIC: its headers that are installed, included as hmann/answer.h; they lie in index/include/hmann (the client's in client/include/hmann).
 # SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries; HEADERS are precompiled instead of the usual ones. The target is hmann_index_graph.
 function(hmann_room room)
-  cmake_parse_arguments(R "" "" "SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(R "" "" "PUBLIC;SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
   hmann_target_name(${room} target)
   set(root ${CMAKE_BINARY_DIR}/rooms/${target})
   file(REMOVE_RECURSE ${root})
@@ -70,6 +71,11 @@ function(hmann_room room)
       file(MAKE_DIRECTORY ${root}/${room}/${inner})
       file(CREATE_LINK ${folder}/${header} ${root}/${room}/${header} SYMBOLIC)
     endif()
+  endforeach()
+  string(REGEX MATCH "^[a-z]+" top ${room})
+  foreach(header IN LISTS R_PUBLIC)
+    file(MAKE_DIRECTORY ${root}/hmann)
+    file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${top}/include/hmann/${header} ${root}/hmann/${header} SYMBOLIC)
   endforeach()
   add_library(${target} STATIC ${R_SOURCES})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${root}>)
@@ -172,7 +178,7 @@ function(hmann_kernel_tests room prefix)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/${room}/*.def)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${prefix}_conformance_aarch64)
   add_custom_command(OUTPUT ${program}
-    COMMAND ${AARCH64_CXX} -std=c++20 -O3 -ffp-contract=off ${K_FLAGS} -Wall -Wextra -static -I${CMAKE_SOURCE_DIR} ${K_NEON} -o ${program}
+    COMMAND ${AARCH64_CXX} -std=c++20 -O3 -ffp-contract=off ${K_FLAGS} -Wall -Wextra -static -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/index/include ${K_NEON} -o ${program}
     DEPENDS ${K_NEON} ${headers} ${K_HEADERS}
     COMMENT "Cross-compiling the NEON kernels of ${room}" VERBATIM)
   add_custom_target(${prefix}_conformance_program ALL DEPENDS ${program})

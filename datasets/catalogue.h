@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 
 namespace hmann {
 

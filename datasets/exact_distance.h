@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "index/distance/half.h"
 
 namespace hmann {

@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
 #include "datasets/vector_file.h"
-#include "index/base/progress.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

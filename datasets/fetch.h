@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/catalogue.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

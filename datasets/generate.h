@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

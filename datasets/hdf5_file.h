@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/row_layout.h"
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/distance.h"
 #include "index/base/random.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "index/distance/types.h"
+#include "hmann/types.h"
 
 namespace hmann {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "datasets/vector_file.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

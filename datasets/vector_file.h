@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/row_layout.h"
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/file.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

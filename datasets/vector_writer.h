@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
+#include "hmann/distance.h"
+#include "hmann/progress.h"
 #include "index/base/file.h"
-#include "index/base/progress.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

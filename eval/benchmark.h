@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
 #include "eval/figures.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

@@ -9,7 +9,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/vector_file.h"
 #include "eval/benchmark.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

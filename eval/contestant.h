@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "eval/adapters/latency.h"
 #include "eval/child_process.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

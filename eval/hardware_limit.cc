@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "index/base/progress.h"
+#include "hmann/progress.h"
+#include "hmann/tune.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 

@@ -8,7 +8,7 @@
 #include "datasets/ground_truth.h"
 #include "eval/benchmark.h"
 #include "eval/memory_places.h"
-#include "index/base/machine_load.h"
+#include "hmann/machine_load.h"
 
 namespace hmann {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/client.h"
 #include "datasets/vector_file.h"
 #include "eval/benchmark.h"
+#include "hmann/client.h"
 
 namespace hmann {
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 
 namespace hmann {
 

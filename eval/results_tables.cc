@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "eval/results.h"
-#include "index/base/machine_load.h"
+#include "hmann/machine_load.h"
 #include "index/base/units.h"
 
 namespace hmann {

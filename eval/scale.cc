@@ -13,12 +13,12 @@
 #include "eval/own_contestants.h"
 #include "eval/results.h"
 #include "eval/structure.h"
+#include "hmann/tier.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/jobs/near_rows.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 namespace {

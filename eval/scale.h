@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "eval/benchmark.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

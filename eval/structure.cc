@@ -4,8 +4,8 @@
 #include <ranges>
 
 #include "absl/strings/str_format.h"
+#include "hmann/info.h"
 #include "index/base/status_macros.h"
-#include "index/format/info.h"
 
 namespace hmann {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <tuple>
 
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 #include "index/testing/tier_sample.h"
 
 namespace hmann {

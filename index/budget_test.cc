@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
+#include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

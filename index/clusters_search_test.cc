@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "datasets/generate.h"
+#include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "hmann/hmann.h"
 #include "index/format/reader.h"
 #include "index/format/testing/ring_index.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "datasets/generate.h"
+#include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "datasets/vector_file.h"
+#include "hmann/hmann.h"
 #include "index/codes/code_layout.h"
-#include "index/hmann.h"
 #include "index/index_impl.h"
 
 namespace hmann {
@@ -126,7 +126,7 @@ TEST_P(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
     build.promote = 0.1;
     build.bits = bits;
     Progress quiet(Progress::Show::kNever);
-    const absl::StatusOr<BuildReport> report = Build(build, quiet);
+    const absl::StatusOr<BuildReport> report = BuildIndex(build, quiet);
     ASSERT_TRUE(report.ok()) << report.status();
     const auto index = Index::Open(built);
     ASSERT_TRUE(index.ok()) << index.status();

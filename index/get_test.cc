@@ -10,12 +10,12 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/hmann.h"
 #include "index/base/random.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/format/reader.h"
 #include "index/format/testing/reseal.h"
 #include "index/format/testing/ring_index.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

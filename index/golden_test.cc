@@ -12,8 +12,8 @@
 
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
+#include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

@@ -1,24 +1,19 @@
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/target.h"
 #include "index/base/status_macros.h"
-#include "index/construct/pipeline.h"
 #include "index/format/reader.h"
-#include "index/format/target.h"
 #include "index/format/verify.h"
 #include "index/index_impl.h"
 #include "index/search/driver.h"
 #include "index/search/label_lookup.h"
 
 namespace hmann {
-
-absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress) {
-  return BuildIndex(options, progress);
-}
 
 Index::Index(std::unique_ptr<IndexImpl> impl) : impl_(std::move(impl)) {}
 Index::~Index() = default;

@@ -1,4 +1,4 @@
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

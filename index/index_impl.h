@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
+#include "hmann/hmann.h"
+#include "hmann/progress.h"
+#include "hmann/tier.h"
+#include "hmann/tuned_table.h"
 #include "index/codes/encoder.h"
 #include "index/format/reader.h"
-#include "index/format/tuned_table.h"
 #include "index/graph/cells.h"
-#include "index/hmann.h"
 #include "index/scalar_codes.h"
 #include "index/search/migration_helpers.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/block_cache.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "datasets/generate.h"
+#include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {
@@ -42,7 +42,7 @@ struct Norms : testing::TestWithParam<Metric> {
     options.metric = GetParam();
     options.threads = 2;
     Progress quiet(Progress::Show::kNever);
-    HMANN_RETURN_IF_ERROR(Build(options, quiet).status());
+    HMANN_RETURN_IF_ERROR(BuildIndex(options, quiet).status());
     EXPECT_TRUE(Verify(options.out, quiet).ok()) << "all are reachable";
     const auto index = *Index::Open(options.out);
     Searcher searcher(index);

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
+#include "hmann/tier.h"
 #include "index/codes/scalar_quantiser.h"
 #include "index/search/placed_index.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

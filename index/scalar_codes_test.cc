@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 #include "index/index_impl.h"
 #include "index/testing/tier_sample.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/block_reader.h"
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"
-#include "index/tiers/block_reader.h"
 
 namespace hmann {
 namespace {

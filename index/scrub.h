@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "hmann/tier.h"
 #include "index/base/chunked_checksum.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/hmann.h"
 #include "index/base/units.h"
-#include "index/hmann.h"
 #include "index/testing/tier_sample.h"
 
 namespace hmann {

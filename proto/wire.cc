@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/dial_table.h"
 #include "index/base/check.h"
-#include "index/dials/dial_table.h"
 
 namespace hmann {
 namespace {

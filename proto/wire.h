@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
+#include "hmann/search_options.h"
+#include "hmann/types.h"
 #include "hmann/v1/search.pb.h"
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
-#include "index/distance/types.h"
 
 namespace hmann {
 

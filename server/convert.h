@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "hmann/hmann.h"
 #include "hmann/v1/search.pb.h"
-#include "index/hmann.h"
 #include "server/options.h"
 
 namespace hmann {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/dials/counters.h"
+#include "hmann/counters.h"
 #include "server/connection_guard.h"
 #include "server/registry.h"
 #include "server/search_pool.h"

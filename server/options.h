@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 namespace hmann {
 

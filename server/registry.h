@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 #include "server/file_guard.h"
 #include "server/options.h"
 #include "server/work_meter.h"

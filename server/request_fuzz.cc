@@ -39,7 +39,7 @@ const Registry& Served() {
     options.vectors = {rows.data(), DType::kU8, kDim, rows.size() / kDim, kDim};
     options.out = path;
     Progress silent(Progress::Show::kNever);
-    HMANN_CHECK(Build(options, silent).ok());
+    HMANN_CHECK(BuildIndex(options, silent).ok());
     auto* made = new Registry({{"a", path}});
     HMANN_CHECK(made->indexes()[0]->Load({}).ok());
     std::filesystem::remove(path);

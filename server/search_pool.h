@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 #include "server/registry.h"
 #include "server/work_meter.h"
 

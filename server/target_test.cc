@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tuned_table.h"
 #include "index/base/check.h"
-#include "index/format/tuned_table.h"
 #include "server/testing/fixture.h"
 
 namespace hmann {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "index/dials/dials.h"
+#include "hmann/dials.h"
 
 namespace hmann {
 

@@ -12,9 +12,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "hmann/counters.h"
+#include "hmann/dial_table.h"
 #include "hmann/v1/search.pb.h"
-#include "index/dials/counters.h"
-#include "index/dials/dial_table.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 

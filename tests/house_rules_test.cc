@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -74,8 +75,28 @@ const std::vector<Room>& Rooms() {
   return *rooms;
 }
 
-/// The innermost room around a file: of index/tune/tune.h index/tune, not index.
+/// The rooms of public headers: "hmann/answer.h" is of index/dials, whose CMakeLists.txt
+/// lists it.
+std::map<std::string, std::string> PublicHeaders() {
+  std::map<std::string, std::string> headers;
+  const std::regex list("PUBLIC ([a-z_.h ]+)");
+  for (const auto& [room, knows] : Rooms()) {
+    std::ifstream in(absl::StrCat(room, "/CMakeLists.txt"));
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    std::smatch match;
+    if (!std::regex_search(text, match, list)) continue;
+    const std::vector<std::string> names = absl::StrSplit(match[1].str(), ' ');
+    for (const std::string& name : names) headers[absl::StrCat("hmann/", name)] = room;
+  }
+  return headers;
+}
+
+/// The innermost room around a file: of index/tune/tuner.h index/tune, not index.
 std::string RoomOf(const std::string& path) {
+  static const auto* published = new std::map<std::string, std::string>(PublicHeaders());
+  const std::size_t include = path.find("include/hmann/");
+  const std::string name = include == std::string::npos ? path : path.substr(include + 8);
+  if (const auto found = published->find(name); found != published->end()) return found->second;
   std::string best;
   for (const auto& [room, knows] : Rooms()) {
     if (path.starts_with(absl::StrCat(room, "/")) && room.size() > best.size()) best = room;
@@ -95,8 +116,35 @@ std::set<std::string> Reach(const std::string& room) {
 
 TEST(HouseRules, TheTreeIsFound) {
   EXPECT_GT(Tree().size(), 40u);
-  EXPECT_TRUE(std::any_of(Tree().begin(), Tree().end(),
-                          [](const SourceFile& file) { return file.path == "index/hmann.h"; }));
+  EXPECT_TRUE(std::any_of(Tree().begin(), Tree().end(), [](const SourceFile& file) {
+    return file.path == "index/include/hmann/hmann.h";
+  }));
+}
+
+TEST(HouseRules, PublicHeadersAreOfARoom) {
+  const std::map<std::string, std::string> published = PublicHeaders();
+  for (const SourceFile& file : Tree()) {
+    const std::size_t include = file.path.find("include/hmann/");
+    if (include == std::string::npos) continue;
+    EXPECT_TRUE(published.contains(file.path.substr(include + 8)))
+        << file.path << ": no room lists it as PUBLIC in its CMakeLists.txt";
+  }
+  EXPECT_GT(published.size(), 15u);
+}
+
+constexpr std::size_t kMostFilesOfAFolder = 40;
+
+TEST(HouseRules, FoldersShowTheirParts) {
+  std::map<std::string, std::size_t> files;
+  const std::regex helper("_(test|bench|fuzz)\\.cc$");
+  for (const SourceFile& file : Tree()) {
+    if ((file.Cpp() || file.path.ends_with(".py")) && !std::regex_search(file.path, helper))
+      ++files[fs::path(file.path).parent_path().string()];
+  }
+  for (const auto& [folder, count] : files) {
+    if (folder == "tools") continue;  // a file a command
+    EXPECT_LE(count, kMostFilesOfAFolder) << folder << ": split it";
+  }
 }
 
 TEST(HouseRules, FilesAreShort) {
@@ -170,8 +218,10 @@ TEST(HouseRules, ArrowsPointUp) {
 }
 
 TEST(HouseRules, ARoomInsideAnotherIsARoom) {
-  EXPECT_EQ(RoomOf("index/tune/tune.h"), "index/tune");
-  EXPECT_EQ(RoomOf("index/hmann.h"), "index");
+  EXPECT_EQ(RoomOf("index/tune/tuner.h"), "index/tune");
+  EXPECT_EQ(RoomOf("index/include/hmann/tune.h"), "index/tune");
+  EXPECT_EQ(RoomOf("hmann/answer.h"), "index/dials");
+  EXPECT_EQ(RoomOf("index/hmann.cc"), "index");
   EXPECT_FALSE(Reach("index").contains("index/tune")) << "the tuner is a client of hmann.h";
 }
 

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tune.h"
 #include "index/base/cpu.h"
 #include "index/construct/fast_memory.h"
-#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -120,7 +120,7 @@ TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
     Progress quiet(Progress::Show::kNever);
     const absl::StatusOr<PlannedBuild> planned = Plan(build, {.fast_memory_bytes = fast});
     EXPECT_TRUE(planned.ok()) << planned.status();
-    const absl::StatusOr<BuildReport> built = Build(planned->build, quiet);
+    const absl::StatusOr<BuildReport> built = BuildIndex(planned->build, quiet);
     EXPECT_TRUE(built.ok()) << built.status();
     return built->info.content_hash;
   };

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
+#include "hmann/client.h"
 #include "nlohmann/json.hpp"
 #include "tests/idle_connections.h"
 #include "tests/server_program.h"

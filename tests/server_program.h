@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
+#include "hmann/client.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 

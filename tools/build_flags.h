@@ -7,9 +7,9 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/tune.h"
 #include "index/report/report.h"
 #include "index/tune/plan_structure.h"
-#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/jobs/work_status.h"
-#include "index/hmann.h"
 #include "index/report/report.h"
 #include "index/tune/forecast.h"
 #include "tools/build_flags.h"
@@ -180,7 +180,7 @@ CommandAction SetupBuild(CLI::App& app) {
     std::cerr << planned;
     std::error_code error;
     build.worker_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-    const std::atomic<bool>* cancelled = build.cancelled = CancelOnInterrupt();
+    build.cancelled = CancelOnInterrupt();
     if (flags->forecast) {
       Progress quiet(Progress::Show::kNever);
       HMANN_ASSIGN_OR_RETURN(const BuildForecast forecast, ForecastBuild(build, quiet));
@@ -189,8 +189,7 @@ CommandAction SetupBuild(CLI::App& app) {
       return absl::OkStatus();
     }
     Progress progress;
-    HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
-                           RunBuild(&flags->call, cancelled, progress));
+    HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built, Build(flags->call, progress));
     if (flags->json) return PrintJson(ToJson(built));
     PrintForTheEye(built.report, build.out);
     std::cerr << Describe(built.calibration);

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_writer.h"
+#include "hmann/hmann.h"
 #include "index/base/status_macros.h"
-#include "index/hmann.h"
 #include "tools/commands.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"

@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/tune.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tune/probes.h"
-#include "index/tune/tune.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

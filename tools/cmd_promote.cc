@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/hmann.h"
 #include "index/report/report.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
@@ -26,8 +26,8 @@ absl::Status Promote(Flags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::string planned, ChooseStructure(&flags.call));
   std::cerr << planned;
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built,
-                         RunBuild(&flags.call, CancelOnInterrupt(), progress));
+  build.cancelled = CancelOnInterrupt();
+  HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built, Build(flags.call, progress));
   const BuildReport& report = built.report;
   if (flags.json) return PrintJson(InfoJson(build.out, report.info));
   std::cerr << absl::StrFormat(

@@ -10,8 +10,8 @@
 
 #include "CLI/App.hpp"
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
 #include "datasets/vector_file.h"
+#include "hmann/client.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/commands.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "datasets/vector_file.h"
+#include "hmann/hmann.h"
 #include "index/base/clock.h"
 #include "index/base/status_macros.h"
-#include "index/hmann.h"
 #include "tools/commands.h"
 #include "tools/open_flags.h"
 #include "tools/query_report.h"

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/dial_table.h"
+#include "hmann/tune.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/dials/dial_table.h"
 #include "index/report/report.h"
-#include "index/tune/tune.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/open_flags.h"

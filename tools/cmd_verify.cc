@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/hmann.h"
 #include "tools/commands.h"
 #include "tools/print.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "CLI/App.hpp"
-#include "client/cpp/client.h"
+#include "hmann/client.h"
 
 namespace hmann {
 

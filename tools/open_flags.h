@@ -1,7 +1,7 @@
 #pragma once
 
 #include "CLI/App.hpp"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 namespace hmann {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/construct/options.h"
+#include "hmann/build_options.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "datasets/answer_writer.h"
+#include "hmann/dial_table.h"
 #include "index/base/units.h"
-#include "index/dials/dial_table.h"
 #include "tools/flags.h"
 #include "tools/query_report.h"
 

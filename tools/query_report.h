@@ -13,10 +13,10 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/dials/answer.h"
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
+#include "hmann/answer.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
+#include "hmann/search_options.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

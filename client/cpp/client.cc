@@ -1,4 +1,4 @@
-#include "client/cpp/client.h"
+#include "hmann/client.h"
 
 #include <algorithm>
 #include <condition_variable>

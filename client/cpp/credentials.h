@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/client.h"
 #include "grpcpp/security/credentials.h"
+#include "hmann/client.h"
 
 namespace hmann::client {
 

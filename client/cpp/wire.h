@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/client.h"
 #include "grpcpp/support/status.h"
+#include "hmann/client.h"
 #include "hmann/v1/search.pb.h"
 
 namespace hmann::client {

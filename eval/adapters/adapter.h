@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

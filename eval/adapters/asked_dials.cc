@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
+#include "hmann/dial_table.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dial_table.h"
 #include "index/dials/dials_json.h"
 
 namespace hmann {

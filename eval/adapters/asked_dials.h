@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "index/dials/options.h"
+#include "hmann/search_options.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

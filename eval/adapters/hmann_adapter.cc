@@ -14,10 +14,10 @@
 #include "eval/adapters/asked_dials.h"
 #include "eval/adapters/ladder.h"
 #include "eval/adapters/lines.h"
+#include "hmann/hmann.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {
@@ -101,7 +101,7 @@ class HmannAdapter : public Adapter {
     if (build_.memory > 0) build_.work = path + ".work";
     HMANN_RETURN_IF_ERROR(build_.Validate());
     Progress progress;
-    HMANN_ASSIGN_OR_RETURN(const BuildReport report, hmann::Build(build_, progress));
+    HMANN_ASSIGN_OR_RETURN(const BuildReport report, BuildIndex(build_, progress));
     for (const PhaseTime& phase : report.phases)
       if (phase.name != "total") (*figures)["phases"][phase.name] = phase.seconds;
     figures->update({{"index_bytes", report.info.file_bytes},

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "eval/adapters/hnsw_image.h"
+#include "hmann/distance.h"
 #include "index/base/prefetch.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/asked_dials.h"
 #include "eval/adapters/ladder.h"
+#include "hmann/client.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"

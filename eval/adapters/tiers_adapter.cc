@@ -17,9 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/tiers_rival.h"
+#include "hmann/distance.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
-#include "index/distance/distance.h"
 #include "index/tiers/emulation.h"
 
 namespace hmann {

@@ -15,8 +15,8 @@
 #include "eval/adapters/hnsw_walk.h"
 #include "eval/adapters/hnswlib_build.h"
 #include "eval/adapters/touch_access.h"
+#include "hmann/distance.h"
 #include "index/base/status_macros.h"
-#include "index/distance/distance.h"
 #include "index/tiers/emulation.h"
 
 namespace hmann {

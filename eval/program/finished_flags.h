@@ -5,9 +5,9 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
-#include "client/cpp/client.h"
 #include "eval/benchmark.h"
-#include "index/hmann.h"
+#include "hmann/client.h"
+#include "hmann/hmann.h"
 
 namespace hmann {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "index/tune/tune.h"
+#include "hmann/tune.h"
 
 namespace hmann {
 namespace {

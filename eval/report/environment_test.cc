@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "hmann/distance.h"
 #include "index/base/cpu.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 namespace {

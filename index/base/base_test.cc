@@ -12,11 +12,11 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/machine_load.h"
 #include "index/base/buffer.h"
 #include "index/base/checksum.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
-#include "index/base/machine_load.h"
 #include "index/base/random.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"

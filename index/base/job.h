@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "absl/status/status.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 #include "index/base/thread_pool.h"
 
 namespace hmann {

@@ -1,4 +1,4 @@
-#include "index/base/machine_load.h"
+#include "hmann/machine_load.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 #include <unistd.h>
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
 #include "index/codes/kernel_table.h"
 #include "index/codes/quantiser.h"
 #include "index/codes/rotation.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/random.h"
 #include "index/codes/encoder.h"
-#include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
 /// Time per estimate (`estimate=`) with errors and without: codes at random places of 256

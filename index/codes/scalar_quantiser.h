@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
 #include "index/codes/quantiser.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/build_options.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/inputs.h"
 #include "index/construct/jobs/work_folder.h"
-#include "index/construct/options.h"
 
 namespace hmann {
 

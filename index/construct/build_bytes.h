@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "hmann/build_options.h"
+#include "hmann/info.h"
 #include "index/base/units.h"
-#include "index/construct/options.h"
-#include "index/format/info.h"
 #include "index/graph/types.h"
 
 namespace hmann {

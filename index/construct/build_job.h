@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

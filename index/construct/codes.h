@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
+#include "hmann/info.h"
 #include "index/base/buffer.h"
 #include "index/base/job.h"
 #include "index/codes/encoder.h"
-#include "index/distance/distance.h"
-#include "index/format/info.h"
 #include "index/graph/cells.h"
 
 namespace hmann {

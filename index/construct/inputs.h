@@ -6,11 +6,11 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
+#include "hmann/build_options.h"
 #include "index/base/job.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/import/import_graph.h"
-#include "index/construct/options.h"
 #include "index/format/reader.h"
 
 namespace hmann {

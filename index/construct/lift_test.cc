@@ -9,7 +9,7 @@
 
 #include "./index/base/random.h"
 #include "datasets/generate.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 #include "index/base/thread_pool.h"
 #include "index/construct/testing/build_samples.h"
 

@@ -6,13 +6,13 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
+#include "hmann/build_options.h"
+#include "hmann/distance.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/graph/vectors.h"
 #include "index/construct/import/import_graph.h"
 #include "index/construct/jobs/stages.h"
-#include "index/construct/options.h"
-#include "index/distance/distance.h"
 #include "index/format/reader.h"
 
 namespace hmann {

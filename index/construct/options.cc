@@ -1,9 +1,8 @@
-#include "index/construct/options.h"
-
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/build_options.h"
 #include "index/base/file.h"
 #include "index/codes/code_layout.h"
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/build_options.h"
 #include "index/base/cpu.h"
 #include "index/base/job.h"
 #include "index/base/status_macros.h"
@@ -30,7 +31,6 @@
 #include "index/construct/jobs/part_loader.h"
 #include "index/construct/jobs/workers.h"
 #include "index/construct/make_bottom.h"
-#include "index/construct/options.h"
 #include "index/construct/upper_layers.h"
 #include "index/format/writer.h"
 

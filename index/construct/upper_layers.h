@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/build_options.h"
+#include "hmann/distance.h"
 #include "index/base/job.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/node_vectors.h"
@@ -13,8 +15,6 @@
 #include "index/construct/jobs/artefacts.h"
 #include "index/construct/jobs/cell_assignment.h"
 #include "index/construct/jobs/workers.h"
-#include "index/construct/options.h"
-#include "index/distance/distance.h"
 #include "index/graph/layers.h"
 
 namespace hmann {

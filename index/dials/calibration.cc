@@ -1,4 +1,4 @@
-#include "index/dials/calibration.h"
+#include "hmann/calibration.h"
 
 #include <algorithm>
 #include <cmath>

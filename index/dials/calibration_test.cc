@@ -1,8 +1,8 @@
-#include "index/dials/calibration.h"
+#include "hmann/calibration.h"
 
 #include <gtest/gtest.h>
 
-#include "index/dials/options.h"
+#include "hmann/search_options.h"
 
 namespace hmann {
 namespace {

@@ -1,4 +1,4 @@
-#include "index/dials/counters.h"
+#include "hmann/counters.h"
 
 namespace hmann {
 

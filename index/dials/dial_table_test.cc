@@ -1,4 +1,4 @@
-#include "index/dials/dial_table.h"
+#include "hmann/dial_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "index/dials/counters.h"
-#include "index/dials/dial_table.h"
+#include "hmann/counters.h"
+#include "hmann/dial_table.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

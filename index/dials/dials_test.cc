@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "index/dials/dial_table.h"
-#include "index/dials/options.h"
+#include "hmann/dial_table.h"
+#include "hmann/search_options.h"
 
 namespace hmann {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "index/dials/dials.h"
+#include "hmann/dials.h"
 
 namespace hmann {
 

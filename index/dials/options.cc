@@ -1,13 +1,12 @@
-#include "index/dials/options.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "hmann/dial_table.h"
+#include "hmann/search_options.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dial_table.h"
 #include "index/dials/effort.h"
 
 namespace hmann {

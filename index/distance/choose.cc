@@ -2,8 +2,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/distance.h"
 #include "index/base/status_macros.h"
-#include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
 namespace hmann {

@@ -1,4 +1,4 @@
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/distance.h"
 #include "index/base/status_macros.h"
-#include "index/distance/distance.h"
 #include "index/distance/half.h"
 
 namespace hmann {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 
 namespace hmann {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/distance/types.h"
+#include "hmann/types.h"
 
 /// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included,
 /// with block_loop.h, by kernel_rows.h in a kernels_<isa>.cc after them, and by nothing

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/distance/types.h"
+#include "hmann/types.h"
 
 /// What a kernels_<isa>.cc exports. Nothing here may emit code: an inline function that a
 /// file compiled for AVX-512 emits is a weak symbol, and the linker may keep that copy

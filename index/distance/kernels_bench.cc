@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/prefetch.h"
-#include "index/distance/distance.h"
 #include "index/distance/simd_level.h"
 
 /// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 
 namespace hmann {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hmann/types.h"
 #include "index/distance/half.h"
-#include "index/distance/types.h"
 
 namespace hmann {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/info.h"
 #include "index/base/buffer.h"
 #include "index/base/prefetch.h"
-#include "index/format/info.h"
 #include "index/format/layout.h"
 #include "index/graph/layers.h"
 

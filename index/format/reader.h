@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/info.h"
 #include "index/base/file.h"
 #include "index/format/header.h"
-#include "index/format/info.h"
 #include "index/format/layout.h"
 #include "index/graph/cells.h"
 #include "index/graph/layers.h"

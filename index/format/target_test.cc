@@ -1,4 +1,4 @@
-#include "index/format/target.h"
+#include "hmann/target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

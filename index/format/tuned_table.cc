@@ -1,4 +1,4 @@
-#include "index/format/tuned_table.h"
+#include "hmann/tuned_table.h"
 
 #include <algorithm>
 #include <cmath>

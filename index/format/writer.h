@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 #include "index/format/header.h"
 #include "index/graph/cells.h"
 

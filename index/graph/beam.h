@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "index/graph/types.h"
 
 namespace hmann {

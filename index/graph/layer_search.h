@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "hmann/distance.h"
 #include "index/base/prefetch.h"
-#include "index/distance/distance.h"
 #include "index/graph/beam.h"
 #include "index/graph/types.h"
 #include "index/graph/visited.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/types.h"
 

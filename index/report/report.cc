@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/dial_table.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/dials/dial_table.h"
 #include "index/dials/dials_json.h"
 #include "index/tune/learning_set.h"
 
@@ -247,29 +247,6 @@ Json ToJson(const TunedForK& tuned) {
   for (const Contest& contest : tuned.contests) json["contests"].push_back(ToJson(contest));
   for (const TunedSetting& setting : entry.settings) json["front"].push_back(ToJson(setting));
   return json;
-}
-
-absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
-  const std::uint64_t bytes = call->plan.fast_memory_bytes;
-  if (bytes == 0) return "";
-  if (call->build.promote.has_value())
-    return absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it");
-  HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
-  call->build = std::move(planned.build);
-  const PlannedPlacement& placement = planned.placement;
-  std::string line = absl::StrCat("planned for ", FormatSize(bytes), ": ", placement.structure);
-  if (placement.slow == "dram") line += ", L0 in DRAM as well (--slow dram)";
-  if (placement.cache_bytes > 0)
-    absl::StrAppend(&line, ", and a cache (--cache static --cache-size ",
-                    placement.cache_bytes >> 10, "KiB)");
-  return line + "; `hmann plan --explain` says why\n";
-}
-
-absl::StatusOr<CalibratedBuild> RunBuild(BuildCall* call, const std::atomic<bool>* cancelled,
-                                         Progress& progress) {
-  call->build.cancelled = call->calibrate.cancelled = cancelled;
-  call->calibrate.threads = call->build.threads;
-  return BuildAndCalibrate(call->build, call->calibrate, progress);
 }
 
 nlohmann::ordered_json ToJson(const CalibratedBuild& built) {

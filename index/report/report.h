@@ -1,17 +1,16 @@
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/construct/options.h"
-#include "index/format/info.h"
+#include "hmann/build.h"
+#include "hmann/info.h"
+#include "hmann/tune.h"
 #include "index/tune/forecast.h"
 #include "index/tune/plan_report.h"
 #include "index/tune/plan_structure.h"
-#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -51,19 +50,6 @@ nlohmann::ordered_json ToJson(const BuildForecast& forecast);
 /// recalls of those that are), `contests` and `front`.
 nlohmann::ordered_json ToJson(const TunedForK& tuned);
 
-/// What is said of a build, or of a promotion (from_index).
-struct BuildCall {
-  BuildOptions build;
-  PlanOptions plan;  ///< with fast memory, which then says what `build` does not
-  CalibrateOptions calibrate;
-};
-
-/// Where fast memory is given: what the rule makes of it, into call->build, and as a line
-/// for the eye.
-absl::StatusOr<std::string> ChooseStructure(BuildCall* call);
-/// Builds what was chosen, until it is cancelled.
-absl::StatusOr<CalibratedBuild> RunBuild(BuildCall* call, const std::atomic<bool>* cancelled,
-                                         Progress& progress);
 /// What `hmann build --json` says.
 nlohmann::ordered_json ToJson(const CalibratedBuild& built);
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "hmann/dials.h"
 #include "index/base/prefetch.h"
-#include "index/dials/dials.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "hmann/block_reader.h"
 #include "index/search/block_frames.h"
 #include "index/search/block_queue.h"
 #include "index/search/driver.h"
 #include "index/search/query.h"
-#include "index/tiers/block_reader.h"
 
 namespace hmann {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/dials/counters.h"
+#include "hmann/counters.h"
 #include "index/search/block_queue.h"
 #include "index/search/id_map.h"
 #include "index/search/placed_index.h"

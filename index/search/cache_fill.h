@@ -6,7 +6,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/block_cache.h"
 

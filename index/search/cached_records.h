@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "index/dials/counters.h"
+#include "hmann/counters.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "hmann/dials.h"
 #include "index/base/prefetch.h"
 #include "index/codes/encoder.h"
-#include "index/dials/dials.h"
 #include "index/search/epsilon.h"
 #include "index/search/walk.h"
 

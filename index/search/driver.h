@@ -9,9 +9,9 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "index/dials/answer.h"
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
+#include "hmann/answer.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {

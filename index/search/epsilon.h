@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "index/graph/beam.h"
 
 namespace hmann {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
 #include "index/search/cached_records.h"
 #include "index/search/migration.h"
 #include "index/search/multi_start_walk.h"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
 #include "index/graph/beam.h"
 #include "index/graph/visited.h"
 #include "index/search/migration_helpers.h"

@@ -6,16 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "hmann/distance.h"
+#include "hmann/search_options.h"
+#include "hmann/tier.h"
 #include "index/codes/encoder.h"
 #include "index/codes/scalar_quantiser.h"
-#include "index/dials/options.h"
-#include "index/distance/distance.h"
 #include "index/format/layout.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
 #include "index/tiers/block_cache.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "index/dials/dials.h"
+#include "hmann/dials.h"
 #include "index/search/candidate_pool.h"
 #include "index/search/cell_scorer.h"
 #include "index/search/walk.h"

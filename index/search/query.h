@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/dials/answer.h"
-#include "index/dials/dials.h"
+#include "hmann/answer.h"
+#include "hmann/dials.h"
 #include "index/search/best_first_walk.h"
 #include "index/search/multi_start_walk.h"
 #include "index/search/placed_index.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "index/dials/dial_table.h"
+#include "hmann/dial_table.h"
 #include "index/search/testing/random_index.h"
 
 namespace hmann {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/placed_index.h"
 

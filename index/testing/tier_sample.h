@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "datasets/vector_file.h"
+#include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 

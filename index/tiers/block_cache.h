@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/tiers/cache_policy.h"
+#include "hmann/cache_policy.h"
 
 namespace hmann {
 

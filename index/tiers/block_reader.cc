@@ -1,4 +1,4 @@
-#include "index/tiers/block_reader.h"
+#include "hmann/block_reader.h"
 
 #include <cstdint>
 

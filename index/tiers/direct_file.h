@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/tiers/block_reader.h"
-#include "index/tiers/tier.h"
+#include "hmann/block_reader.h"
+#include "hmann/tier.h"
 
 namespace hmann {
 

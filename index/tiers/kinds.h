@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "index/tiers/tier.h"
+#include "hmann/tier.h"
 
 namespace hmann {
 

@@ -1,9 +1,9 @@
 #include <atomic>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tier.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/kinds.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

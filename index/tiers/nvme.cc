@@ -76,8 +76,8 @@ absl::StatusOr<Region> PlaceDirect(const std::string& tier, const std::string& p
   } else if (!ring.ok()) {
     return ring;
   }
-  return RegionBuilder::OfBlocks(std::make_shared<DirectBlocks>(std::move(extent), ring.ok()),
-                                 source.size(), std::move(warning));
+  return Region::OfBlocks(std::make_shared<DirectBlocks>(std::move(extent), ring.ok()),
+                          source.size(), std::move(warning));
 }
 
 class NvmeTier : public Tier {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "index/tiers/block_reader.h"
+#include "hmann/block_reader.h"
 #include "index/tiers/direct_file.h"
 
 namespace hmann {

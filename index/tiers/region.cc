@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -58,17 +59,58 @@ std::uint64_t CopyAndDigest(std::byte* to, const std::byte* from, std::size_t by
 
 }  // namespace
 
+Region::Region() : parts_(std::make_unique<Parts>()) {}
+Region::Region(Region&& other) noexcept : Region() { std::swap(parts_, other.parts_); }
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(parts_, other.parts_);
+  return *this;
+}
 Region::~Region() {
-  if (parts_.mapping != nullptr) ::munmap(parts_.mapping, parts_.mapping_bytes);
+  if (parts_->mapping != nullptr) ::munmap(parts_->mapping, parts_->mapping_bytes);
+}
+
+Region Region::OfMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  Region region;
+  region.parts_->data = bytes.data();
+  region.parts_->size = bytes.size();
+  region.parts_->capacity = RoundUp(bytes.size(), kPage);
+  region.parts_->owner = std::move(owner);
+  return region;
+}
+
+Region Region::OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
+                        std::string warning) {
+  Region region;
+  region.parts_->size = bytes;
+  region.parts_->blocks = std::move(blocks);
+  region.parts_->warning = std::move(warning);
+  return region;
+}
+
+bool Region::checked() const { return parts_->checked; }
+const std::byte* Region::data() const { return parts_->data; }
+std::size_t Region::size() const { return parts_->size; }
+const std::string& Region::warning() const { return parts_->warning; }
+EmulatedBus* Region::emulated() const { return parts_->bus.get(); }
+
+absl::Status PlacementSource::Check(std::uint64_t found) const {
+  return CompareChecksum({path, file_offset, section, bytes.size()}, checksum, found);
+}
+
+void RegionBuilder::Emulate(Region& region, std::shared_ptr<EmulatedBus> bus) {
+  region.parts_->bus = std::move(bus);
+}
+std::shared_ptr<const BlockSource>& RegionBuilder::Blocks(Region& region) {
+  return region.parts_->blocks;
 }
 
 absl::StatusOr<std::unique_ptr<BlockReader>> Region::NewReader(const ReaderOptions& options) const {
-  if (parts_.blocks == nullptr) {
+  if (parts_->blocks == nullptr) {
     return absl::UnimplementedError(size() == 0 ? "an empty region has no readers"
                                                 : "an addressable tier has no readers: use data()");
   }
   HMANN_RETURN_IF_ERROR(options.Validate());
-  return parts_.blocks->NewReader(options);
+  return parts_->blocks->NewReader(options);
 }
 
 absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, std::uint64_t bytes,
@@ -89,7 +131,7 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", tier);
   const auto address = reinterpret_cast<std::uintptr_t>(mapping);
   auto* data = static_cast<std::byte*>(mapping) + (RoundUp(address + 1, alignment) - address);
-  Region::Parts& parts = builder.region_.parts_;
+  Region::Parts& parts = *builder.region_.parts_;
   parts.mapping = mapping;
   parts.mapping_bytes = mapped;
   parts.data = data;
@@ -106,8 +148,8 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
 /// False, and ordinary memory in its place again, if the pool (or the node's part of it)
 /// turns out to be too small: populating says so, where touching would be a SIGBUS.
 bool RegionBuilder::TakeHugePages(std::optional<int> node) {
-  auto* data = const_cast<std::byte*>(region_.parts_.data);
-  const std::size_t bytes = region_.parts_.capacity;
+  auto* data = const_cast<std::byte*>(region_.parts_->data);
+  const std::size_t bytes = region_.parts_->capacity;
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
   constexpr int kHuge2MiB = MAP_HUGETLB | 21 << 26;  // log2 of the size, MAP_HUGE_SHIFT
   if (::mmap(data, bytes, PROT_READ | PROT_WRITE, kFlags | kHuge2MiB, -1, 0) != MAP_FAILED) {
@@ -122,7 +164,7 @@ bool RegionBuilder::TakeHugePages(std::optional<int> node) {
 RegionBuilder RegionBuilder::OfMapping(std::span<std::byte> mapping, std::size_t bytes,
                                        std::string where, std::optional<int> node) {
   RegionBuilder builder;
-  Region::Parts& parts = builder.region_.parts_;
+  Region::Parts& parts = *builder.region_.parts_;
   parts.data = mapping.data();
   parts.size = bytes;
   parts.mapping = mapping.data();
@@ -133,26 +175,14 @@ RegionBuilder RegionBuilder::OfMapping(std::span<std::byte> mapping, std::size_t
 }
 
 Region RegionBuilder::InPlace(std::span<const std::byte> bytes) {
-  Region region;
-  region.parts_.data = bytes.data();
-  region.parts_.size = bytes.size();
-  region.parts_.capacity = RoundUp(bytes.size(), kPage);
-  region.parts_.file_backed = true;
+  Region region = Region::OfMemory(bytes, nullptr);
+  region.parts_->file_backed = true;
   return region;
 }
 
 Region RegionBuilder::OfFile(MappedFile file, std::size_t bytes) {
   Region region = InPlace(file.bytes().first(bytes));
-  region.parts_.file = std::move(file);
-  return region;
-}
-
-Region RegionBuilder::OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
-                               std::string warning) {
-  Region region;
-  region.parts_.size = bytes;
-  region.parts_.blocks = std::move(blocks);
-  region.parts_.warning = std::move(warning);
+  region.parts_->file = std::move(file);
   return region;
 }
 
@@ -175,12 +205,12 @@ absl::Status RegionBuilder::Fill(const PlacementSource& source, Progress& progre
   } else {
     ThreadPool(std::min(UsableCores(), 8)).ParallelFor(digests.size(), kChunks, copy);
   }
-  region_.parts_.checked = true;
+  region_.parts_->checked = true;
   return source.Check(ChunkedChecksum::Combine(digests));
 }
 
 void RegionBuilder::Lock(const std::string& tier) {
-  Region::Parts& parts = region_.parts_;
+  Region::Parts& parts = *region_.parts_;
   if (parts.size == 0 || pool_pages_ || ::mlock(parts.data, parts.capacity) == 0) return;
   const int error = errno;
   rlimit limit{};
@@ -192,7 +222,7 @@ void RegionBuilder::Lock(const std::string& tier) {
 }
 
 absl::StatusOr<Region> RegionBuilder::Seal() && {
-  Region::Parts& parts = region_.parts_;
+  Region::Parts& parts = *region_.parts_;
   if (parts.size > 0 &&
       ::mprotect(const_cast<std::byte*>(parts.data), parts.capacity, PROT_READ) != 0) {
     return ErrnoError(errno, "mprotect", "a filled region");

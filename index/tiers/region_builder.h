@@ -8,11 +8,29 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "hmann/progress.h"
+#include "hmann/tier.h"
 #include "index/base/file.h"
-#include "index/base/progress.h"
-#include "index/tiers/tier.h"
+#include "index/tiers/emulation.h"
 
 namespace hmann {
+
+struct Region::Parts {
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+  MappedFile file;  ///< that holds the bytes, if they are a file of the region's own
+  std::shared_ptr<const void> owner;  ///< of bytes that are somebody else's
+  void* mapping = nullptr;            ///< what munmap gets, if they are memory of its own
+  std::size_t mapping_bytes = 0;
+  std::size_t capacity = 0;  ///< size rounded up to whole pages of the kind that was asked for
+  bool file_backed = false;
+  bool checked = false;
+  std::string device;              ///< as in Whereabouts, of a DAX tier
+  std::optional<int> device_node;  ///< its NUMA node, where the kernel keeps no pages to be asked
+  std::shared_ptr<const BlockSource> blocks;
+  std::shared_ptr<EmulatedBus> bus;
+  std::string warning;
+};
 
 /// How tiers make regions: a mapping of our own, filled, then sealed; bytes that somebody
 /// else keeps mapped; or blocks of a device.
@@ -34,14 +52,10 @@ class RegionBuilder {
   static Region InPlace(std::span<const std::byte> bytes);
   /// The first `bytes` bytes of a file that the region keeps mapped.
   static Region OfFile(MappedFile file, std::size_t bytes);
-  static Region OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
-                         std::string warning);
 
-  static void Emulate(Region& region, std::shared_ptr<EmulatedBus> bus) {
-    region.parts_.bus = std::move(bus);
-  }
+  static void Emulate(Region& region, std::shared_ptr<EmulatedBus> bus);
   /// Of a block tier's region, to be wrapped.
-  static std::shared_ptr<const BlockSource>& Blocks(Region& region) { return region.parts_.blocks; }
+  static std::shared_ptr<const BlockSource>& Blocks(Region& region);
 
   /// Copies `source` into the region on a few threads, past the caches. Errors: DATA_LOSS
   /// when what was copied has another checksum.

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/tiers/block_reader.h"
+#include "hmann/block_reader.h"
 #include "index/tiers/direct_file.h"
 
 namespace hmann {

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/tiers/tier.h"
+#include "hmann/progress.h"
+#include "hmann/tier.h"
 
 namespace hmann {
 

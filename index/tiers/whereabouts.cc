@@ -11,8 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "hmann/tier.h"
 #include "index/base/units.h"
-#include "index/tiers/tier.h"
+#include "index/tiers/region_builder.h"
 
 namespace hmann {
 namespace {
@@ -85,19 +86,19 @@ Whereabouts Region::Where() const {
   Whereabouts where;
   if (size() == 0) return where;
   where.bytes = size();
-  where.file_backed = parts_.file_backed;
-  where.device = parts_.device;
-  if (parts_.bus != nullptr) where.note = absl::StrCat("emulated ", parts_.bus->spec.ToString());
-  if (parts_.blocks != nullptr) {
-    parts_.blocks->Where(&where);
+  where.file_backed = parts_->file_backed;
+  where.device = parts_->device;
+  if (parts_->bus != nullptr) where.note = absl::StrCat("emulated ", parts_->bus->spec.ToString());
+  if (parts_->blocks != nullptr) {
+    parts_->blocks->Where(&where);
     return where;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(data());
   AskNodes(begin, (size() + kPage - 1) / kPage, where);
-  ReadSmaps(begin, begin + parts_.capacity, where);
-  if (!parts_.device.empty() && where.nodes.empty()) {
+  ReadSmaps(begin, begin + parts_->capacity, where);
+  if (!parts_->device.empty() && where.nodes.empty()) {
     where.present = 1;  // addressed directly: there are no pages to be brought in
-    if (parts_.device_node.has_value()) where.nodes.emplace_back(*parts_.device_node, 1.0);
+    if (parts_->device_node.has_value()) where.nodes.emplace_back(*parts_->device_node, 1.0);
   }
   return where;
 }

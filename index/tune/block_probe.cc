@@ -2,11 +2,11 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tier.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/direct_file.h"
-#include "index/tiers/tier.h"
 #include "index/tune/probes.h"
 
 namespace hmann {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tuned_table.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/dials/effort.h"
-#include "index/format/tuned_table.h"
 #include "index/index_impl.h"
 #include "index/tune/counting.h"
 #include "index/tune/effort_curve.h"
@@ -225,17 +225,6 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   if (!stored.calibration.has_value())
     return absl::DataLossError(absl::StrCat(index, ": the calibration was written and is gone"));
   return *stored.calibration;
-}
-
-absl::StatusOr<CalibratedBuild> BuildAndCalibrate(const BuildOptions& build,
-                                                  const CalibrateOptions& options,
-                                                  Progress& progress) {
-  HMANN_ASSIGN_OR_RETURN(BuildReport report, Build(build, progress));
-  CalibratedBuild built{std::move(report), absl::NotFoundError("not asked for")};
-  if (!options.wanted) return built;
-  built.calibration =
-      Calibrate(build.out.empty() ? build.from_index : build.out, options, progress);
-  return built;
 }
 
 }  // namespace hmann

@@ -1,15 +1,15 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/dials/calibration.h"
-#include "index/tune/tune.h"
+#include "hmann/build.h"
+#include "hmann/calibration.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 
 /// Makes the calibration of an index (k = 1, 10, ... 10,000, recalls 0.85 to 0.99) by
 /// searching it, mapped, with all threads, and
-/// stores it beside the index (index/format/tuned_table.h). What was tuned stays; a stale
+/// stores it beside the index (hmann/tuned_table.h). What was tuned stays; a stale
 /// or damaged table is replaced. Recalls do not hang on the tier, so one calibration
 /// serves all; times are not looked at. Errors: those of MakeLearningSet, Index::Open and
 /// WriteTunedTable; CANCELLED.

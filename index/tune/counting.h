@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/hmann.h"
 #include "index/base/thread_pool.h"
-#include "index/hmann.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {

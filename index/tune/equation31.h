@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "index/dials/dials.h"
+#include "hmann/dials.h"
 #include "index/tune/counting.h"
 
 namespace hmann {

@@ -10,13 +10,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "hmann/hmann.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
 #include "index/construct/jobs/work_folder.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {
@@ -72,7 +72,7 @@ absl::StatusOr<double> MeasureSample(const BuildOptions& options, std::uint64_t 
     std::error_code error;
     fs::remove(sample.out, error);
   });
-  HMANN_ASSIGN_OR_RETURN(const BuildReport report, Build(sample, progress));
+  HMANN_ASSIGN_OR_RETURN(const BuildReport report, BuildIndex(sample, progress));
   return report.phases.back().cpu_seconds;
 }
 

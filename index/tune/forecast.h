@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/construct/options.h"
+#include "hmann/build_options.h"
+#include "hmann/progress.h"
 #include "index/tune/plan_structure.h"
 
 namespace hmann {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/status/statusor.h"
-#include "index/dials/dial_table.h"
+#include "hmann/dial_table.h"
 
 namespace hmann {
 namespace {

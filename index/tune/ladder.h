@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
+#include "hmann/dials.h"
+#include "hmann/search_options.h"
 
 namespace hmann {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
-#include "index/base/progress.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

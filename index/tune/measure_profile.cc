@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "hmann/machine_load.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
-#include "index/base/machine_load.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tune/probes.h"

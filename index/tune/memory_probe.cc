@@ -2,11 +2,11 @@
 #include <array>
 #include <cstring>
 
+#include "hmann/tier.h"
 #include "index/base/chunked_checksum.h"
 #include "index/base/prefetch.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
-#include "index/tiers/tier.h"
 #include "index/tune/probes.h"
 
 namespace hmann {

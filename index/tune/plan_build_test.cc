@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 #include <hnswlib/hnswlib.h>
 
+#include "hmann/tune.h"
 #include "index/base/units.h"
 #include "index/construct/fast_memory.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/tune/plan_structure.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 namespace {

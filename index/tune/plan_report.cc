@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/hmann.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

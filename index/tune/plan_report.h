@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "hmann/tune.h"
 #include "index/tune/memory_rule.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 

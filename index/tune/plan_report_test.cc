@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "hmann/hmann.h"
 #include "index/base/units.h"
 #include "index/construct/testing/build_samples.h"
-#include "index/hmann.h"
 
 namespace hmann {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/build_options.h"
+#include "hmann/distance.h"
 #include "index/construct/bounded.h"
 #include "index/construct/fast_memory.h"
-#include "index/construct/options.h"
-#include "index/distance/distance.h"
 #include "index/format/header.h"
 #include "index/graph/types.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/progress.h"
+#include "hmann/tune.h"
 #include "index/base/buffer.h"
-#include "index/base/progress.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 

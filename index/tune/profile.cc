@@ -7,11 +7,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "hmann/distance.h"
+#include "hmann/tune.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
-#include "index/distance/distance.h"
 #include "index/tune/probes.h"
-#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tune.h"
 #include "index/base/file.h"
 #include "index/base/units.h"
 #include "index/tune/probes.h"
-#include "index/tune/tune.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

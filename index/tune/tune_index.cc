@@ -4,13 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/tune.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/index_impl.h"
 #include "index/tune/in_flight.h"
 #include "index/tune/learning_set.h"
-#include "index/tune/tune.h"
 #include "index/tune/tuner.h"
 
 namespace hmann {

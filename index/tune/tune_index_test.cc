@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "datasets/vector_file.h"
+#include "hmann/tune.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/tune/counting.h"
 #include "index/tune/exact_search.h"
 #include "index/tune/learning_set.h"
-#include "index/tune/tune.h"
 #include "index/tune/wide_search.h"
 
 namespace hmann {

@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include "datasets/vector_file.h"
+#include "hmann/tune.h"
 #include "index/base/random.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/index_impl.h"
 #include "index/tune/counting.h"
 #include "index/tune/learning_set.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 namespace {

@@ -15,10 +15,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "hmann/target.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/dials/effort.h"
-#include "index/format/target.h"
 #include "index/tune/effort_curve.h"
 #include "index/tune/ladder.h"
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/dials/options.h"
+#include "hmann/search_options.h"
+#include "hmann/tune.h"
 #include "index/tune/counting.h"
 #include "index/tune/equation31.h"
 #include "index/tune/timed_runs.h"
-#include "index/tune/tune.h"
 
 namespace hmann {
 

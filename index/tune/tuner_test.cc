@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "index/dials/dial_table.h"
+#include "hmann/dial_table.h"
 #include "index/dials/effort.h"
 #include "index/tune/effort_curve.h"
 #include "index/tune/ladder.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 #include "index/format/reader.h"
 
 namespace hmann {

@@ -33,7 +33,7 @@ class BuiltIndex {
     options.metric = metric;
     options.rows = rows;
     Progress progress(Progress::Show::kNever);
-    const auto built = Build(options, progress);
+    const auto built = BuildIndex(options, progress);
     EXPECT_TRUE(built.ok()) << built.status();
   }
   ~BuiltIndex() { std::filesystem::remove(path_); }

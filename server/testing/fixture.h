@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/client.h"
 #include "grpcpp/channel.h"
-#include "index/hmann.h"
+#include "hmann/client.h"
+#include "hmann/hmann.h"
 #include "server/server.h"
 
 namespace hmann {

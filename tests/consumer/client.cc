@@ -1,6 +1,6 @@
 // A client by somebody else: searches the index `argv[2]` of the server at `argv[1]`, and
 // says what came.
-#include "client/cpp/client.h"
+#include <hmann/client.h>
 
 #include <cstdio>
 #include <string>

@@ -1,26 +1,25 @@
 // Plans and builds an index of the vector file given, searches it with a vector of zeros,
 // and prints the nearest label.
+#include <hmann/build.h>
+#include <hmann/hmann.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "index/hmann.h"
-#include "index/tune/tune.h"
-
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  hmann::BuildOptions options;
-  options.base = argv[1];
-  options.out = argv[2];
-  options.rows = 1000;
-  const auto planned = hmann::Plan(options, {.fast_memory_bytes = 64 << 20});
-  if (!planned.ok()) return 1;
+  hmann::BuildCall call;
+  call.build.base = argv[1];
+  call.build.out = argv[2];
+  call.build.rows = 1000;
+  call.plan.fast_memory_bytes = 64 << 20;
   hmann::Progress progress(hmann::Progress::Show::kNever);
-  if (const auto built = hmann::Build(planned->build, progress); !built.ok()) {
+  if (const auto built = hmann::Build(call, progress); !built.ok()) {
     std::fprintf(stderr, "%s\n", std::string(built.status().message()).c_str());
     return 1;
   }
-  const auto index = hmann::Index::Open(options.out);
+  const auto index = hmann::Index::Open(call.build.out);
   if (!index.ok()) return 1;
   hmann::Searcher searcher(*index);
   const std::vector<std::uint8_t> query((*index)->info().dim);

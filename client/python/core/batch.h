@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 namespace hmann::python {
 

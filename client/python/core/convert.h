@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/format/info.h"
+#include "hmann/info.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann::python {

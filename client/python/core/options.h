@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/python/core/convert.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
+#include "hmann/tune.h"
 #include "index/report/report.h"
 #include "index/tune/plan_report.h"
-#include "index/tune/tune.h"
 
 namespace hmann::python {
 

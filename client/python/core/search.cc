@@ -15,11 +15,11 @@
 #include "client/python/core/options.h"
 #include "client/python/core/watch.h"
 #include "client/python/core/works.h"
+#include "hmann/tune.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/report/report.h"
-#include "index/tune/tune.h"
 
 namespace hmann::python {
 namespace {

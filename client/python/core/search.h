@@ -12,7 +12,7 @@
 
 #include "client/python/core/convert.h"
 #include "client/python/core/vectors.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
 
 namespace hmann::python {
 

@@ -12,8 +12,8 @@
 #include "client/python/core/convert.h"
 #include "datasets/ground_truth.h"
 #include "datasets/vector_file.h"
-#include "index/construct/options.h"
-#include "index/distance/distance.h"
+#include "hmann/build_options.h"
+#include "hmann/distance.h"
 
 namespace hmann::python {
 

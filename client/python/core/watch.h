@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/python/core/convert.h"
-#include "index/base/progress.h"
+#include "hmann/progress.h"
 
 namespace hmann::python {
 

@@ -44,8 +44,8 @@ py::object Build(py::handle base, py::handle out, py::handle labels, const py::d
 py::object BuildWatched(BuildCall* call, const py::object& progress) {
   return ToPython(
       ToJson(Watch(progress, [call](const Watched& watched) -> absl::StatusOr<CalibratedBuild> {
-        HMANN_RETURN_IF_ERROR(ChooseStructure(call).status());
-        return RunBuild(call, watched.cancelled, watched.progress);
+        call->build.cancelled = watched.cancelled;
+        return hmann::Build(*call, watched.progress);
       })));
 }
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "hmann/distance.h"
 #include "index/base/random.h"
 #include "index/codes/encoder.h"
-#include "index/distance/distance.h"
 
 /// Data for the tests of the estimator.
 namespace hmann {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
 #include "index/base/job.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/graph/vectors.h"
-#include "index/distance/distance.h"
 #include "index/graph/types.h"
 
 namespace hmann {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "hmann/progress.h"
 #include "index/base/cpu.h"
-#include "index/base/progress.h"
 
 namespace hmann {
 

@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/job.h"
 #include "index/base/prefetch.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

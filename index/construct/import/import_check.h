@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "datasets/vector_file.h"
+#include "hmann/distance.h"
 #include "index/construct/import/import_reader.h"
-#include "index/distance/distance.h"
 #include "index/graph/types.h"
 
 namespace hmann {

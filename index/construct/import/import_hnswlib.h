@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
+#include "hmann/distance.h"
 #include "index/construct/import/import_graph.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

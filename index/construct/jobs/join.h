@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "hmann/distance.h"
 #include "index/construct/jobs/nearest_lists.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

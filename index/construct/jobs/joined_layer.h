@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
 #include "index/base/job.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/jobs/layer_stages.h"
@@ -18,7 +19,6 @@
 #include "index/construct/jobs/partition.h"
 #include "index/construct/jobs/stages.h"
 #include "index/construct/jobs/stored_lists.h"
-#include "index/distance/distance.h"
 
 namespace hmann {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/job.h"
-#include "index/distance/distance.h"
 #include "index/graph/select.h"
 #include "index/graph/types.h"
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <span>
 
+#include "hmann/distance.h"
 #include "index/construct/graph/vectors.h"
-#include "index/distance/distance.h"
 #include "index/graph/types.h"
 
 namespace hmann {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "index/distance/distance.h"
+#include "hmann/distance.h"
 #include "index/graph/layers.h"
 #include "index/graph/select.h"
 #include "index/graph/types.h"

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/search_options.h"
 #include "index/base/buffer.h"
 #include "index/base/check.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/codes/encoder.h"
-#include "index/dials/options.h"
 #include "index/format/reader.h"
 #include "index/format/writer.h"
 #include "index/graph/testing/reference_search.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/tiers/block_reader.h"
+#include "hmann/block_reader.h"
 
 namespace hmann {
 

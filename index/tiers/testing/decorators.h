@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "hmann/tier.h"
 #include "index/tiers/testing/decorator.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

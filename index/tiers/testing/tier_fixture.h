@@ -16,10 +16,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "hmann/tier.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/units.h"
-#include "index/tiers/tier.h"
 
 namespace hmann {
 

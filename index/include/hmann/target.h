@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "index/dials/options.h"
+#include "hmann/search_options.h"
 
 namespace hmann {
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/dials/calibration.h"
-#include "index/dials/dials.h"
-#include "index/format/target.h"
+#include "hmann/calibration.h"
+#include "hmann/dials.h"
+#include "hmann/target.h"
 
 namespace hmann {
 

@@ -1,6 +1,6 @@
-/// The library's face: build an index, open it, search it, look into it. Public are what
-/// this header and index/tune/tune.h (which plans and tunes) declare, and what they
-/// include; no other header is installed.
+/// The library's face: open an index, search it, look into it. build.h makes one, tune.h
+/// finds dials, tier.h takes a kind of memory that you bring. Public is what lies in this
+/// folder; no other header is installed.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,22 @@
 #include <string>
 #include <vector>
 
-#include "index/construct/options.h"
-#include "index/dials/answer.h"
-#include "index/dials/counters.h"
-#include "index/dials/dial_table.h"
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
-#include "index/distance/distance.h"
-#include "index/format/info.h"
-#include "index/format/tuned_table.h"
-#include "index/tiers/cache_policy.h"
+#include "hmann/answer.h"
+#include "hmann/cache_policy.h"
+#include "hmann/counters.h"
+#include "hmann/dial_table.h"
+#include "hmann/dials.h"
+#include "hmann/distance.h"
+#include "hmann/info.h"
+#include "hmann/search_options.h"
+#include "hmann/tuned_table.h"
 
 namespace hmann {
-
-/// Builds an index from a vector file by Algorithm 1 and writes it to options.out, whole
-/// or not at all. Deterministic: the same input, options (but threads) and version give
-/// the same bytes. Errors: INVALID_ARGUMENT (options, malformed or non-finite data, zero
-/// vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED (memory or disk; memory is checked
-/// before the work starts), CANCELLED.
-absl::StatusOr<BuildReport> Build(const BuildOptions& options, Progress& progress);
 
 struct OpenOptions {
   std::string fast =
       "dram";  ///< tier of the upper layers and promoted vectors: dram, numa:N, mapped
-  std::string slow = "mapped";  ///< tier of L0, as MakeTier (index/tiers/tier.h) takes them:
+  std::string slow = "mapped";  ///< tier of L0, as MakeTier (tier.h) takes them:
                                 ///< mapped, dram, numa:N, dax:PATH, nvme, ...
   /// A cache of slow records in fast memory, beside them: none, static (by degree) or
   /// dynamic (by use).

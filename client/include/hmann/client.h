@@ -19,10 +19,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/dials/counters.h"
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
-#include "index/format/info.h"
+#include "hmann/counters.h"
+#include "hmann/dials.h"
+#include "hmann/info.h"
+#include "hmann/search_options.h"
 
 namespace hmann::client {
 

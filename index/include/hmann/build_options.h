@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/base/progress.h"
-#include "index/format/info.h"
+#include "hmann/info.h"
+#include "hmann/progress.h"
 
 namespace hmann {
 

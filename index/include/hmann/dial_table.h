@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/dials/dials.h"
-#include "index/dials/options.h"
+#include "hmann/dials.h"
+#include "hmann/search_options.h"
 
 namespace hmann {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/distance/types.h"
+#include "hmann/types.h"
 
 namespace hmann {
 

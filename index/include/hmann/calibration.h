@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "index/dials/dials.h"
+#include "hmann/dials.h"
 
 namespace hmann {
 

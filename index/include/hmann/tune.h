@@ -1,6 +1,5 @@
-/// What looks at an index and a machine from outside and says how best to use them: plan
-/// an index for so much memory, find the dials that meet a target, measure what the
-/// machine can do. A client of index/hmann.h; public, as that is.
+/// What looks at an index and a machine from outside and says how best to use them: find
+/// the dials that meet a target, measure what the machine can do.
 #pragma once
 
 #include <atomic>
@@ -13,63 +12,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/base/machine_load.h"
-#include "index/base/progress.h"
-#include "index/distance/types.h"
-#include "index/format/target.h"
-#include "index/format/tuned_table.h"
-#include "index/hmann.h"
+#include "hmann/hmann.h"
+#include "hmann/machine_load.h"
+#include "hmann/progress.h"
+#include "hmann/target.h"
+#include "hmann/tuned_table.h"
+#include "hmann/types.h"
 
 namespace hmann {
-
-/// What an index is planned for.
-struct PlanOptions {
-  std::uint64_t fast_memory_bytes = 0;
-  std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
-  int threads =
-      0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
-};
-
-/// Where the structures of a planned index go, for OpenOptions.
-struct PlannedPlacement {
-  std::string structure;  ///< "16 % promoted, 2 bits, replicas 1"
-  std::string fast, slow;
-  std::uint64_t cache_bytes = 0;  ///< of a static cache; 0: none
-};
-
-struct PlannedBuild {
-  BuildOptions build;  ///< with promote, bits and replicas of the plan
-  PlannedPlacement placement;
-};
-
-/// Which index of the inputs of `build` to make for so much fast memory: `hmann build
-/// --fast-memory` and `promote --fast-memory` are Plan, then Build. What `build` says of
-/// promote, bits and replicas is kept. Reads headers only, and measures nothing: the same
-/// options and number of threads give the same plan.
-/// Errors: those of opening the inputs and of PlanPlacement; RESOURCE_EXHAUSTED naming
-/// the smallest fast memory that would do.
-absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
-
-/// What the default dials of an index are set by.
-struct CalibrateOptions {
-  bool wanted = true;
-  std::string queries{};  ///< vector file of queries that are like those to come; empty: vectors of
-                          ///< the index, each searched as if it were not there
-  std::uint64_t learn = 0;                       ///< queries of each k, at most; 0: what is needed
-  int threads = 0;                               ///< 0: UsableCores()
-  const std::atomic<bool>* cancelled = nullptr;  ///< not owned
-};
-
-struct CalibratedBuild {
-  BuildReport report;
-  absl::StatusOr<Calibration> calibration;  ///< the index is whole even where this failed
-};
-
-/// Build; then finds how far the default dials have to be scaled on this index for a
-/// recall, and stores that beside it, as Tune does its dials. Errors: those of Build.
-absl::StatusOr<CalibratedBuild> BuildAndCalibrate(const BuildOptions& build,
-                                                  const CalibrateOptions& options,
-                                                  Progress& progress);
 
 /// What Tune is to find.
 struct TuneOptions {
@@ -132,7 +82,7 @@ struct TuneReport {
 };
 
 /// Finds the fastest dials for each target (index/tune/tuner.h), one query at a time in
-/// one thread, and stores them beside the index (index/format/tuned_table.h) for
+/// one thread, and stores them beside the index (hmann/tuned_table.h) for
 /// Index::Resolve; entries of other placements and other k stay. Errors:
 /// INVALID_ARGUMENT (no queries, another dimension or type, targets), UNAVAILABLE where
 /// the machine was not quiet (nothing of that k is stored), CANCELLED, those of

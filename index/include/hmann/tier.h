@@ -12,13 +12,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/chunked_checksum.h"
-#include "index/base/file.h"
-#include "index/base/progress.h"
-#include "index/tiers/block_reader.h"
-#include "index/tiers/emulation.h"
+#include "hmann/block_reader.h"
+#include "hmann/progress.h"
 
 namespace hmann {
+
+struct EmulatedBus;
 
 /// Where the kernel says that a region lies.
 struct Whereabouts {
@@ -57,21 +56,25 @@ class BlockSource {
 /// gives the memory back. Thread-safe for reading.
 class Region {
  public:
-  Region() = default;
-  Region(Region&& other) noexcept { std::swap(parts_, other.parts_); }
-  Region& operator=(Region&& other) noexcept {
-    std::swap(parts_, other.parts_);
-    return *this;
-  }
+  Region();  ///< empty
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
   ~Region();
+
+  /// Memory of a tier that a program brings itself: aligned to 64 bytes, and mapped and
+  /// unchanged for as long as `owner` lives.
+  static Region OfMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// A region of a block tier. `warning`: see below.
+  static Region OfBlocks(std::shared_ptr<const BlockSource> blocks, std::size_t bytes,
+                         std::string warning = "");
 
   /// Whether its bytes were compared with their checksum as they were copied to memory.
   /// Else they are read where they lie, and nobody has looked.
-  bool checked() const { return parts_.checked; }
+  bool checked() const;
 
   /// nullptr on a block tier, and when it is empty.
-  const std::byte* data() const { return parts_.data; }
-  std::size_t size() const { return parts_.size; }
+  const std::byte* data() const;
+  std::size_t size() const;
   /// Empty on a block tier.
   std::span<const std::byte> bytes() const { return {data(), data() == nullptr ? 0 : size()}; }
 
@@ -81,7 +84,7 @@ class Region {
 
   /// What could not be done and was done without, for the log: "... is not locked:
   /// RLIMIT_MEMLOCK is 8 MiB". Empty: nothing.
-  const std::string& warning() const { return parts_.warning; }
+  const std::string& warning() const;
 
   /// Of a block tier: data() is nullptr, and records are read through readers, one per
   /// thread, which the region must outlive. Errors: UNIMPLEMENTED on an addressable tier;
@@ -90,26 +93,12 @@ class Region {
 
   /// Of an emulated tier: the bus whose EmulatedLines every access must be told to;
   /// nullptr on real ones. Regions that one Tier has placed share it.
-  EmulatedBus* emulated() const { return parts_.bus.get(); }
+  EmulatedBus* emulated() const;
 
  private:
   friend class RegionBuilder;
-  struct Parts {
-    const std::byte* data = nullptr;
-    std::size_t size = 0;
-    MappedFile file;          ///< that holds the bytes, if they are a file of the region's own
-    void* mapping = nullptr;  ///< what munmap gets, if they are memory of its own
-    std::size_t mapping_bytes = 0;
-    std::size_t capacity = 0;  ///< size rounded up to whole pages of the kind that was asked for
-    bool file_backed = false;
-    bool checked = false;
-    std::string device;              ///< as in Whereabouts, of a DAX tier
-    std::optional<int> device_node;  ///< its NUMA node, where the kernel keeps no pages to be asked
-    std::shared_ptr<const BlockSource> blocks;
-    std::shared_ptr<EmulatedBus> bus;
-    std::string warning;
-  };
-  Parts parts_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;  ///< never nullptr
 };
 
 /// Bytes of a mapped index file that are to be placed, starting on a 4 KiB boundary of
@@ -121,10 +110,9 @@ struct PlacementSource {
   std::uint64_t file_offset = 0;  ///< of `bytes` in it
   std::string section = {};       ///< name, for messages
 
-  /// Of what was copied. Errors: as CompareChecksum.
-  absl::Status Check(std::uint64_t found) const {
-    return CompareChecksum({path, file_offset, section, bytes.size()}, checksum, found);
-  }
+  /// `found`: the checksum of what was copied. Errors: DATA_LOSS naming all of it and what
+  /// to do.
+  absl::Status Check(std::uint64_t found) const;
 };
 
 /// How a tier gives records to a driver.
@@ -170,9 +158,9 @@ class Tier {
 /// machine has; FAILED_PRECONDITION where a tier cannot work on this machine.
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
 
-/// The door for kinds of tiers that a program brings itself, as tests do
-/// (testing/decorators.h). MakeTier asks `maker` first; it answers with nullptr where
-/// `spec` is none of its own, and may ask MakeTier for the rest of one. One for the
+/// The door for kinds of tiers that a program brings itself: a class that derives from
+/// Tier and gives regions of memory or of blocks. MakeTier asks `maker` first; it answers with
+/// nullptr where `spec` is none of its own, and may ask MakeTier for the rest of one. One for the
 /// process, to be given before any tier is made; nullptr: none.
 using TierMaker = absl::StatusOr<std::unique_ptr<Tier>> (*)(std::string_view spec);
 void RegisterTiers(TierMaker maker);

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/dials/calibration.h"
-#include "index/dials/dials.h"
+#include "hmann/calibration.h"
+#include "hmann/dials.h"
 
 namespace hmann {
 

@@ -1,0 +1,43 @@
+#include "hmann/build.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/construct/pipeline.h"
+#include "index/tune/calibrate.h"
+
+namespace hmann {
+
+absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
+  const std::uint64_t bytes = call->plan.fast_memory_bytes;
+  if (bytes == 0) return "";
+  if (call->build.promote.has_value())
+    return absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it");
+  HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
+  call->build = std::move(planned.build);
+  const PlannedPlacement& placement = planned.placement;
+  std::string line = absl::StrCat("planned for ", FormatSize(bytes), ": ", placement.structure);
+  if (placement.slow == "dram") line += ", L0 in DRAM as well (--slow dram)";
+  if (placement.cache_bytes > 0)
+    absl::StrAppend(&line, ", and a cache (--cache static --cache-size ",
+                    placement.cache_bytes >> 10, "KiB)");
+  call->plan.fast_memory_bytes = 0;  // it is chosen
+  return line + "; `hmann plan --explain` says why\n";
+}
+
+absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
+  HMANN_RETURN_IF_ERROR(ChooseStructure(&call).status());
+  const BuildOptions& build = call.build;
+  HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
+  CalibratedBuild built{std::move(report), absl::NotFoundError("not asked for")};
+  if (!call.calibrate.wanted) return built;
+  call.calibrate.threads = build.threads;
+  call.calibrate.cancelled = build.cancelled;
+  built.calibration =
+      Calibrate(build.out.empty() ? build.from_index : build.out, call.calibrate, progress);
+  return built;
+}
+
+}  // namespace hmann
