@@ -50,6 +50,8 @@ endfunction()
 set(HMANN_PRECOMPILED <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <algorithm> <atomic> <chrono> <filesystem>
   <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <vector>)
 
+set(HMANN_PRECOMPILED_COMMANDS ${HMANN_PRECOMPILED} <CLI/App.hpp> <CLI/Config.hpp> <CLI/Formatter.hpp> <nlohmann/json.hpp>)
+
 add_library(hmann_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
 target_link_libraries(hmann_headers PUBLIC absl::statusor absl::strings absl::str_format)
 hmann_precompile(hmann_headers HEADERS ${HMANN_PRECOMPILED})
@@ -107,6 +109,9 @@ function(hmann_test name)
   endif()
   add_executable(${name} ${name}.cc ${T_SOURCES})
   hmann_knows(${name} PRIVATE ${T_KNOWS})
+  if(TARGET hmann_datasets_toolbox)  # which makes their vectors
+    hmann_knows(${name} PRIVATE datasets/toolbox)
+  endif()
   target_link_libraries(${name} PRIVATE ${T_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
   # Whoever links gRPC has other flags; so has what is PLAIN.
   if(NOT T_PLAIN AND CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(index|datasets)")

@@ -1,7 +1,7 @@
 #include <limits>
 #include <string>
 
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
 #include "gmock/gmock.h"

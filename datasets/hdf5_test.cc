@@ -5,7 +5,7 @@
 
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

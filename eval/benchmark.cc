@@ -16,7 +16,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 std::vector<RunShape> AllShapes(const std::vector<int>& threads,
                                 const std::vector<int>& in_flight) {
@@ -115,4 +115,4 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
   return lines;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

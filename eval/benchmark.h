@@ -14,7 +14,7 @@
 #include "eval/figures.h"
 #include "hmann/progress.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 using Say = std::function<void(const std::string&)>;
 
@@ -77,4 +77,4 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
 /// The first line of results.jsonl. Of `data`, `query_count` and `k` are read by others.
 Json HeadLine(const Benchmark& benchmark, const Json& data);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbours.h"
 #include "eval/adapters/build_cache.h"
 #include "index/base/checksum.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape) {
   const ContestantJob& job = options.job;
   if (job.base.empty()) {
@@ -65,4 +65,4 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   return std::move(report.truth);
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

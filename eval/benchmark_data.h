@@ -11,7 +11,7 @@
 #include "eval/benchmark.h"
 #include "hmann/progress.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// The base, where there is one, and what it or the finished index is of. Errors:
 /// INVALID_ARGUMENT for a base of another shape than the finished index, and where
@@ -25,4 +25,4 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const VectorFile& queries, Progress& progress,
                                       const Say& say);
 
-}  // namespace hmann
+}  // namespace hmann::eval

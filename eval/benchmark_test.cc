@@ -18,7 +18,7 @@
 #include "eval/results.h"
 #include "index/base/file.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -321,4 +321,4 @@ TEST_F(Sweep, LinesThatCannotBeReadAreNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -17,7 +17,7 @@
 #include "index/base/file.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using std::chrono::milliseconds;
@@ -188,4 +188,4 @@ std::string ChildProcess::Stop(milliseconds patience) {
   return "nothing: it had to be killed";
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

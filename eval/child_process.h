@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// A program that we talk to in lines: its stdin and stdout are ours, its stderr goes to
 /// a file. It leads a process group of its own, which is killed with it, and dies when we
@@ -54,4 +54,4 @@ class ChildProcess {
   std::string buffer_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -15,7 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using std::chrono::milliseconds;
@@ -228,4 +228,4 @@ absl::Status Contestant::Stop() {
   return absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -14,7 +14,7 @@
 #include "hmann/distance.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::eval {
 
 using Json = nlohmann::ordered_json;
 
@@ -116,4 +116,4 @@ class Contestant {
   Json ready_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

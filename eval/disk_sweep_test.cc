@@ -16,7 +16,7 @@
 #include "eval/results.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -194,4 +194,4 @@ TEST_F(DiskSweep, WhatMakesNoSenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

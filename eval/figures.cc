@@ -6,7 +6,7 @@
 #include "eval/statistics.h"
 #include "index/base/statistics.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 Spread SpreadOf(const std::vector<double>& values) { return {Median(values), Mad(values)}; }
@@ -155,4 +155,4 @@ std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) 
   return turns;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -11,7 +11,7 @@
 #include "eval/adapters/adapter.h"
 #include "eval/contestant.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 enum class RunClock {
   kWall,
@@ -123,4 +123,4 @@ struct Turn {
 };
 std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// Settings with recalls, each with a time per round.
@@ -152,4 +152,4 @@ TEST(Schedule, OddRoundsRunBackwards) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

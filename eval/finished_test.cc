@@ -12,7 +12,7 @@
 #include "eval/results.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(Finished, AServerThatGoesAwayEndsTheSweepWithItsName) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -10,7 +10,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 absl::StatusOr<Json> MeasureGathers() {
   ProfileOptions profile;
@@ -75,4 +75,4 @@ std::optional<double> DriveLimitQps(const Json& depths, double reads, double rou
   return std::min(by_waiting, drive.reads_per_s / reads);
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

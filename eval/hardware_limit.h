@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "eval/contestant.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// How fast this machine's DRAM gives lines at random, by loads in flight: an array of
 /// `loads` `ns_a_line`. Half a second.
@@ -37,4 +37,4 @@ DriveAt AtDepth(const Json& depths, double depth);
 std::optional<double> DriveLimitQps(const Json& depths, double reads, double rounds,
                                     int queries_in_flight);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/lines.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 TEST(HardwareLimit, LinesFollowFromCounters) {
@@ -58,4 +58,4 @@ TEST(HardwareLimit, ADriveIsMeasuredPastThePageCache) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

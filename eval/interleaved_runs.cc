@@ -11,7 +11,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// Mean recall of answers of k each.
@@ -285,4 +285,4 @@ absl::StatusOr<std::vector<Json>> RunInterleaved(const Benchmark& benchmark,
   return runs.Finish();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

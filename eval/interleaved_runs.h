@@ -10,7 +10,7 @@
 #include "eval/memory_places.h"
 #include "hmann/machine_load.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Whether others disturbed a run that took so long in all, too short a time to tell
 /// counting as none. `single`: one thread searched and waited for nothing but the CPU.
@@ -25,4 +25,4 @@ absl::StatusOr<std::vector<Json>> RunInterleaved(const Benchmark& benchmark,
                                                  std::uint64_t n, MemoryPlaces* places,
                                                  Progress& progress, const Say& say);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -23,7 +23,7 @@
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -287,4 +287,4 @@ absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark ben
   return lines;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

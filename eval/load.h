@@ -10,7 +10,7 @@
 #include "eval/benchmark.h"
 #include "hmann/client.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What is sent to a server, at times that are given beforehand, whether or not it
 /// answers.
@@ -47,4 +47,4 @@ absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& opt
 absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& options, Benchmark benchmark,
                                           const Say& say);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -12,7 +12,7 @@
 #include "eval/results.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using namespace std::chrono_literals;
@@ -142,4 +142,4 @@ TEST(LoadTest, WhatCannotBeIsNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -22,7 +22,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ void MemoryGroup::Remove() {
   folder_.clear();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What the programs in a memory cgroup have taken.
 struct MemoryUse {
@@ -51,4 +51,4 @@ class MemoryGroup {
   std::uint64_t limit_bytes_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

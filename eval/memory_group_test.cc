@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,4 +99,4 @@ TEST_F(MemoryGroups, ALimitThatHoldsNothingIsRefused) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -13,7 +13,7 @@
 #include "eval/page_cache.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ TEST_F(MemoryLimit, AGroupThatIsGoneIsAnErrorOfTheStart) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

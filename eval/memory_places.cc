@@ -11,7 +11,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// Bytes of the pool of huge pages that a process holds: no memory cgroup counts them.
@@ -120,4 +120,4 @@ absl::Status MemoryPlaces::Explain(const absl::Status& status) const {
   return absl::Status(status.code(), why + ")");
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -9,7 +9,7 @@
 #include "eval/benchmark.h"
 #include "eval/memory_group.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// As it is made: no limits.
 class MemoryPlaces {
@@ -38,4 +38,4 @@ class MemoryPlaces {
   std::vector<MemoryGroup> groups_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

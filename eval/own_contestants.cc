@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text) {
   return spec;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

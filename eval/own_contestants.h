@@ -7,7 +7,7 @@
 #include "eval/contestant.h"
 #include "hmann/distance.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// The contestants that come with hmann: "hmann", "hmann-batch" (four queries of the
 /// thread in flight at once, as for clients that send many), "hmann-aa" (as "hmann", in a
@@ -43,4 +43,4 @@ absl::StatusOr<ContestantSpec> MappedHnswlib(DType dtype, Metric metric);
 /// its own, as a shell would read it. Errors: INVALID_ARGUMENT when either side is empty.
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text);
 
-}  // namespace hmann
+}  // namespace hmann::eval

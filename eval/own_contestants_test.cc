@@ -15,7 +15,7 @@
 #include "eval/contestant.h"
 #include "eval/testing/contestant_test.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -229,4 +229,4 @@ TEST_F(OwnContestants, AMissingFileIsNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -12,7 +12,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 absl::StatusOr<double> ShareInPageCache(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
@@ -37,4 +37,4 @@ absl::StatusOr<double> DropFromPageCache(const std::string& path) {
   return ShareInPageCache(path);
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

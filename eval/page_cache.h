@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Asks the kernel to forget a file's pages, so that who reads it next pays for them in
 /// his own cgroup. Returns the share of the file that is still there afterwards (mapped
@@ -14,4 +14,4 @@ absl::StatusOr<double> DropFromPageCache(const std::string& path);
 /// The share of a file that is in the page cache. Errors: as open(2), mmap(2).
 absl::StatusOr<double> ShareInPageCache(const std::string& path);
 
-}  // namespace hmann
+}  // namespace hmann::eval

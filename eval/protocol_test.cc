@@ -13,7 +13,7 @@
 #include "eval/own_contestants.h"
 #include "eval/testing/contestant_test.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using std::chrono::milliseconds;
@@ -177,4 +177,4 @@ TEST_F(Protocol, CancellingEndsTheWait) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -15,7 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 std::string Text(const Json& line) {
@@ -165,4 +165,4 @@ std::vector<Curve> CurvesOf(const std::vector<Json>& lines) {
   return curves;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

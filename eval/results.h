@@ -26,7 +26,7 @@
 #include "absl/status/statusor.h"
 #include "eval/figures.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 inline constexpr int kResultsVersion = 1;
 
@@ -78,4 +78,4 @@ Json FiguresOf(const std::vector<Json>& lines);
 /// Tables for the eye.
 void PrintTables(const Json& figures, std::ostream& out);
 
-}  // namespace hmann
+}  // namespace hmann::eval

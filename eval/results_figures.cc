@@ -6,7 +6,7 @@
 #include "eval/results.h"
 #include "index/base/statistics.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr double kBlockBytes = 4096;
@@ -231,4 +231,4 @@ Json FiguresOf(const std::vector<Json>& lines) {
   return figures;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

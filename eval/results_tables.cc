@@ -9,7 +9,7 @@
 #include "hmann/machine_load.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 std::string Number(double shown) {
@@ -169,4 +169,4 @@ void PrintTables(const Json& figures, std::ostream& out) {
   PrintQuiet(figures, out);
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/resample.h"
+#include "datasets/toolbox/resample.h"
 #include "datasets/vector_file.h"
 #include "eval/adapters/build_cache.h"
 #include "eval/hardware_limit.h"
@@ -20,7 +20,7 @@
 #include "index/base/units.h"
 #include "index/construct/jobs/near_rows.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ absl::StatusOr<std::vector<Json>> RunScale(ScaleOptions options, Progress& progr
   return lines;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

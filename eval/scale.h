@@ -11,7 +11,7 @@
 #include "eval/benchmark.h"
 #include "hmann/progress.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 struct ScaleOptions {
   /// What each size is run as. Contestants, base, places and folder of a part are filled
@@ -51,4 +51,4 @@ std::uint64_t ScaleMemoryLimit(std::uint64_t n, double fast_bytes);
 absl::StatusOr<std::vector<Json>> RunScale(ScaleOptions options, Progress& progress,
                                            const Say& say);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -14,7 +14,7 @@
 #include "eval/results.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST_F(Scale, WhatMakesNoSenseIsRefusedBeforeTheWork) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

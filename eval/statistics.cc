@@ -7,7 +7,7 @@
 #include "index/base/check.h"
 #include "index/base/statistics.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 double Mad(const std::vector<double>& values) {
   const double median = Median(values);
@@ -53,4 +53,4 @@ std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls,
                   target};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

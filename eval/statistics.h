@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Median absolute deviation from the median, not scaled: half of the values lie within
 /// median ± MAD. Requires at least one value.
@@ -39,4 +39,4 @@ std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls,
                                             std::span<const double> values, double target,
                                             double resolution);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -7,7 +7,7 @@
 
 #include "index/base/random.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(Statistics, ARecallOfOneStaysFinite) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -7,7 +7,7 @@
 #include "hmann/info.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 std::uint32_t BitsForBytes(const PlanShape& shape, double bytes_a_vector) {
   constexpr double kMostOfBytes = 6.0 / 7;
@@ -35,4 +35,4 @@ Json BuildSettingsOf(const PlanShape& shape, const PlanStructure& structure) {
   return {{"promote", ShareOf(shape, structure.n1)}, {"bits", structure.bits}};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

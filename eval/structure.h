@@ -8,7 +8,7 @@
 #include "eval/contestant.h"
 #include "index/tune/plan_structure.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// With codes of the most bits that leave the promoted nodes a seventh of the bytes, or
 /// none: what the paper's figures were measured with (of SIFT, 43 bytes: 2 bits, 86: 4).
@@ -23,4 +23,4 @@ absl::StatusOr<PlanStructure> StructureForBytes(const PlanShape& shape, double b
 /// Build settings of hmann's adapter for it: "promote", "bits".
 Json BuildSettingsOf(const PlanShape& shape, const PlanStructure& structure);
 
-}  // namespace hmann
+}  // namespace hmann::eval

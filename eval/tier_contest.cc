@@ -12,7 +12,7 @@
 #include "index/base/status_macros.h"
 #include "index/tiers/emulation.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr const char* kNoLatency = "lat=0ns";
@@ -205,4 +205,4 @@ absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
   return graph;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -10,7 +10,7 @@
 #include "eval/benchmark.h"
 #include "index/tune/plan_structure.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// On equal terms: rivals have as many bytes of fast memory a vector, and as many queries
 /// in flight.
@@ -37,4 +37,4 @@ absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchm
 /// of the contestant.
 absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job);
 
-}  // namespace hmann
+}  // namespace hmann::eval

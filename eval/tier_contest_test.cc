@@ -17,7 +17,7 @@
 #include "eval/results.h"
 #include "eval/structure.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ TEST_F(TierSweep, FiguresOfTheSample) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
 

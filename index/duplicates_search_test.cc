@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
 

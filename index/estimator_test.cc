@@ -17,6 +17,7 @@
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
 #include "index/codes/code_layout.h"
+#include "index/construct/pipeline.h"
 #include "index/index_impl.h"
 
 namespace hmann {

@@ -37,6 +37,12 @@ std::vector<std::string> Index::Choices() const { return impl_->Choices(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm(bool asked) const { impl_->Warm(asked); }
 std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
+absl::Status Index::ForLabels(
+    const std::function<void(std::span<const std::uint32_t>, std::span<const std::uint64_t>)>&
+        visit) const {
+  return impl_->ForLabels(visit);
+}
+
 absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const {
   return impl_->Scrub(pace);
 }
@@ -48,10 +54,10 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
                                            const SearchContext& context) {
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
-  const Dials& dials = resolved.dials;
   if (context.calibration == nullptr || options.names_dials()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
-  const auto found = context.calibration->Find(WayOf(dials, context), dials.k, wanted);
+  const auto found = context.calibration->Find(WayOf(resolved.dials, context),
+                                               options.Widened(context.n).k, wanted);
   if (found.has_value()) resolved.calibrated_recall = found->recall;
   if (options.recall.has_value() && (!found.has_value() || found->recall < wanted)) {
     return absl::OutOfRangeError(absl::StrFormat(
@@ -67,7 +73,13 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
   SearchContext context = impl_->placed().Context();
   const absl::StatusOr<TunedTable>& table = impl_->tuned();
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
-  const bool tuned = table.ok() && table->Find(impl_->placement(), options.k) != nullptr;
+  if (options.matches != nullptr && options.has_target() &&
+      (options.latency.has_value() || context.calibration == nullptr)) {
+    return absl::FailedPreconditionError(
+        "with matches a target is a recall, and the index has to be calibrated: hmann tune");
+  }
+  const bool tuned = options.matches == nullptr && table.ok() &&
+                     table->Find(impl_->placement(), options.k) != nullptr;
   if (!options.has_target() ||
       (!tuned && context.calibration != nullptr && !options.latency.has_value())) {
     absl::StatusOr<ResolvedSearch> resolved = ResolveOpen(options, context);

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"

@@ -342,4 +342,30 @@ std::vector<std::string> IndexImpl::Warnings() const {
   return warnings;
 }
 
+absl::Status IndexImpl::ForLabels(
+    const std::function<void(std::span<const NodeId>, std::span<const std::uint64_t>)>& visit)
+    const {
+  const NodeId n = placed_.layers.n();
+  const bool by_order = placed_.label_bytes == 4 && !placed_.label_order.empty();
+  std::vector<NodeId> ids;
+  std::vector<std::uint64_t> labels;
+  for (NodeId first = 0; first < n; first += static_cast<NodeId>(ids.size())) {
+    constexpr NodeId kAtOnce = 4096;
+    ids.resize(std::min(kAtOnce, n - first));
+    labels.resize(ids.size());
+    for (NodeId i = 0; i < ids.size(); ++i) {
+      const NodeId at = first + i;
+      if (by_order && placed_.label_order[at] >= n) {
+        return absl::DataLossError(absl::StrCat(file_.file().path(),
+                                                ": section label_order, entry ", at,
+                                                ": no node: see hmann verify"));
+      }
+      ids[i] = by_order ? placed_.label_order[at] : at;
+      labels[i] = by_order ? at : file_.Label(at);
+    }
+    visit(ids, labels);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace hmann

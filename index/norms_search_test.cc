@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/construct/testing/build_samples.h"

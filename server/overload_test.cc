@@ -9,7 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "grpcpp/client_context.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "server/testing/fixture.h"

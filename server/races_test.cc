@@ -16,7 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "server/metrics.h"
 #include "server/scrubber.h"
 #include "server/search_pool.h"

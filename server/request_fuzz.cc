@@ -19,6 +19,7 @@
 #include "grpcpp/support/slice.h"
 #include "index/base/check.h"
 #include "index/base/random.h"
+#include "index/construct/pipeline.h"
 #include "server/parsed_query.h"
 #include "server/raw_message.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "index/format/reader.h"
 #include "server/testing/fixture.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 
 namespace hmann {
 namespace {

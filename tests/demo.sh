@@ -52,6 +52,10 @@ kill "$server"
 wait "$server"
 server=""
 
+show "The same from Python: three nearest of the first query." env PYTHONPATH="${build#"$PWD/"}/python" /usr/bin/python3 -c "
+import hmann
+print(hmann.open('${index#"$PWD/"}').search(hmann.read_vectors('$queries', 1), k=3).labels)"
+
 show "Measure: recall against latency, beside hnswlib and Faiss on the same data, runs interleaved." \
   hmann eval sweep --base "$base" --queries "$queries" --groundtruth "$truth" --out "$out/sweep"
 page=$(find "$out/sweep" -name report.html | head -n 1)

@@ -25,6 +25,13 @@ if(NOT out MATCHES "^nearest [0-9]+ at [0-9.]+\n$")
   message(FATAL_ERROR "the consumer printed: ${out}")
 endif()
 
+foreach(example filter tier)
+  execute_process(COMMAND ${folder}/consumer/${example} ${folder}/a.hmann OUTPUT_VARIABLE told ${run})
+  if(NOT told MATCHES "^([0-9]+ [0-9]+\n)+$|^[0-9]+ bytes on the shelf\n$")
+    message(FATAL_ERROR "the example ${example} printed: ${told}")
+  endif()
+endforeach()
+
 file(GLOB_RECURSE pc ${folder}/prefix/*/hmann.pc)
 get_filename_component(pc_folder "${pc}" DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} ${pc_folder})

@@ -8,9 +8,11 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/build.h"
 #include "hmann/tune.h"
 #include "index/base/cpu.h"
 #include "index/construct/fast_memory.h"
+#include "index/construct/pipeline.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 

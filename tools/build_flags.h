@@ -7,6 +7,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/build.h"
 #include "hmann/tune.h"
 #include "index/report/report.h"
 #include "index/tune/plan_structure.h"

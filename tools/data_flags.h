@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "datasets/exact_neighbours.h"
-#include "datasets/fetch.h"
-#include "datasets/generate.h"
-#include "datasets/resample.h"
+#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/fetch.h"
+#include "datasets/toolbox/generate.h"
+#include "datasets/toolbox/resample.h"
 #include "datasets/vector_file.h"
 #include "nlohmann/json.hpp"
 #include "tools/flags.h"

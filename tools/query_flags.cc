@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "datasets/answer_writer.h"
+#include "datasets/toolbox/answer_writer.h"
 #include "hmann/dial_table.h"
 #include "index/base/units.h"
 #include "tools/flags.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/answer_writer.h"
+#include "datasets/toolbox/answer_writer.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "index/base/clock.h"

@@ -86,7 +86,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
 /// The same figures as a table for the eye.
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out);
 
-/// Writes answers by suffix (see datasets/answer_writer.h). Whole or not at all.
+/// Writes answers by suffix (see datasets/toolbox/answer_writer.h). Whole or not at all.
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path);
 
 /// All of the above after the run: writes --out, then prints the object on stdout

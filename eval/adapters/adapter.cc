@@ -23,7 +23,7 @@
 #include "index/base/status_macros.h"
 #include "index/distance/reference.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -310,4 +310,4 @@ void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* ou
   for (std::uint32_t j = 0; j < dim; ++j) out[j] *= scale;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

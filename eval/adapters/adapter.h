@@ -15,7 +15,7 @@
 #include "hmann/distance.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What the program was asked to build and answer.
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
@@ -163,4 +163,4 @@ std::vector<std::byte> CopyRows(const VectorFile& file);
 /// stays as it is).
 void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -9,7 +9,7 @@
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 absl::StatusOr<SearchOptions> AskedDials(const nlohmann::json& setting) {
   std::vector<std::string> keys;
@@ -21,4 +21,4 @@ absl::StatusOr<SearchOptions> AskedDials(const nlohmann::json& setting) {
   return options;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

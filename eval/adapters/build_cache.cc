@@ -15,7 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ absl::Status KeepIndex(const std::string& index_path,
   return WriteTextFile(FiguresPath(index_path), figures.dump(2) + "\n");
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

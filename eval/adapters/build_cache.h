@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "eval/adapters/adapter.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// "hnswlib u8" as a file name.
 std::string FileName(const std::string& name);
@@ -34,4 +34,4 @@ absl::Status KeepIndex(const std::string& index_path,
                        const std::function<absl::Status(const std::string& path)>& save,
                        const BuildFigures& figures);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -26,7 +26,7 @@
 extern "C" void openblas_set_num_threads(int threads)
     __attribute__((weak));  // not there with another BLAS
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 #define HMANN_TEXT_INNER_(x) #x
@@ -244,9 +244,9 @@ class FaissAdapter : public Adapter {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 int main(int argc, char** argv) {
-  hmann::FaissAdapter adapter;
-  return hmann::RunAdapter(argc, argv, adapter);
+  hmann::eval::FaissAdapter adapter;
+  return hmann::eval::RunAdapter(argc, argv, adapter);
 }

@@ -17,9 +17,10 @@
 #include "hmann/hmann.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
+#include "index/construct/pipeline.h"
 #include "index/dials/dials_json.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using Settings = JsonReader<nlohmann::json>;
@@ -260,9 +261,9 @@ class HmannAdapter : public Adapter {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 int main(int argc, char** argv) {
-  hmann::HmannAdapter adapter;
-  return hmann::RunAdapter(argc, argv, adapter);
+  hmann::eval::HmannAdapter adapter;
+  return hmann::eval::RunAdapter(argc, argv, adapter);
 }

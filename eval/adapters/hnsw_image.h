@@ -14,7 +14,7 @@
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Records of level 0 (links: count and ids, u32 each; vector; label, u64), a table of
 /// pointers to the lists of the levels above, and these lists one behind the other. In 2
@@ -81,4 +81,4 @@ absl::StatusOr<HnswImage> CopyOfHnswlib(const Index& index) {
   return image;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -16,7 +16,7 @@
 #include "hmann/distance.h"
 #include "index/base/prefetch.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What is fetched ahead of its use.
 enum class Ahead : std::uint8_t {
@@ -283,4 +283,4 @@ class HnswWalk {
   std::vector<Candidate> found_;      ///< node, then label
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

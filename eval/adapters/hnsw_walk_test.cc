@@ -14,7 +14,7 @@
 #include "datasets/vector_file.h"
 #include "eval/adapters/touch_access.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr std::uint64_t kRows = 3000, kQueries = 100;
@@ -282,4 +282,4 @@ TEST(TouchAccess, TouchesLongerThan64LinesAreSplit) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -13,7 +13,7 @@
 #include "eval/adapters/hnswlib_mapped.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// A row in the form that the space computes on.
@@ -219,9 +219,9 @@ class HnswlibAdapter : public Adapter {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 int main(int argc, char** argv) {
-  hmann::HnswlibAdapter adapter;
-  return hmann::RunAdapter(argc, argv, adapter);
+  hmann::eval::HnswlibAdapter adapter;
+  return hmann::eval::RunAdapter(argc, argv, adapter);
 }

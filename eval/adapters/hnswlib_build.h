@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Calls add(i) for all of n rows: the first alone, then the others from several threads.
 /// Throws what one of them threw.
@@ -72,4 +72,4 @@ absl::Status WithGraph(Held& held, Work work) {
   }
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -14,7 +14,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// An index whose level 0 (vectors, links, labels) is a read-only mapping of the file
 /// that saveIndex wrote, read at random; the levels above and what a search needs besides
@@ -148,4 +148,4 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   return mapped;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -1,6 +1,6 @@
 #include "eval/adapters/ladder.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 nlohmann::json Setting(const char* walk, int ef_l1, int ef_l0) {
@@ -59,4 +59,4 @@ nlohmann::json Ladder(bool inner_product, bool codes, bool drive) {
   return settings;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -6,7 +6,7 @@
 #include "index/base/check.h"
 #include "index/base/statistics.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 LatencyUs SummariseLatency(std::vector<float> seconds) {
   HMANN_CHECK(!seconds.empty());
@@ -16,4 +16,4 @@ LatencyUs SummariseLatency(std::vector<float> seconds) {
           1e6 * Percentile(seconds, 0.99)};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What single queries (or reads) took, in microseconds.
 struct LatencyUs {
@@ -13,4 +13,4 @@ struct LatencyUs {
 /// Requires at least one value.
 LatencyUs SummariseLatency(std::vector<float> seconds);
 
-}  // namespace hmann
+}  // namespace hmann::eval

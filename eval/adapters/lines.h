@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Bytes of what a query touches.
 struct TouchedBytes {
@@ -27,4 +27,4 @@ inline double LinesOf(const TouchedTimes& times, const TouchedBytes& bytes) {
          times.codes * bytes.code / 64;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

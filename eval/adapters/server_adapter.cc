@@ -14,7 +14,7 @@
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 using client::Client;
@@ -158,9 +158,9 @@ class ServerAdapter : public Adapter {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 int main(int argc, char** argv) {
-  hmann::ServerAdapter adapter;
-  return hmann::RunAdapter(argc, argv, adapter);
+  hmann::eval::ServerAdapter adapter;
+  return hmann::eval::RunAdapter(argc, argv, adapter);
 }

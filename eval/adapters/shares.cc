@@ -13,7 +13,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// One thread's part, from its start line on.
@@ -93,4 +93,4 @@ absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole,
   return times;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

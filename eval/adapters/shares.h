@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "eval/adapters/adapter.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// CPUs that this thread may use, the last first.
 absl::StatusOr<std::vector<int>> AllowedCpus();
@@ -28,4 +28,4 @@ absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole,
                                    const std::vector<int>& cpus,
                                    const std::function<absl::Status(const RunShare&)>& search);
 
-}  // namespace hmann
+}  // namespace hmann::eval

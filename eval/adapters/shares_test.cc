@@ -6,7 +6,7 @@
 
 #include "eval/adapters/latency.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 TEST(Latency, NearestRanks) {
@@ -64,4 +64,4 @@ TEST(Shares, ATimerSpeaksOnlyWhenAsked) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -22,7 +22,7 @@
 #include "index/base/status_macros.h"
 #include "index/tiers/emulation.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 class TiersAdapter : public Adapter {
@@ -134,9 +134,9 @@ class TiersAdapter : public Adapter {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 int main(int argc, char** argv) {
-  hmann::TiersAdapter adapter;
-  return hmann::RunAdapter(argc, argv, adapter);
+  hmann::eval::TiersAdapter adapter;
+  return hmann::eval::RunAdapter(argc, argv, adapter);
 }

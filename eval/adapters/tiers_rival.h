@@ -19,7 +19,7 @@
 #include "index/base/status_macros.h"
 #include "index/tiers/emulation.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What a timed run needs besides the index.
 struct TierSetting {
@@ -215,4 +215,4 @@ class Rival {
   std::vector<std::byte> queries_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -12,7 +12,7 @@
 #include "eval/models/placement.h"
 #include "eval/models/touch_log.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Lines that hold [address, address + bytes), 64 at a time: `each(first byte of the
 /// piece, lines of it)`.
@@ -171,4 +171,4 @@ class RecordingAccess {
   std::uint64_t lines_ = 0, slow_lines_ = 0, slow_reads_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -2,7 +2,7 @@
 
 #include "index/base/check.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 FirstTouch::FirstTouch(std::uint64_t pages, std::uint64_t fast_pages)
     : places_(pages, Place::kNowhere), free_pages_(fast_pages) {}
@@ -17,4 +17,4 @@ bool FirstTouch::Touch(std::uint64_t page) {
   return place == Place::kFast;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

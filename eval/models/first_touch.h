@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Pages go to DRAM in the order in which they are first touched until it is full, then
 /// to slow memory, and stay where they are: what an operating system does that fills the
@@ -22,4 +22,4 @@ class FirstTouch {
   std::uint64_t free_pages_;  ///< of DRAM
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -2,7 +2,7 @@
 
 #include "index/base/check.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b) {
   return {a.dram_reads - b.dram_reads, a.dram_writes - b.dram_writes, a.slow_reads - b.slow_reads,
@@ -94,4 +94,4 @@ bool* LruCache::Bring(std::uint64_t line, Slot* found) {
   return &entries_[entry].dirty;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Accesses of 64 bytes that requests cause behind the CPU's caches.
 struct MemoryAccesses {
@@ -105,4 +105,4 @@ class LruCache : public MemoryModeCache {
   std::uint32_t used_ = 0, newest_ = kNone, oldest_ = kNone;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -6,7 +6,7 @@
 
 #include "index/base/random.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// Accesses of `request` alone, after `before`.
@@ -144,4 +144,4 @@ std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed) {
   return rows;
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

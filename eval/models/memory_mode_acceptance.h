@@ -8,7 +8,7 @@
 
 #include "eval/models/memory_mode.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// A row of table 2.2: one request in a state that a few requests before it have made.
 struct RequestRow {
@@ -31,4 +31,4 @@ struct AcceptanceRow {
 /// on the direct-mapped model. A second at most.
 std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed);
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -11,7 +11,7 @@
 #include "eval/models/memory_mode_acceptance.h"
 #include "index/base/random.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 TEST(MemoryMode, SevenMicroTracesGiveTheSevenRows) {
@@ -107,4 +107,4 @@ TEST(FirstTouch, WithoutDramEverythingIsSlow) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

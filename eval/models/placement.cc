@@ -9,7 +9,7 @@
 #include "eval/models/first_touch.h"
 #include "eval/models/memory_mode.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr std::uint64_t kLinesOfPage = 4096 / 64;
@@ -106,4 +106,4 @@ absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementReq
       "placement: expected one of ", absl::StrJoin(kPlacements, ", "), ", found '", name, "'"));
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What of an HNSW index a search touches.
 enum class Part : std::uint8_t {
@@ -69,4 +69,4 @@ absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementReq
 /// from the index alone.
 std::uint64_t FastLines(const PlacementRequest& request);
 
-}  // namespace hmann
+}  // namespace hmann::eval

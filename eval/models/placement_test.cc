@@ -6,7 +6,7 @@
 #include "eval/models/touch_log.h"
 #include "index/base/random.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr std::uint64_t kLines = 640;  // ten pages
@@ -115,4 +115,4 @@ TEST(TouchLog, GivesBackWhatItWasToldInPiecesOfAnyLength) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

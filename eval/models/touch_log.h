@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hmann {
+namespace hmann::eval {
 
 /// One bit for each line that a search touches, in its order: a model is asked once,
 /// without a clock, and the timed run reads what it said, so that no time is charged for
@@ -48,4 +48,4 @@ class TouchLog {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

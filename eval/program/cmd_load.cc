@@ -9,7 +9,7 @@
 #include "tools/connect_flags.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 struct LoadFlags : EvalFlags {
@@ -89,4 +89,4 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   return {app, [flags] { return RunLoadCommand(*flags); }};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

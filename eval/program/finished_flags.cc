@@ -9,7 +9,7 @@
 #include "index/base/status_macros.h"
 #include "tools/connect_flags.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// All must be of the same.
@@ -86,4 +86,4 @@ absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* bench
   return absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

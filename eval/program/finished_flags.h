@@ -9,7 +9,7 @@
 #include "hmann/client.h"
 #include "hmann/hmann.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// Indexes that stand: files, opened here, and those of running servers.
 struct FinishedFlags {
@@ -30,4 +30,4 @@ void AddFinished(CLI::App& app, FinishedFlags* flags);
 /// cannot be read; INVALID_ARGUMENT for indexes of different shapes or metrics.
 absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark);
 
-}  // namespace hmann
+}  // namespace hmann::eval

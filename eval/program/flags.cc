@@ -15,7 +15,7 @@
 #include "tools/interrupt.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 /// Values given to the contestants of their names; one that is another once more gets
@@ -172,4 +172,4 @@ absl::Status EvalFlags::Run(const Recipe& recipe) {
   return json ? PrintJson(figures) : absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

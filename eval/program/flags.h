@@ -14,7 +14,7 @@
 #include "eval/program/finished_flags.h"
 #include "tools/commands.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// As parsed; what is declared must live as long as the `app`.
 struct EvalFlags {
@@ -56,4 +56,4 @@ EvalCommand SetupEvalDisk(CLI::App& eval);
 EvalCommand SetupEvalScale(CLI::App& eval);
 EvalCommand SetupEvalLoad(CLI::App& eval);
 
-}  // namespace hmann
+}  // namespace hmann::eval

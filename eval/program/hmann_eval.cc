@@ -7,7 +7,7 @@
 #include "tools/command_tree.h"
 #include "tools/run_commands.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 // Two that hmann asks for when it writes manual pages and completion scripts; no help
@@ -47,7 +47,7 @@ CommandAction SetupEvalCommands(CLI::App& app) {
 constexpr Command kCommands[] = {EvalRow(SetupEvalCommands)};
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval
 
 /// `hmann-eval ARGS` is `hmann eval ARGS`, and reads and reports as hmann does.
 int main(int argc, char** argv) {

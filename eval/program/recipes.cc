@@ -13,7 +13,7 @@
 #include "index/tiers/emulation.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 constexpr const char* kSample =
@@ -246,4 +246,4 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   return {app, [flags] { return RunScaleCommand(*flags); }};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "hmann/tune.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 // As streams: files of the kernel claim to be empty.
@@ -66,4 +66,4 @@ nlohmann::ordered_json DescribeEnvironment() {
           {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())}};
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -2,7 +2,7 @@
 
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// What a figure depends on besides the code: `cpu`, `cores`, `simd` (level that hmann's
 /// kernels take), `governor`, `huge_pages` (transparent), `kernel`, `system`,
@@ -10,4 +10,4 @@ namespace hmann {
 /// `time` (UTC, ISO 8601). What a machine does not tell is "unknown".
 nlohmann::ordered_json DescribeEnvironment();
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -9,7 +9,7 @@
 #include "hmann/distance.h"
 #include "index/base/cpu.h"
 
-namespace hmann {
+namespace hmann::eval {
 namespace {
 
 TEST(Environment, SaysWhatThisMachineSays) {
@@ -39,4 +39,4 @@ TEST(Environment, SaysWhatThisMachineSays) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::eval

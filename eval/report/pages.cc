@@ -5,7 +5,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
                          const std::string& path) {
@@ -26,4 +26,4 @@ absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view
   return file.Commit();
 }
 
-}  // namespace hmann
+}  // namespace hmann::eval

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::eval {
 
 /// The finished pages (chart library and script inlined), made when hmann was built, with
 /// kReportDataMark in place of the figures.
@@ -19,4 +19,4 @@ inline constexpr std::string_view kReportDataMark = "@@HMANN_RESULTS@@";
 absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
                          const std::string& path);
 
-}  // namespace hmann
+}  // namespace hmann::eval

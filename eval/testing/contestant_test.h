@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "eval/contestant.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 class ContestantTest : public testing::Test {
  protected:
@@ -34,4 +34,4 @@ class ContestantTest : public testing::Test {
   ContestantJob job_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::eval

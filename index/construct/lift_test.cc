@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "./index/base/random.h"
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "hmann/progress.h"
 #include "index/base/thread_pool.h"
 #include "index/construct/testing/build_samples.h"

@@ -84,7 +84,7 @@ class Pipeline {
   /// Centroids of the unpromoted nodes, whose ids are put into the order of cells.
   absl::Status MakeCells();
   void SearchItself();
-  const Workers* workers() const { return workers_.has_value() ? &*workers_ : nullptr; }
+  const JobRunner* workers() const { return workers_.has_value() ? &*workers_ : nullptr; }
   bool Lifted() const { return Lifts(kernels_.dtype, kernels_.metric); }
   absl::Status Write();
   /// Codes as Write hands them over; `contents.row` must be set.
@@ -114,7 +114,7 @@ class Pipeline {
   std::unique_ptr<Artefacts> work_;
   WorkFolder* folder_ = nullptr;  ///< work_, where memory is bounded
   BoundedMemory memory_;
-  std::optional<Workers> workers_;
+  std::optional<LocalWorkers> workers_;
 
   std::vector<std::uint32_t> row_of_;  ///< [node]
   std::vector<NodeId> node_of_id_;     ///< [id]
@@ -166,9 +166,9 @@ absl::Status Pipeline::CheckMemory(const BuildInputs& inputs) {
     KeepNoFreedMemory();
     HMANN_ASSIGN_OR_RETURN(memory_, DivideMemory(shape, options_.memory, options_.workers));
     if (options_.workers > 0) {
-      workers_ = Workers{options_.worker_program, options_.work, options_.workers,
-                         std::max(1, pool_.threads() / options_.workers),
-                         WorkerMemory(shape, options_.memory, options_.workers)};
+      workers_.emplace(options_.worker_program, options_.work, options_.workers,
+                       std::max(1, pool_.threads() / options_.workers),
+                       WorkerMemory(shape, options_.memory, options_.workers));
     }
     return absl::OkStatus();
   }

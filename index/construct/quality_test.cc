@@ -51,6 +51,7 @@ Quality MeasureL0(const std::string& path, const VectorFile& file,
     std::uint64_t distances = 0;
     void Distances(std::size_t n) { distances += n; }
     void Expanded() {}
+    void Scored(const RowBatch&) {}
     void Stepped(const Beam&) {}
   } count;
   LayerScratch scratch;

@@ -34,7 +34,7 @@ struct UpperSource {
   float alpha;
   std::uint64_t seed;
   const Artefacts& work;   ///< of the stages that join L1
-  const Workers* workers;  ///< that help with them, or none
+  const JobRunner* workers;  ///< that help with them, or none
   std::uint64_t room;      ///< bytes that a job of theirs may take for what it loads
 };
 

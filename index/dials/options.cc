@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "hmann/dial_table.h"
+#include "hmann/matches.h"
 #include "hmann/search_options.h"
 #include "index/base/status_macros.h"
 #include "index/dials/effort.h"
@@ -232,8 +233,28 @@ bool SearchOptions::names_dials() const {
   });
 }
 
+SearchOptions SearchOptions::Widened(std::uint64_t n) const {
+  SearchOptions wide = *this;
+  if (wide.matches == nullptr) return wide;
+  wide.matches = nullptr;
+  const std::uint64_t size = std::max<std::uint64_t>(matches->size(), 1);
+  wide.k =
+      static_cast<std::uint32_t>(std::min({(k * n + size - 1) / size, n, std::uint64_t{kMaxEf}}));
+  return wide;
+}
+
 absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const {
   HMANN_RETURN_IF_ERROR(Validate(context.n));
+  if (matches != nullptr) {
+    if (matches->n() != context.n) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("matches: expected those of ", context.n, " vectors, found ", matches->n()));
+    }
+    HMANN_ASSIGN_OR_RETURN(Dials dials, Widened(context.n).Resolve(context));
+    dials.k = k;
+    dials.matches = matches;
+    return dials;
+  }
   Resolution resolution(*this, context);
   HMANN_RETURN_IF_ERROR(CheckTaken(*this, resolution.walk()));
   const Dials dials = resolution.Run();

@@ -42,6 +42,18 @@ class Beam {
     while (size_ > 0 && key(size_ - 1) > limit) --size_;
   }
 
+  /// Lets go of those that keep(id) is false for.
+  template <typename Keep>
+  void Filter(const Keep& keep) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      if (keep(id(i))) entries_[kept++] = entries_[i];
+    }
+    size_ = kept;
+    next_ = 0;
+    while (next_ < size_ && expanded(next_)) ++next_;
+  }
+
   /// Returns whether the candidate entered.
   bool Insert(DistanceKey key, NodeId id) {
     const std::uint64_t entry = Entry(key, id);

@@ -29,13 +29,6 @@ struct LayerView {
   const std::byte* Row(NodeId node) const { return rows + node * row_stride; }
 };
 
-/// What a search counts, and who watches it; the null version costs nothing.
-struct NullLayerCounters {
-  void Distances(std::size_t) {}
-  void Expanded() {}
-  void Stepped(const Beam&) {}  ///< the beam after the neighbours of an expanded candidate went in
-};
-
 /// A batch of rows on its way through the kernel.
 struct RowBatch {
   std::vector<NodeId> ids;
@@ -68,6 +61,14 @@ struct RowBatch {
   void Score(const Kernels& kernels, const std::byte* query) {
     kernels.many(query, rows.data(), size, kernels.dim, keys.data());
   }
+};
+
+/// What a search counts, and who watches it; the null version costs nothing.
+struct NullLayerCounters {
+  void Distances(std::size_t) {}
+  void Expanded() {}
+  void Scored(const RowBatch&) {}  ///< the neighbours of an expanded candidate
+  void Stepped(const Beam&) {}  ///< the beam after the neighbours of an expanded candidate went in
 };
 
 /// Scratch of a layer search; one per thread, kept between searches.
@@ -164,6 +165,7 @@ void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratc
   batch.Score(*layer.kernels, query);
   counters.Distances(batch.size);
   counters.Expanded();
+  counters.Scored(batch);
   scratch.beam.DropBeyond(limit);
   batch.Keep(std::min(limit, scratch.beam.bound()));
   scratch.beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);

@@ -35,6 +35,7 @@ class Grid : public testing::Test {
     std::uint64_t distances = 0, expanded = 0;
     void Distances(std::size_t n) { distances += n; }
     void Expanded() { ++expanded; }
+    void Scored(const RowBatch&) {}
     void Stepped(const Beam&) {}
   };
 

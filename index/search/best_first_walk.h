@@ -24,11 +24,16 @@ class BestFirstWalk {
  public:
   /// Opens with what scratch.beam holds unexpanded (scored, and in scratch.visited),
   /// bounded by the beam's width. `results`, when given, is offered every node that the
-  /// walk scores; it may be shared with other walks of the same thread. `width`:
+  /// walk scores, and its kth is what `limit` goes by; it may be shared with other walks
+  /// of the same thread. `width`:
   /// candidates of a step.
-  void OpenFound(const WalkStart& start, Beam* results, EpsilonLimit limit, std::uint32_t width) {
+  void OpenFound(const WalkStart& start, Results* results, EpsilonLimit limit,
+                 std::uint32_t width) {
     Bind(start, width);
-    results_ = results;
+    if (results != nullptr) {
+      results_ = results;
+      nearest_ = &results->beam;
+    }
     limit_ = limit;
     NextCandidates();
   }
@@ -73,6 +78,7 @@ class BestFirstWalk {
     scratch_ = &start.scratch;
     counters_ = &start.counters;
     results_ = nullptr;
+    nearest_ = &scratch_->beam;
     limit_ = {};
     width_ = width;
     const std::size_t most = std::size_t{width} * index_->records.max_links;
@@ -82,7 +88,7 @@ class BestFirstWalk {
 
   void NextCandidates() {
     Beam& beam = scratch_->beam;
-    const DistanceKey limit = limit_.Limit(index_->kernels, beam);
+    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
     wanted_size_ = 0;
     while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit)
       wanted_[wanted_size_++] = beam.PopNext();
@@ -146,11 +152,8 @@ class BestFirstWalk {
     for (std::uint32_t i = 0; i < wanted_size_; ++i)
       batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
-    if (results_ != nullptr) {
-      for (std::uint32_t i = 0; i < batch.size; ++i)
-        results_->InsertUnique(batch.keys[i], batch.ids[i]);
-    }
-    const DistanceKey limit = limit_.Limit(index_->kernels, scratch_->beam);
+    if (results_ != nullptr) results_->Offer(batch);
+    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
@@ -161,7 +164,8 @@ class BestFirstWalk {
   const std::byte* query_ = nullptr;
   LayerScratch* scratch_ = nullptr;
   WalkCounters* counters_ = nullptr;
-  Beam* results_ = nullptr;
+  Results* results_ = nullptr;
+  const Beam* nearest_ = nullptr;  ///< what limit_ goes by
   EpsilonLimit limit_;
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0, width_ = 1;
@@ -174,7 +178,7 @@ class BestFirstL0Walk : public BestFirstWalk {
   static constexpr bool kLeavesBeam = true;
   void Open(const WalkStart& start) {
     start.scratch.beam.Reopen(start.dials.ef_l0);
-    OpenFound(start, nullptr, {start.dials.epsilon, start.dials.k}, start.dials.beam_width);
+    OpenFound(start, start.results, {start.dials.epsilon, start.dials.k}, start.dials.beam_width);
   }
   template <typename Add>
   void ForResults(const Add&) const {}

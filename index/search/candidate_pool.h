@@ -38,7 +38,7 @@ struct CandidatePool {
     scratch->batch.Reserve(std::size_t{dials.beam_width} * index->records.max_links);
     scratch->batch.size = 0;
     results.Reset(dials.k);
-    const Beam& found = scratch->beam;
+    const Beam& found = start.results != nullptr ? start.results->beam : scratch->beam;
     for (std::uint32_t i = 0; i < std::min(found.size(), dials.k); ++i)
       results.Insert(found.key(i), found.id(i));
     UpdateLimit();
@@ -47,6 +47,9 @@ struct CandidatePool {
   void UpdateLimit() {
     limit = EpsilonLimit{dials.epsilon, dials.k}.Limit(index->kernels, results);
   }
+
+  /// Nodes that do not match are no candidates: they would only crowd out those that do.
+  bool May(NodeId id) const { return dials.matches == nullptr || dials.matches->Has(id); }
 
   /// Estimates above it cannot enter the pool, or are beyond epsilon. An integer key may
   /// round off up to 1.
@@ -63,7 +66,7 @@ struct CandidatePool {
   bool Offer(float estimate, NodeId id) {
     const DistanceKey key = index->kernels.ToKey(estimate);
     return key <= std::min(scratch->beam.bound(), limit) && id != scratch->visited.excluded() &&
-           scratch->beam.Insert(key, id);
+           May(id) && scratch->beam.Insert(key, id);
   }
 
   /// Adds a promoted node to the row batch, and fetches its row. The batch is empty
@@ -81,6 +84,7 @@ struct CandidatePool {
     batch.Score(index->kernels, query);
     counters->total.distances_fast += batch.size;
     for (std::uint32_t i = 0; i < candidates; ++i) {
+      if (!May(batch.ids[i])) continue;
       results.Insert(batch.keys[i], batch.ids[i]);
       if (batch.keys[i] <= limit) scratch->beam.Insert(batch.keys[i], batch.ids[i]);
     }

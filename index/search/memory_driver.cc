@@ -104,6 +104,11 @@ bool MemoryDriver::Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_
     slot.query.Exclude(batch.limits.excluded);
     const absl::Status opened = slot.query.Open(
         batch.query(*next), batch.dials, batch.counters != nullptr, batch.dials.query_threads);
+    if (opened.ok() && slot.query.Done()) {  // nothing matches
+      slot.which = *next;
+      Finish(slot, batch);
+      continue;
+    }
     if (opened.ok()) {
       slot.which = (*next)++;
       slot.query.Visit([&slot](const auto& walk) {

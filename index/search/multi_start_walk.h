@@ -19,8 +19,8 @@ constexpr std::size_t kBeamsAtOnce = 8;
 /// it: a best-first search of width efSearchL0 from each candidate of L1, kBeamsAtOnce of
 /// them in step. Each beam has a visited set of its own, so that no answer depends on how
 /// the candidates are divided among threads. A result list receives all that the beams
-/// score: they crowd around the same few nearest nodes, so that the union of their
-/// efSearchL0 best would be far fewer than k.
+/// score and that may be answers: they crowd around the same few nearest nodes, so that the union
+/// of their efSearchL0 best would be far fewer than k.
 class MultiStartWalk {
  public:
   /// Opens with candidates [first, last) of start.scratch.beam. Counts by itself.
@@ -32,7 +32,7 @@ class MultiStartWalk {
     next_ = first;
     last_ = last;
     counters_.Clear(start.counters.lists_reads);
-    results_.Reset(start.kept);
+    results_.Open(dials_->matches, start.kept);
     open_ = 0;
     const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
     for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i)
@@ -66,7 +66,7 @@ class MultiStartWalk {
   /// that no beam has begun with.
   template <typename Add>
   void ForResults(const Add& add) {
-    add(results_);
+    add(results_.beam);
     if (next_ == last_) return;
     unopened_.Reset(last_ - next_);
     for (std::uint32_t i = next_; i < last_; ++i) unopened_.InsertUnique(w_->key(i), w_->id(i));
@@ -89,7 +89,7 @@ class MultiStartWalk {
     search.scratch.visited.Clear();
     search.scratch.visited.Insert(candidate);
     search.scratch.beam.Insert(key, candidate);
-    results_.InsertUnique(key, candidate);
+    results_.Offer(key, candidate);
     search.walk.OpenFound({*index_, query_, *dials_, search.scratch, counters_}, &results_, {}, 1);
     return true;
   }
@@ -111,7 +111,8 @@ class MultiStartWalk {
   std::array<BeamSearch*, kBeamsAtOnce> order_{};  ///< the first open_ are at work
   std::size_t open_ = 0;
   std::vector<NodeId> wanted_;  ///< by all of them, one after the other
-  Beam results_, unopened_;
+  Results results_;
+  Beam unopened_;
   WalkCounters counters_;
 };
 

@@ -16,6 +16,7 @@
 #include "index/graph/layer_search.h"
 #include "index/graph/layers.h"
 #include "index/tiers/block_cache.h"
+#include "index/tiers/emulation.h"
 
 namespace hmann {
 

@@ -34,6 +34,7 @@ class QuantisedWalk {
     Beam& found = start.scratch.beam;
     pool_.Open(start);
     cells_.Open(pool_);
+    if (dials.matches != nullptr) found.Filter([&](NodeId id) { return dials.matches->Has(id); });
     // Without a walk along links promoted nodes have nothing that is worth a read.
     follows_links() ? found.Reopen(dials.ef_l0) : found.Reset(std::max(kCandidates, 4 * dials.k));
     cells_.ScoreCells(pool_, [&](bool all) { ExpectRound(start.ahead, all); });

@@ -16,6 +16,7 @@
 #include "index/search/placed_index.h"
 #include "index/search/quantised_walk.h"
 #include "index/search/rerank_walk.h"
+#include "index/search/scan_walk.h"
 #include "index/search/upper_walk.h"
 #include "index/search/walk.h"
 
@@ -70,7 +71,8 @@ class LabelWalk {
 /// of walks, of which one is at work at a time. Down to L1; through L0, as the dials say;
 /// to the exact distances of what was found, where these two went by codes of scalar
 /// quantisation; to what closed components have hidden, where k is not filled; to the
-/// labels.
+/// labels. With a predicate (Dials::matches) it walks through what does not match, too,
+/// keeps what does in results_, and where k is not filled scans all that match.
 ///
 ///   query.Open(vector, dials, lists_reads);
 ///   while (!query.Done()) {
@@ -106,7 +108,11 @@ class BasicQuery {
     in_step_ = in_step;
     answer_.cut_short = false;
     counters_.Clear(lists_reads);
-    if (index_.n1() > 0) {
+    results_.Open(dials.matches, Kept());
+    if (dials.matches != nullptr && ScanIsEnough()) {
+      OpenScan();
+      SkipWhatIsDone();
+    } else if (index_.n1() > 0) {
       upper_.Open(Start());
       phase_ = Phase::kUpper;
     } else {
@@ -135,6 +141,8 @@ class BasicQuery {
         return visit(rerank_);
       case Phase::kRest:
         return visit(rest_);
+      case Phase::kScan:
+        return visit(scan_);
       case Phase::kLabels:
         return visit(labels_);
       case Phase::kDone:
@@ -173,7 +181,7 @@ class BasicQuery {
     if (phase_ == Phase::kL0) VisitL0([this](auto& walk) { walk.Finish(counters_); });
     answer_.cut_short = true;
     std::swap(scratch_.beam, kept_);
-    const bool rerank = by_codes_ && phase_ != Phase::kRest;
+    const bool rerank = by_codes_ && phase_ < Phase::kRest;
     rerank ? OpenRerank() : OpenLabels();
     SkipWhatIsDone();
     return true;
@@ -203,16 +211,24 @@ class BasicQuery {
   }
 
  private:
-  enum class Phase { kUpper, kL0, kRerank, kRest, kLabels, kDone };
+  enum class Phase { kUpper, kL0, kRerank, kRest, kScan, kLabels, kDone };
 
   /// Of a walk that goes by the vectors themselves.
-  WalkStart StartExact() {
-    return {index_, vector_.data(), *dials_, scratch_, counters_, parts_, in_step_, Kept(), ahead_};
-  }
+  WalkStart StartExact() { return StartOn(index_, vector_.data()); }
   WalkStart Start() {
-    if (!by_codes_) return StartExact();
-    return {*index_.coded, code_query_.data(), *dials_, scratch_, counters_,
-            parts_,        in_step_,           Kept(),  ahead_};
+    return by_codes_ ? StartOn(*index_.coded, code_query_.data()) : StartExact();
+  }
+  WalkStart StartOn(const PlacedIndex& index, const std::byte* query) {
+    return {.index = index,
+            .query = query,
+            .dials = *dials_,
+            .scratch = scratch_,
+            .counters = counters_,
+            .parts = parts_,
+            .in_step = in_step_,
+            .kept = Kept(),
+            .results = dials_->matches != nullptr ? &results_ : nullptr,
+            .ahead = ahead_};
   }
   std::uint32_t Kept() const { return by_codes_ ? index_.KeptFor(dials_->k) : dials_->k; }
 
@@ -230,22 +246,30 @@ class BasicQuery {
       case Phase::kUpper:
         return OpenL0();
       case Phase::kL0:
-        VisitL0([this](auto& walk) {
-          walk.Finish(counters_);
-          if constexpr (!std::decay_t<decltype(walk)>::kLeavesBeam) {
-            Keep([](NodeId) { return true; });
-            std::swap(scratch_.beam, kept_);
-          }
-        });
+        if (!FinishL0()) {
+          Keep([](NodeId) { return true; });
+          std::swap(scratch_.beam, kept_);
+        }
         return by_codes_ ? OpenRerank() : OpenRest();
       case Phase::kRerank:
         return answer_.cut_short ? OpenLabels() : OpenRest();
       case Phase::kRest:
+      case Phase::kScan:
         return OpenLabels();
       case Phase::kLabels:
       case Phase::kDone:
         phase_ = Phase::kDone;
     }
+  }
+
+  /// Whether what was found is in the beam.
+  bool FinishL0() {
+    bool leaves_beam = false;
+    VisitL0([&](auto& walk) {
+      walk.Finish(counters_);
+      leaves_beam = walk.kLeavesBeam;
+    });
+    return leaves_beam && dials_->matches == nullptr;
   }
 
   void SkipWhatIsDone() {
@@ -261,15 +285,16 @@ class BasicQuery {
     phase_ = Phase::kL0;
   }
 
-  /// kept_ becomes the nearest Kept() of what the walk at work has found, without
-  /// unpromoted nodes that `may_keep` is false for.
+  /// kept_ becomes the nearest Kept() of the matches that the walk at work has found,
+  /// without unpromoted nodes that `may_keep` is false for.
   template <typename MayKeep>
   void Keep(const MayKeep& may_keep) {
     kept_.Reset(Kept());
     const auto add = [&](const Beam& found) {
       for (std::uint32_t i = 0; i < found.size(); ++i) {
-        if (found.id(i) < index_.n1() || may_keep(found.id(i)))
-          kept_.InsertUnique(found.key(i), found.id(i));
+        const NodeId id = found.id(i);
+        if (results_.May(id) && (id < index_.n1() || may_keep(id)))
+          kept_.InsertUnique(found.key(i), id);
       }
     };
     bool leaves_beam = true;
@@ -279,6 +304,7 @@ class BasicQuery {
         leaves_beam = walk.kLeavesBeam;
       });
     }
+    if (dials_->matches != nullptr && phase_ <= Phase::kL0) return add(results_.beam);
     if (leaves_beam) add(scratch_.beam);
   }
 
@@ -287,12 +313,24 @@ class BasicQuery {
   /// nothing: what it holds is all that was met.
   void OpenRest() {
     if (scratch_.beam.size() >= dials_->k) return OpenLabels();
+    if (dials_->matches != nullptr) return OpenScan();
     scratch_.visited.Clear();
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
       scratch_.visited.Insert(scratch_.beam.id(i));
     scratch_.beam.Reopen(std::max(dials_->k, scratch_.beam.width()));
     rest_.OpenAt(StartExact(), 0);
     phase_ = Phase::kRest;
+  }
+
+  /// A walk would meet k n / m nodes before it had k of m matches.
+  bool ScanIsEnough() const {
+    const std::uint64_t size = dials_->matches->size();
+    return size * size <= std::uint64_t{dials_->k} * index_.layers.n();
+  }
+
+  void OpenScan() {
+    scan_.Open(StartExact());
+    phase_ = Phase::kScan;
   }
 
   void OpenRerank() {
@@ -314,12 +352,14 @@ class BasicQuery {
   std::uint32_t parts_ = 1, in_step_ = 0;
   ReadsAhead* ahead_ = nullptr;
   LayerScratch scratch_;  ///< beam: what was found so far
+  Results results_;
   Beam kept_;
   WalkCounters counters_;
   UpperWalk upper_;
   std::tuple<L0Walks...> l0_;
   RerankWalk rerank_;
   BestFirstWalk rest_;
+  ScanWalk scan_;
   LabelWalk labels_;
   Answer answer_;
   Phase phase_ = Phase::kDone;

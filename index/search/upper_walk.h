@@ -21,6 +21,7 @@ class UpperWalk {
     dials_ = &start.dials;
     scratch_ = &start.scratch;
     counters_ = &start.counters.total;
+    results_ = start.results;
     done_ = false;
     OpenLayer(index_->layers.top(), 0);
   }
@@ -56,17 +57,21 @@ class UpperWalk {
   struct Observer {
     std::uint64_t& distances;
     Counters& total;
+    Results* results;  ///< of L1's nodes; nullptr: nobody wants them
     bool in_l1;
     bool stepped = false;
 
     void Distances(std::size_t n) { distances += n; }
     void Expanded() { total.expanded_l1 += in_l1 ? 1 : 0; }
+    void Scored(const RowBatch& batch) {
+      if (results != nullptr) results->Offer(batch);
+    }
     void Stepped(const Beam&) { stepped = in_l1; }
   };
 
   Observer Watch(bool in_l1) {
     const bool codes = index_->quantiser != nullptr;
-    return {codes ? counters_->estimates : counters_->distances_fast, *counters_, in_l1};
+    return {codes ? counters_->estimates : counters_->distances_fast, *counters_, results_, in_l1};
   }
 
   void OpenLayer(std::uint32_t layer, NodeId entry) {
@@ -87,10 +92,11 @@ class UpperWalk {
     if (dials_->walk == WalkKind::kQuantised) width = std::max({width, dials_->k, dials_->nprobe});
     // What is neither of L1's own candidates nor within epsilon of the kth is of no use
     // to a pool. A quantised walk takes from it the distances of centroids.
-    limit_ = dials_->walk == WalkKind::kBestFirst
+    limit_ = dials_->walk == WalkKind::kBestFirst && results_ == nullptr
                  ? EpsilonLimit{dials_->epsilon, std::max(dials_->k, dials_->ef_l1)}
                  : EpsilonLimit{};
     search_.OpenBeam(view, query_, entry, width, dials_->ef_l1, *scratch_, observer);
+    if (results_ != nullptr) results_->Offer(scratch_->beam.key(0), entry);
   }
 
   const PlacedIndex* index_ = nullptr;
@@ -98,6 +104,7 @@ class UpperWalk {
   const Dials* dials_ = nullptr;
   LayerScratch* scratch_ = nullptr;
   Counters* counters_ = nullptr;
+  Results* results_ = nullptr;
   StepwiseSearch search_;
   EpsilonLimit limit_;
   std::uint32_t layer_ = 0;

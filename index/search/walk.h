@@ -9,6 +9,7 @@
 #include "hmann/dials.h"
 #include "index/graph/layer_search.h"
 #include "index/search/placed_index.h"
+#include "index/search/results.h"
 
 namespace hmann {
 
@@ -73,6 +74,7 @@ struct WalkStart {
   std::uint32_t parts = 1;      ///< that may be walked side by side
   std::uint32_t in_step = 0;    ///< beams that a part walks together; 0: as many as suit memory
   std::uint32_t kept = 0;       ///< of the nearest that the walk finds, this many are wanted
+  Results* results = nullptr;   ///< with a predicate: what L1 and L0 score is offered to it
   ReadsAhead* ahead = nullptr;  ///< nullptr: nobody reads ahead
 };
 

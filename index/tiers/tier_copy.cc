@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
 #include "index/base/checksum.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/build.h"
 #include "hmann/tuned_table.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"

@@ -8,6 +8,9 @@
 
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
+#include "hmann/build.h"
+#include "hmann/hmann.h"
+#include "hmann/tune.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/tune/exact_search.h"
 

@@ -17,6 +17,7 @@
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
 #include "index/construct/jobs/work_folder.h"
+#include "index/construct/pipeline.h"
 
 namespace hmann {
 namespace {

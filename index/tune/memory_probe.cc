@@ -7,6 +7,7 @@
 #include "index/base/prefetch.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
+#include "index/tiers/emulation.h"
 #include "index/tune/probes.h"
 
 namespace hmann {

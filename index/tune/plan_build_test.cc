@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <hnswlib/hnswlib.h>
 
+#include "hmann/build.h"
 #include "hmann/tune.h"
 #include "index/base/units.h"
 #include "index/construct/fast_memory.h"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "hmann/build.h"
 #include "hmann/tune.h"
 #include "index/tune/memory_rule.h"
 

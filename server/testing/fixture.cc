@@ -12,6 +12,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "index/base/check.h"
+#include "index/construct/pipeline.h"
 
 namespace hmann {
 namespace {

@@ -29,10 +29,14 @@ void Translate(std::exception_ptr thrown) {
 }
 
 void AddIndex(py::module_& module) {
+  py::class_<IndexMatches>(module, "Matches").def("__len__", [](const IndexMatches& made) {
+    return made.matches.size();
+  });
   py::class_<OpenedIndex>(module, "Index")
       .def(py::init<py::handle, const py::dict&>())
       .def("search", &OpenedIndex::Search)
       .def("resolve", &OpenedIndex::Resolve)
+      .def("matching", &OpenedIndex::Matching)
       .def("get", &OpenedIndex::Get)
       .def("info", &OpenedIndex::Info)
       .def("placements", &OpenedIndex::Placements)

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/python/core/convert.h"
+#include "hmann/build.h"
 #include "hmann/hmann.h"
 #include "hmann/tune.h"
 #include "index/report/report.h"

@@ -140,11 +140,14 @@ void OpenedIndex::Return(std::vector<std::unique_ptr<Searcher>> searchers) {
   for (std::unique_ptr<Searcher>& searcher : searchers) idle_.push_back(std::move(searcher));
 }
 
-const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& dials) {
+const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& dials,
+                                                 const IndexMatches* filter) {
   const std::shared_ptr<const Index>& index = Opened();
   const std::int64_t wanted = ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max());
   const auto same = [&] {
-    if (!resolved_.has_value() || wanted != asked_k_ || dials.size() != asked_.size()) return false;
+    if (filter != nullptr || !resolved_.has_value() || wanted != asked_k_ ||
+        dials.size() != asked_.size())
+      return false;
     if (dials.empty()) return true;
     const int equal = PyObject_RichCompareBool(dials.ptr(), asked_.ptr(), Py_EQ);
     if (equal < 0) PyErr_Clear();
@@ -154,9 +157,10 @@ const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& d
   SearchOptions options;
   options.k = static_cast<std::uint32_t>(wanted);
   Fill(SearchTable(), dials, &options);
+  if (filter != nullptr) options.matches = &filter->matches;
   resolved_ = Value(index->Resolve(options));
   budget_ = options.budget.value_or(std::chrono::nanoseconds(0));
-  asked_k_ = wanted;
+  asked_k_ = filter != nullptr ? -1 : wanted;  // which nobody asks for
   asked_ = py::reinterpret_steal<py::dict>(PyDict_Copy(dials.ptr()));
   return *resolved_;
 }
@@ -170,8 +174,13 @@ py::dict OpenedIndex::Resolve(py::handle k, const py::dict& dials) {
 }
 
 py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threads,
-                              py::handle in_flight, bool details, const py::dict& dials) {
-  const ResolvedSearch resolved = ResolveCached(k, dials);
+                              py::handle in_flight, bool details, const IndexMatches* filter,
+                              const py::dict& dials) {
+  if (filter != nullptr && filter->index != Opened())
+    Raise(
+        absl::InvalidArgumentError("filter: it was made for another index, or before it was "
+                                   "opened anew: make it by matching"));
+  const ResolvedSearch resolved = ResolveCached(k, dials, filter);
   const std::shared_ptr<const Index> index = index_;
   Rows rows = ToRows("queries", queries, true);
   const IndexInfo& info = index->info();
@@ -216,6 +225,28 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   told["cut_short"] = outcome.cut_short;
   told["predicted"] = PredictedOf(resolved);
   return py::make_tuple(std::move(labels), std::move(distances), std::move(told));
+}
+
+std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
+  const std::shared_ptr<const Index> index = Opened();
+  absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
+  if (py::isinstance<py::array_t<bool>>(accepted)) {
+    const auto mask = py::array_t<bool, py::array::c_style>::ensure(accepted);
+    if (mask.ndim() != 1)
+      Raise(absl::InvalidArgumentError("filter: expected a mask of one dimension"));
+    const std::span<const bool> of(mask.data(), static_cast<std::size_t>(mask.size()));
+    const WithoutGil without_gil;
+    matches = index->Matching([of](std::uint64_t label) { return label < of.size() && of[label]; });
+  } else {
+    const py::array_t<std::int64_t> wanted = ToLabels(accepted, false);
+    std::vector<std::uint64_t> labels(wanted.data(), wanted.data() + wanted.size());
+    const WithoutGil without_gil;
+    std::sort(labels.begin(), labels.end());
+    matches = index->Matching([&labels](std::uint64_t label) {
+      return std::binary_search(labels.begin(), labels.end(), label);
+    });
+  }
+  return std::make_unique<IndexMatches>(index, Value(std::move(matches)));
 }
 
 py::array OpenedIndex::Get(py::handle labels) {

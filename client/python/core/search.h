@@ -19,6 +19,12 @@ namespace hmann::python {
 /// Counts the forks that led to this process, from here on. Called once.
 void WatchForks();
 
+/// Which vectors of an opened index may be answers.
+struct IndexMatches {
+  std::shared_ptr<const Index> index;
+  Matches matches;
+};
+
 /// An opened index with its idle searchers. The GIL guards all of it: searches borrow
 /// what they need before they let go of it.
 class OpenedIndex {
@@ -31,9 +37,12 @@ class OpenedIndex {
 
   /// (labels, distances, None), each of shape (k,) for one query and (n, k) for several;
   /// a query with fewer than k answers is filled up with label -1 and distance inf. With
-  /// `details` a dict of what ran instead of None. `dials`: rows of SearchTable().
+  /// `details` a dict of what ran instead of None. `filter`: what Matching gives, or
+  /// nullptr. `dials`: rows of SearchTable().
   py::tuple Search(py::handle queries, py::handle k, py::handle threads, py::handle in_flight,
-                   bool details, const py::dict& dials);
+                   bool details, const IndexMatches* filter, const py::dict& dials);
+  /// `accepted`: labels, or a bool for each of the labels 0, 1, ....
+  std::unique_ptr<IndexMatches> Matching(py::handle accepted);
   /// What Search would run: {"dials": ..., "predicted": ...}.
   py::dict Resolve(py::handle k, const py::dict& dials);
 
@@ -60,7 +69,8 @@ class OpenedIndex {
   /// threads and its queue to the device are the parent's.
   const std::shared_ptr<const Index>& Opened() const;
   void Open();
-  const ResolvedSearch& ResolveCached(py::handle k, const py::dict& dials);
+  const ResolvedSearch& ResolveCached(py::handle k, const py::dict& dials,
+                                      const IndexMatches* filter = nullptr);
   std::vector<std::unique_ptr<Searcher>> Borrow(std::size_t count);
   void Return(std::vector<std::unique_ptr<Searcher>> searchers);
 

@@ -12,7 +12,7 @@
 #include "client/python/core/options.h"
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
-#include "datasets/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbours.h"
 #include "index/base/status_macros.h"
 #include "index/report/report.h"
 

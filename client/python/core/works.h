@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include "client/python/core/convert.h"
+#include "hmann/build.h"
 #include "index/report/report.h"
 
 namespace hmann::python {

@@ -7,11 +7,22 @@ version: str
 #: Of each function: (name, default, help) of its options.
 tables: Dict[str, List[Tuple[str, Any, str]]]
 
+class Matches:
+    def __len__(self) -> int: ...
+
 class Index:
     def __init__(self, path: Any, options: Dict[str, Any]) -> None: ...
     def search(
-        self, queries: Any, k: Any, threads: Any, in_flight: Any, details: bool, dials: Dict[str, Any]
+        self,
+        queries: Any,
+        k: Any,
+        threads: Any,
+        in_flight: Any,
+        details: bool,
+        filter: Optional[Matches],
+        dials: Dict[str, Any],
     ) -> Tuple[NDArray[np.int64], NDArray[np.float32], Optional[Dict[str, Any]]]: ...
+    def matching(self, accepted: Any) -> Matches: ...
     def get(self, labels: Any) -> NDArray[Any]: ...
     def resolve(self, k: Any, dials: Dict[str, Any]) -> Dict[str, Any]: ...
     def info(self) -> Dict[str, Any]: ...

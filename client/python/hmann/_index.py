@@ -123,6 +123,7 @@ class Index:
         threads: Optional[int] = None,
         in_flight: Optional[int] = None,
         details: bool = False,
+        filter: Union[None, ArrayLike, "_core.Matches"] = None,
         **dials: Any,
     ) -> Answer:
         """Finds the k nearest vectors of each query.
@@ -139,10 +140,14 @@ class Index:
             in_flight: queries of a thread that are under way at once; None: as many as
                 ``tune`` has measured, or four in memory and eight on a device.
             details: tell what ran (``Answer.details``).
+            filter: the only vectors that may be answers: their labels, or a mask of bools, of
+                which number i stands for label i; or what ``matching`` made of these, which
+                spares each search that work. No code of Python runs within a search.
             {options}
 
         Returns:
-            labels (int64) and distances (float32), of shape (k,) or (n, k).
+            labels (int64) and distances (float32), of shape (k,) or (n, k). Where fewer than
+            k match, label -1 and distance inf fill the rest.
 
         Raises:
             InvalidArgumentError: dtype, shape, NaN, a zero vector under cosine, k, dials.
@@ -151,11 +156,28 @@ class Index:
             FailedPreconditionError: a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
-        labels, distances, told = self._search(queries, k, threads, in_flight, details, dials)
+        if filter is not None and not isinstance(filter, _core.Matches):
+            filter = self.matching(filter)
+        labels, distances, told = self._search(
+            queries, k, threads, in_flight, details, filter, dials
+        )
         answer = Answer(labels, distances)
         if told is not None:
             answer.details = told
         return answer
+
+    def matching(self, accepted: ArrayLike) -> "_core.Matches":
+        """Which vectors have one of these labels, for ``search(filter=...)``.
+
+        Args:
+            accepted: labels, or a mask of bools, of which number i stands for label i.
+
+        Returns:
+            An object for searches of this index, until it is closed or opened anew; its
+            ``len`` is how many match. It takes a bit a vector.
+        """
+        array = np.asarray(accepted)
+        return self._core.matching(array if array.size > 0 else array.astype(np.int64))
 
     def get(self, labels: ArrayLike) -> NDArray[Any]:
         """The vectors that have these labels.

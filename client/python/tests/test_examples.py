@@ -31,8 +31,11 @@ class ExamplesTest(unittest.TestCase):
     def test_nvme(self):
         self.assertIn("reads and", self.run_example("nvme.py"))
 
+    def test_filter(self):
+        self.assertIn("match; the nearest cost", self.run_example("filter.py"))
+
     def test_none_is_forgotten(self):
-        tested = {"tour.py", "text_embeddings.py", "nvme.py"}
+        tested = {"filter.py", "tour.py", "text_embeddings.py", "nvme.py"}
         self.assertEqual({path.name for path in pathlib.Path(EXAMPLES).glob("*.py")}, tested)
 
 

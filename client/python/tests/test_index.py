@@ -218,6 +218,35 @@ class SearchTest(FolderCase):
             self.assertEqual(self.index.resolve(5, walk=walk, **dials)["dials"], ran["dials"])
             self.assertGreater(ran["counters"]["distances_fast"], 0)
 
+    def test_a_filter_is_a_mask_or_labels(self):
+        mask = np.zeros(len(self.base), bool)
+        mask[::7] = True
+        labels = np.flatnonzero(mask)
+        some = hmann.exact_neighbours(self.base[labels], self.queries, 10, progress=False)
+        truth = hmann.Answer(labels[some.labels], some.distances)
+        found = self.index.search(self.queries, 10, filter=mask, details=True)
+        self.assertTrue(mask[found.labels].all())
+        self.assertGreater(hmann.recall(found, truth), 0.9)
+        matches = self.index.matching(labels)
+        self.assertEqual(len(matches), len(labels))
+        for filter in (labels, list(labels), matches, mask[: labels[-1] + 1]):
+            self.assert_same(self.index.search(self.queries, 10, filter=filter), found)
+        two = self.index.search(self.queries[0], 4, filter=[5, 9, 10**12])
+        self.assertEqual(set(two.labels[:2]), {5, 9})
+        np.testing.assert_array_equal(two.labels[2:], [-1, -1])
+        self.assertTrue(np.isinf(two.distances[2:]).all())
+        self.assertEqual(len(self.index.matching([])), 0)
+
+    def test_what_is_no_filter(self):
+        for filter, kind, text in (
+            (np.zeros((2, 2), bool), hmann.InvalidArgumentError, "mask of one dimension"),
+            ([-1], hmann.InvalidArgumentError, "labels"),
+            ([0.5], hmann.Error, "labels"),
+            (hmann.open(self.path).matching([1]), hmann.InvalidArgumentError, "another index"),
+        ):
+            with self.subTest(text):
+                self.assert_raises(kind, text, self.index.search, self.queries, filter=filter)
+
     def test_a_budget_cuts_short_and_fills_up(self):
         found = self.index.search(self.queries, 100, ef_l0=1900, budget=1e-9, details=True)
         self.assertGreater(found.details["cut_short"], 0)

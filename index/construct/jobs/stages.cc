@@ -77,12 +77,12 @@ absl::Status Stages::Make(const JobList& jobs) {
     }
   };
   look();
-  if (workers_ != nullptr) {
+  if (runner_ != nullptr) {
     std::vector<std::size_t> missing;
     for (std::size_t j = 0; j < jobs.count; ++j) {
       if (!made[j]) missing.push_back(j);
     }
-    HMANN_RETURN_IF_ERROR(workers_->Make(Name(jobs.stage), missing, job_, phases_, look));
+    HMANN_RETURN_IF_ERROR(runner_->Run(Name(jobs.stage), missing, job_, phases_, look));
   }
   // All, or what workers have left that came to nothing.
   for (std::size_t j = 0; j < jobs.count; ++j) {

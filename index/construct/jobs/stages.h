@@ -59,15 +59,15 @@ struct RangeStage {
 class Stages {
  public:
   /// `name`: before the names of artefacts, "l0"; `layer`: before those of phases.
-  /// `workers`: that help, or none. All must outlive it.
+  /// `runner`: who helps, or none. All must outlive it.
   Stages(std::string name, std::string layer, const Artefacts& work, Phases& phases, const Job& job,
-         const Workers* workers = nullptr)
+         const JobRunner* runner = nullptr)
       : name_(std::move(name)),
         layer_(std::move(layer)),
         work_(work),
         phases_(phases),
         job_(job),
-        workers_(workers) {}
+        runner_(runner) {}
   /// Of a worker: when `only` are made, what makes them ends with ABORTED. What comes
   /// before them must be there; nothing is removed.
   Stages& Only(StageJobs& only) {
@@ -145,7 +145,7 @@ class Stages {
   const Artefacts& work_;
   Phases& phases_;
   const Job& job_;
-  const Workers* workers_;
+  const JobRunner* runner_;
   StageJobs* only_ = nullptr;
   NodeId ranged_by_ = 0;
   std::size_t run_end_ = 0;

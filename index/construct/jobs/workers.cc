@@ -83,9 +83,9 @@ class Worker {
 
 }  // namespace
 
-absl::Status Workers::Make(const std::string& stage, std::span<const std::size_t> jobs,
-                           const Job& job, Phases& phases,
-                           const std::function<void()>& look) const {
+absl::Status LocalWorkers::Run(const std::string& stage, std::span<const std::size_t> jobs,
+                               const Job& job, Phases& phases,
+                               const std::function<void()>& look) const {
   // One job is not worth a process.
   if (jobs.size() < 2 || count < 1) return absl::OkStatus();
   std::vector<Worker> workers;

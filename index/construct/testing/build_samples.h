@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "datasets/vector_writer.h"
 #include "index/base/check.h"
 #include "index/construct/pipeline.h"

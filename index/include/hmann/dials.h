@@ -5,6 +5,8 @@
 
 namespace hmann {
 
+class Matches;
+
 enum class WalkKind : std::uint8_t { kMultiStart = 0, kBestFirst = 1, kQuantised = 2, kUpper = 3 };
 constexpr std::size_t kWalks = 4;
 
@@ -46,6 +48,9 @@ struct Dials {
   std::optional<float> epsilon;      ///< absent: ef_l0 alone says when to end
   Prefetch prefetch = Prefetch::kRound;
   std::uint32_t query_threads = 1;
+  /// Only these may be answers; nullptr: all. Not owned. No dial by itself: it decides
+  /// how wide the others are.
+  const Matches* matches = nullptr;
 
   friend bool operator==(const Dials&, const Dials&) = default;
 };

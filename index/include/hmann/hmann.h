@@ -19,6 +19,8 @@
 #include "hmann/dials.h"
 #include "hmann/distance.h"
 #include "hmann/info.h"
+#include "hmann/matches.h"
+#include "hmann/progress.h"
 #include "hmann/search_options.h"
 #include "hmann/tuned_table.h"
 
@@ -89,6 +91,25 @@ class Index {
   /// tuned nor calibrated; FAILED_PRECONDITION: stale) and of TunedTable::Choose
   /// (OUT_OF_RANGE).
   absl::StatusOr<ResolvedSearch> Resolve(const SearchOptions& options) const;
+  /// Calls visit(ids, labels) with the labels of all vectors and their internal ids, some
+  /// at a time. Labels that are row numbers come from their order in the file; others are
+  /// read from L0, once from end to end. Errors: DATA_LOSS.
+  absl::Status ForLabels(const std::function<void(std::span<const std::uint32_t>,
+                                                  std::span<const std::uint64_t>)>& visit) const;
+  /// The vectors that `accepts(label)` is true for, for SearchOptions::matches: once for
+  /// all queries that share the predicate. Errors: those of ForLabels.
+  template <typename Accepts>
+  absl::StatusOr<Matches> Matching(const Accepts& accepts) const {
+    Matches matches(info().n);
+    const absl::Status status =
+        ForLabels([&](std::span<const std::uint32_t> ids, std::span<const std::uint64_t> labels) {
+          for (std::size_t i = 0; i < ids.size(); ++i) {
+            if (accepts(labels[i])) matches.Add(ids[i]);
+          }
+        });
+    if (!status.ok()) return status;
+    return matches;
+  }
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
   /// Reads what is mapped in place once, on all cores, so that the first queries pay no

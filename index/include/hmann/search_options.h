@@ -35,6 +35,9 @@ struct SearchOptions {
   std::optional<float> error_bound = {}, epsilon = {};
   std::optional<Prefetch> prefetch = {};
   std::optional<std::uint32_t> query_threads = {};
+  /// Only vectors that match may be answers: the k nearest of them, or all where they are
+  /// fewer. The search walks through the others. Not owned.
+  const Matches* matches = nullptr;
   /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a
   /// query to keep, with the best recall that it allows.
   std::optional<double> recall = {};
@@ -43,6 +46,9 @@ struct SearchOptions {
   /// (Answer::cut_short).
   std::optional<std::chrono::nanoseconds> budget = {};
 
+  /// Of an unfiltered search that meets so many neighbours that k of them match, if they
+  /// are spread evenly: k is larger. For `n` vectors.
+  SearchOptions Widened(std::uint64_t n) const;
   bool has_target() const { return recall.has_value() || latency.has_value(); }
   /// Whether a dial is said that no target goes with.
   bool names_dials() const;
@@ -59,7 +65,8 @@ struct SearchOptions {
   /// Index::Resolve. Errors: those
   /// of Validate; INVALID_ARGUMENT for a dial that the default walk does not take;
   /// FAILED_PRECONDITION for what the index cannot do: the quantised walk without codes,
-  /// `epsilon` over inner products, helpers that it was opened without.
+  /// `epsilon` over inner products, helpers that it was opened without; INVALID_ARGUMENT
+  /// for matches of another index. With matches what is left open is that of Widened.
   absl::StatusOr<Dials> Resolve(const SearchContext& context) const;
 };
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "hmann/tier.h"
+#include "index/base/chunked_checksum.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/units.h"

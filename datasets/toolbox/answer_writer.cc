@@ -1,4 +1,4 @@
-#include "datasets/answer_writer.h"
+#include "datasets/toolbox/answer_writer.h"
 
 #include <limits>
 #include <utility>

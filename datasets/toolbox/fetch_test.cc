@@ -1,4 +1,4 @@
-#include "datasets/fetch.h"
+#include "datasets/toolbox/fetch.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -6,12 +6,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/archive.h"
+#include "datasets/toolbox/archive.h"
 #include "datasets/ground_truth.h"
-#include "datasets/manifest.h"
-#include "datasets/temp_folder.h"
-#include "datasets/testing/pattern.h"
-#include "datasets/testing/test_server.h"
+#include "datasets/toolbox/manifest.h"
+#include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/testing/pattern.h"
+#include "datasets/toolbox/testing/test_server.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

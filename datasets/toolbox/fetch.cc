@@ -1,4 +1,4 @@
-#include "datasets/fetch.h"
+#include "datasets/toolbox/fetch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,11 +10,11 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/archive.h"
-#include "datasets/download.h"
+#include "datasets/toolbox/archive.h"
+#include "datasets/toolbox/download.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
-#include "datasets/manifest.h"
+#include "datasets/toolbox/manifest.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 

@@ -1,4 +1,4 @@
-#include "datasets/download.h"
+#include "datasets/toolbox/download.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>

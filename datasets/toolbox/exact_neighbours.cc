@@ -1,4 +1,4 @@
-#include "datasets/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbours.h"
 
 #include <faiss/utils/distances.h>
 #include <omp.h>

@@ -1,10 +1,10 @@
-#include "datasets/resample.h"
+#include "datasets/toolbox/resample.h"
 
 #include <cstring>
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/norm_spread.h"
+#include "datasets/toolbox/norm_spread.h"
 #include "datasets/vector_writer.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "datasets/manifest.h"
+#include "datasets/toolbox/manifest.h"
 
 #include <algorithm>
 #include <utility>

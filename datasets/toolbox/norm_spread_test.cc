@@ -1,11 +1,11 @@
-#include "datasets/norm_spread.h"
+#include "datasets/toolbox/norm_spread.h"
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "datasets/generate.h"
-#include "datasets/temp_folder.h"
+#include "datasets/toolbox/generate.h"
+#include "datasets/testing/temp_folder.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

@@ -1,4 +1,4 @@
-#include "datasets/norm_spread.h"
+#include "datasets/toolbox/norm_spread.h"
 
 #include <cmath>
 #include <cstring>

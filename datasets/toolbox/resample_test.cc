@@ -1,11 +1,11 @@
-#include "datasets/resample.h"
+#include "datasets/toolbox/resample.h"
 
 #include <cstring>
 #include <set>
 
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 #include "datasets/ground_truth.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "gmock/gmock.h"
 
 namespace hmann {

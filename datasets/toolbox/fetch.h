@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/catalogue.h"
+#include "datasets/toolbox/catalogue.h"
 #include "hmann/progress.h"
 
 namespace hmann {

@@ -1,4 +1,4 @@
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "datasets/exact_distance.h"
-#include "datasets/temp_folder.h"
+#include "datasets/testing/temp_folder.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

@@ -1,4 +1,4 @@
-#include "datasets/generate.h"
+#include "datasets/toolbox/generate.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/norm_spread.h"
+#include "datasets/toolbox/norm_spread.h"
 #include "datasets/vector_writer.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"

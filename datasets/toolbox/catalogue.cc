@@ -1,4 +1,4 @@
-#include "datasets/catalogue.h"
+#include "datasets/toolbox/catalogue.h"
 
 #include <limits>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "datasets/archive.h"
+#include "datasets/toolbox/archive.h"
 
 #include <archive.h>
 #include <archive_entry.h>

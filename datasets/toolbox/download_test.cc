@@ -1,4 +1,4 @@
-#include "datasets/download.h"
+#include "datasets/toolbox/download.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "datasets/temp_folder.h"
-#include "datasets/testing/pattern.h"
-#include "datasets/testing/test_server.h"
+#include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/testing/pattern.h"
+#include "datasets/toolbox/testing/test_server.h"
 
 namespace hmann {
 namespace {

@@ -1,4 +1,4 @@
-#include "datasets/testing/test_server.h"
+#include "datasets/toolbox/testing/test_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace hmann {
+
+/// Which vectors of an index may be answers: what a predicate of the user's is true for,
+/// a bit each. Index::Matching makes it, once for all queries that share the predicate.
+/// By internal ids. Immutable while searches use it; then thread-safe.
+class Matches {
+ public:
+  explicit Matches(std::uint64_t n) : n_(n), words_((n + 63) / 64) {}
+
+  void Add(std::uint32_t id) {
+    std::uint64_t& word = words_[id / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    size_ += (word & bit) == 0 ? 1 : 0;
+    word |= bit;
+  }
+  bool Has(std::uint32_t id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
+  /// The first match at or after `id`; n where there is none.
+  std::uint64_t Next(std::uint64_t id) const {
+    if (id >= n_) return n_;
+    std::uint64_t at = id / 64, word = words_[at] & ~std::uint64_t{0} << (id % 64);
+    while (word == 0) {
+      if (++at == words_.size()) return n_;
+      word = words_[at];
+    }
+    return at * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
+  }
+
+  std::uint64_t n() const { return n_; }        ///< vectors of the index
+  std::uint64_t size() const { return size_; }  ///< that match
+
+ private:
+  std::uint64_t n_, size_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace hmann

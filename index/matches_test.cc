@@ -1,0 +1,221 @@
+// Searches that only some vectors may answer: Index::Matching, SearchOptions::matches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "datasets/vector_file.h"
+#include "hmann/hmann.h"
+#include "index/construct/testing/build_samples.h"
+#include "index/index_impl.h"
+
+namespace hmann {
+namespace {
+
+using Found = std::vector<std::pair<std::uint64_t, float>>;
+
+/// 10,000 SIFT vectors and the queries beside them; built once.
+class MatchesTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new SampleFolder;
+    BuildOptions options;
+    options.base = "datasets/sample/base.u8bin";
+    options.out = *folder_ / "sample.hmann";
+    MustBuild(options);
+    queries_ = new VectorFile(*VectorFile::Open("datasets/sample/query.u8bin"));
+    base_ = new VectorFile(*VectorFile::Open("datasets/sample/base.u8bin"));
+    index_ = *Index::Open(options.out, {.slow = "dram"});
+  }
+  static void TearDownTestSuite() {
+    index_.reset();
+    delete base_;
+    delete queries_;
+    delete folder_;
+  }
+
+  /// Each of 100 has the same chance.
+  static auto Every(std::uint64_t of) {
+    return [of](std::uint64_t label) { return (label * 2654435761u >> 7) % of == 0; };
+  }
+  template <typename Accepts>
+  static Matches MustMatch(const Index& index, const Accepts& accepts) {
+    auto matches = index.Matching(accepts);
+    EXPECT_TRUE(matches.ok()) << matches.status();
+    return *std::move(matches);
+  }
+
+  static std::vector<Found> Search(const std::shared_ptr<const Index>& index,
+                                   const SearchOptions& options, std::uint32_t in_flight = 1,
+                                   Counters* counters = nullptr) {
+    std::vector<Found> found(queries_->n());
+    const auto resolved = index->Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
+    const auto done = [&](std::size_t i, const absl::Status& status, Answer& answer) {
+      EXPECT_TRUE(status.ok()) << status;
+      for (const Neighbour& near : answer.nearest) found[i].emplace_back(near.label, near.distance);
+    };
+    EXPECT_TRUE(Searcher(index)
+                    .SearchMany(
+                        queries_->n(), [](std::size_t i) { return queries_->Row(i); },
+                        resolved->dials, in_flight, done, counters)
+                    .ok());
+    return found;
+  }
+
+  /// The nearest of the labels that match, by comparing with all.
+  template <typename Accepts>
+  static Found Exact(std::uint64_t query, std::uint32_t k, const Accepts& accepts) {
+    const Kernels& kernels = index_->kernels();
+    std::vector<std::byte> stored(kernels.row_bytes);
+    EXPECT_TRUE(EncodeRow(kernels, queries_->Row(query), stored.data()).ok());
+    Found all;
+    for (std::uint64_t label = 0; label < base_->n(); ++label) {
+      if (!accepts(label)) continue;
+      const DistanceKey key = kernels.one(
+          stored.data(), reinterpret_cast<const std::byte*>(base_->Row(label)), kernels.dim);
+      all.emplace_back(label, kernels.ToDistance(key));
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    all.resize(std::min<std::size_t>(all.size(), k));
+    return all;
+  }
+
+  /// Of the answers; each must match and come once, and as many must come as there can.
+  template <typename Accepts>
+  static double Recall(const std::vector<Found>& found, std::uint32_t k, const Accepts& accepts) {
+    double hits = 0, wanted = 0;
+    for (std::uint64_t query = 0; query < found.size(); ++query) {
+      const Found exact = Exact(query, k, accepts);
+      EXPECT_EQ(found[query].size(), exact.size()) << "query " << query;
+      std::set<std::uint64_t> labels;
+      for (const auto& [label, distance] : found[query]) {
+        EXPECT_TRUE(accepts(label)) << label;
+        EXPECT_TRUE(labels.insert(label).second) << label << " twice";
+        hits += !exact.empty() && distance <= exact.back().second ? 1 : 0;
+      }
+      wanted += static_cast<double>(exact.size());
+    }
+    return wanted == 0 ? 1 : hits / wanted;
+  }
+
+  static inline SampleFolder* folder_ = nullptr;
+  static inline VectorFile* queries_ = nullptr;
+  static inline VectorFile* base_ = nullptr;
+  static inline std::shared_ptr<const Index> index_;
+};
+
+TEST_F(MatchesTest, EveryWalkFindsTheNearestThatMatch) {
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kQuantised}) {
+    for (const std::uint64_t of : {1, 2, 5, 20, 100, 3000}) {
+      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(walk), ", one in ", of));
+      const Matches matches = MustMatch(*index_, Every(of));
+      const auto found = Search(index_, {.k = 10, .walk = walk, .matches = &matches});
+      EXPECT_GE(Recall(found, 10, Every(of)), 0.93);
+    }
+  }
+}
+
+TEST_F(MatchesTest, AllThatMatchAreFoundWhereTheyAreFewerThanK) {
+  const auto three = [](std::uint64_t label) { return label == 7 || label == 77 || label == 777; };
+  const Matches matches = MustMatch(*index_, three);
+  EXPECT_EQ(matches.size(), 3u);
+  EXPECT_EQ(Recall(Search(index_, {.k = 10, .matches = &matches}), 10, three), 1.0);
+  const auto none = [](std::uint64_t) { return false; };
+  const Matches nothing = MustMatch(*index_, none);
+  for (const Found& found : Search(index_, {.k = 10, .matches = &nothing}))
+    EXPECT_TRUE(found.empty());
+}
+
+/// A walk stays where the query is; the matches are elsewhere.
+TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
+  std::set<std::uint64_t> near;
+  for (const auto& [label, distance] : Exact(0, 9000, [](std::uint64_t) { return true; }))
+    near.insert(label);
+  const auto far = [&near](std::uint64_t label) { return !near.contains(label); };
+  const Matches matches = MustMatch(*index_, far);
+  const auto found = Search(index_, {.k = 10, .ef_l1 = 1, .ef_l0 = 10, .matches = &matches});
+  for (std::size_t query = 0; query < found.size(); ++query) {
+    ASSERT_EQ(found[query].size(), 10u);
+    for (const auto& [label, distance] : found[query]) EXPECT_TRUE(far(label));
+  }
+  EXPECT_EQ(found[0], Exact(0, 10, far));
+}
+
+TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {
+  for (const std::uint64_t of : {3, 2000}) {
+    const Matches matches = MustMatch(*index_, Every(of));
+    const SearchOptions options{.k = 10, .walk = WalkKind::kBestFirst, .matches = &matches};
+    const auto expected = Search(index_, options);
+    for (const char* slow : {"mapped", "emulated:lat=1ns", "nvme"}) {
+      const auto other = Index::Open(*folder_ / "sample.hmann", {.slow = slow});
+      ASSERT_TRUE(other.ok()) << other.status();
+      EXPECT_EQ(Search(*other, options, 4), expected) << slow;
+    }
+    const auto coded = Index::Open(*folder_ / "sample.hmann", {.slow = "dram", .sq_bits = 8});
+    EXPECT_GE(Recall(Search(*coded, options, 3), 10, Every(of)), 0.93);
+  }
+}
+
+TEST_F(MatchesTest, OnADeviceOnlyMatchesAreReadForTheirVectors) {
+  const auto device = Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
+  ASSERT_TRUE(device.ok()) << device.status();
+  Counters all, tenth;
+  Search(*device, {.k = 10}, 1, &all);
+  const Matches matches = MustMatch(**device, Every(10));
+  const auto found = Search(*device, {.k = 10, .matches = &matches}, 1, &tenth);
+  EXPECT_GE(Recall(found, 10, Every(10)), 0.93);
+  EXPECT_LE(tenth.distances_slow, all.distances_slow * 3 / 2);
+}
+
+TEST_F(MatchesTest, LabelsMayBeTheUsersOwn) {
+  BuildOptions options;
+  options.base = "datasets/sample/base.u8bin";
+  options.out = *folder_ / "labelled.hmann";
+  std::vector<std::uint64_t> own(base_->n());
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = (i << 33) + i % 2;
+  options.label_values = own;
+  MustBuild(options);
+  const auto index = Index::Open(options.out, {.slow = "nvme"});
+  const Matches odd = MustMatch(**index, [](std::uint64_t label) { return label % 2 == 1; });
+  EXPECT_EQ(odd.size(), own.size() / 2);
+  for (const Found& found : Search(*index, {.k = 10, .matches = &odd})) {
+    ASSERT_EQ(found.size(), 10u);
+    for (const auto& [label, distance] : found) EXPECT_EQ(label % 2, 1u);
+  }
+}
+
+TEST_F(MatchesTest, WhatCannotBeIsRefused) {
+  const Matches other(17);
+  EXPECT_EQ(index_->Resolve({.k = 10, .matches = &other}).status().message(),
+            "matches: expected those of 10000 vectors, found 17");
+  const Matches matches = MustMatch(*index_, Every(3));
+  EXPECT_EQ(index_->Resolve({.k = 10, .matches = &matches, .recall = 0.9}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MatchesTest, ABudgetCutsAScanShort) {
+  const Matches matches = MustMatch(*index_, Every(2));
+  SearchOptions options{.k = 10, .ef_l1 = 1, .ef_l0 = 10, .matches = &matches};
+  options.budget = std::chrono::nanoseconds(1);
+  Searcher searcher(index_);
+  Answer answer;
+  ASSERT_TRUE(searcher.Search(queries_->Row(0), options, &answer).ok());
+  for (const Neighbour& near : answer.nearest) EXPECT_TRUE(Every(2)(near.label));
+}
+
+TEST(Matches, AreCountedAndFoundInOrder) {
+  Matches matches(200);
+  for (const std::uint32_t id : {3u, 64u, 199u, 64u}) matches.Add(id);
+  EXPECT_EQ(matches.size(), 3u);
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t id = matches.Next(0); id < matches.n(); id = matches.Next(id + 1))
+    found.push_back(id);
+  EXPECT_EQ(found, (std::vector<std::uint64_t>{3, 64, 199}));
+  EXPECT_EQ(Matches(0).Next(0), 0u);
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "hmann/matches.h"
+#include "index/graph/layer_search.h"
+
+namespace hmann {
+
+/// What a search may answer with, kept apart from what it walks through (a beam): the
+/// nearest nodes that it has scored and that match.
+struct Results {
+  const Matches* only = nullptr;  ///< nullptr: every node matches. Not owned
+  Beam beam;
+
+  void Open(const Matches* matches, std::uint32_t width) {
+    only = matches;
+    beam.Reset(width);
+  }
+  bool May(NodeId id) const { return only == nullptr || only->Has(id); }
+  /// Of nodes that may have been offered before.
+  void Offer(DistanceKey key, NodeId id) {
+    if (May(id)) beam.InsertUnique(key, id);
+  }
+  /// What was scored.
+  void Offer(const RowBatch& batch) {
+    for (std::uint32_t i = 0; i < batch.size; ++i) Offer(batch.keys[i], batch.ids[i]);
+  }
+};
+
+}  // namespace hmann
