@@ -54,5 +54,5 @@ int main(int argc, char** argv) {
   std::string eval = "eval";
   std::vector<char*> words(argv, argv + argc);
   words.insert(words.begin() + 1, eval.data());
-  return hmann::RunCommands(hmann::kCommands, static_cast<int>(words.size()), words.data());
+  return hmann::RunCommands(hmann::eval::kCommands, static_cast<int>(words.size()), words.data());
 }

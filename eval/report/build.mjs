@@ -57,9 +57,9 @@ for (const [name, kind] of Object.entries(pages)) {
   writeFileSync(join(folder, kind.file), page);
   writeFileSync(join(folder, kind.source), `#include "eval/report/pages.h"
 
-namespace hmann {
+namespace hmann::eval {
 
 ${asFunction(name, page)}
-}  // namespace hmann
+}  // namespace hmann::eval
 `);
 }

@@ -250,7 +250,14 @@ absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const
       return absl::InvalidArgumentError(
           absl::StrCat("matches: expected those of ", context.n, " vectors, found ", matches->n()));
     }
-    HMANN_ASSIGN_OR_RETURN(Dials dials, Widened(context.n).Resolve(context));
+    const SearchOptions wide = Widened(context.n);
+    HMANN_ASSIGN_OR_RETURN(Dials dials, wide.Resolve(context));
+    if (dials.walk == WalkKind::kQuantised && dials.nprobe == 0 && !nprobe.has_value()) {
+      // From cells, as on a device: links of what does not match are not followed.
+      SearchContext cells = context;
+      cells.block_tier = true;
+      HMANN_ASSIGN_OR_RETURN(dials, wide.Resolve(cells));
+    }
     dials.k = k;
     dials.matches = matches;
     return dials;
