@@ -19,8 +19,8 @@ constexpr std::size_t kBeamsAtOnce = 8;
 /// it: a best-first search of width efSearchL0 from each candidate of L1, kBeamsAtOnce of
 /// them in step. Each beam has a visited set of its own, so that no answer depends on how
 /// the candidates are divided among threads. A result list receives all that the beams
-/// score and that may be answers: they crowd around the same few nearest nodes, so that the union
-/// of their efSearchL0 best would be far fewer than k.
+/// score and that may be answers: they crowd around the same few nearest nodes, so that
+/// the union of their efSearchL0 best would be far fewer than k.
 class MultiStartWalk {
  public:
   /// Opens with candidates [first, last) of start.scratch.beam. Counts by itself.

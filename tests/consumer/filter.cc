@@ -1,5 +1,5 @@
-// The nearest of some: searches the index `argv[1]` with a vector of zeros for labels that a
-// predicate of ours accepts.
+// The nearest of some: searches the index `argv[1]` with a vector of zeros for labels
+// that a predicate of ours accepts.
 #include <hmann/hmann.h>
 
 #include <cstdio>

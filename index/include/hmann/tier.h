@@ -110,8 +110,8 @@ struct PlacementSource {
   std::uint64_t file_offset = 0;  ///< of `bytes` in it
   std::string section = {};       ///< name, for messages
 
-  /// `found`: the checksum of what was copied. Errors: DATA_LOSS naming all of it and what
-  /// to do.
+  /// `found`: the checksum of what was copied. Errors: DATA_LOSS naming all of it and
+  /// what to do.
   absl::Status Check(std::uint64_t found) const;
 };
 
@@ -159,9 +159,9 @@ class Tier {
 absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec);
 
 /// The door for kinds of tiers that a program brings itself: a class that derives from
-/// Tier and gives regions of memory or of blocks. MakeTier asks `maker` first; it answers with
-/// nullptr where `spec` is none of its own, and may ask MakeTier for the rest of one. One for the
-/// process, to be given before any tier is made; nullptr: none.
+/// Tier and gives regions of memory or of blocks. MakeTier asks `maker` first; it answers
+/// with nullptr where `spec` is none of its own, and may ask MakeTier for the rest of
+/// one. One for the process, to be given before any tier is made; nullptr: none.
 using TierMaker = absl::StatusOr<std::unique_ptr<Tier>> (*)(std::string_view spec);
 void RegisterTiers(TierMaker maker);
 
