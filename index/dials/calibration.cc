@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "index/dials/effort.h"
+
 namespace hmann {
 namespace {
 
@@ -52,7 +54,15 @@ std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_
     return std::log(static_cast<double>(to)) - std::log(static_cast<double>(below->k));
   };
   const double share = from_below(k) / from_below(above->k);
-  return Found{Between(low.effort, high.effort, share), std::min(low.recall, high.recall),
+  float effort = Between(low.effort, high.effort, share);
+  if (way.walk == WalkKind::kBestFirst || (way.walk == WalkKind::kQuantised && !way.cells)) {
+    const auto epsilon = [](const Found& found, std::uint32_t of) {
+      return double{found.effort} * double{DefaultEpsilon(of)};
+    };
+    const double between = std::lerp(epsilon(low, below->k), epsilon(high, above->k), share);
+    effort = static_cast<float>(between / double{DefaultEpsilon(k)});
+  }
+  return Found{effort, std::min(low.recall, high.recall),
                Between(low.distances, high.distances, share)};
 }
 

@@ -28,7 +28,8 @@ TEST(Calibration, AnswersBetweenWhatWasMeasured) {
   // Odds of 3 to 1, 9 to 1 and 19 to 1: half way between the logarithms.
   const Calibration steps{.origin = "", .curves = {{kMemory, 1, 1, {{1, 0.75}, {4, 27.0 / 28}}}}};
   EXPECT_NEAR(steps.Find(kMemory, 1, 0.9)->effort, 2, kNear);
-  EXPECT_NEAR(found(10, 0.95).effort, 2, kNear) << "k = 10 is half way from 1 to 100";
+  // k = 10 is half way from 1 to 100: of epsilon, 1 and 4 times 100^-0.4, over 10^-0.4.
+  EXPECT_NEAR(found(10, 0.95).effort, 2.05216, kNear);
   EXPECT_NEAR(found(1000, 0.95).effort, 4, kNear);
 }
 

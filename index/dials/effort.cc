@@ -40,6 +40,8 @@ void ScaleCells(double effort, Dials& dials) {
 
 }  // namespace
 
+float DefaultEpsilon(std::uint32_t k) { return 0.45f * std::pow(static_cast<float>(k), -0.4f); }
+
 Dials WithEffort(const Dials& dials, double effort, std::uint64_t n, std::uint64_t n1) {
   Dials scaled = dials;
   if (dials.walk == WalkKind::kMultiStart || dials.walk == WalkKind::kUpper) {
