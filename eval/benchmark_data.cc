@@ -16,7 +16,7 @@ absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, Dat
   const ContestantJob& job = options.job;
   if (job.base.empty()) {
     if (!options.shape || options.groundtruth.empty()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "base: expected a file, as the exact neighbours are to be computed, or groundtruth "
           "beside a finished index; found neither");
     }
@@ -29,9 +29,9 @@ absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, Dat
     HMANN_RETURN_IF_ERROR(
         base.CheckShape(options.shape->dim, options.shape->dtype, "the finished index"));
     if (options.shape->n != base.n()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           job.base, ": expected ", options.shape->n, " rows, as the finished index has, found ",
-          base.n(), " (--rows takes the first ones; a base that has changed needs a new index)"));
+          base.n(), " (--rows takes the first ones; a base that has changed needs a new index)");
     }
   }
   return base;

@@ -71,8 +71,7 @@ absl::Status MemoryPlaces::BuildIndexes(const Benchmark& benchmark, const Say& s
     const std::uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
     if (error) return ErrnoError(error.value(), "stat", file);
     if (bytes == 0)
-      return absl::FailedPreconditionError(
-          absl::StrCat("contestant ", spec.name, ": expected 'index_file', found none"));
+      return FailedPrecondition("contestant ", spec.name, ": expected 'index_file', found none");
     HMANN_RETURN_IF_ERROR(contestant.Stop());
     memory_.push_back({{"system", spec.name}, {"index_file", file}, {"index_file_bytes", bytes}});
   }
@@ -86,8 +85,8 @@ absl::Status MemoryPlaces::Loaded(std::size_t c, pid_t pid, const Say& say) {
   const std::uint64_t huge = HugePoolBytes(pid);
   if (huge == 0) return absl::OkStatus();
   if (huge >= group.limit_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat("huge pages: expected less than the limit of ",
-                                                     group.limit_bytes(), " bytes, found ", huge));
+    return ResourceExhausted("huge pages: expected less than the limit of ", group.limit_bytes(),
+                             " bytes, found ", huge);
   }
   say(absl::StrCat("  ", FormatSize(huge),
                    " of its memory are huge pages, which no cgroup counts: the limit of the rest "

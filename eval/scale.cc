@@ -153,7 +153,7 @@ absl::Status ScaleOptions::Validate() const {
       !sizes.empty() && sizes[0] >= 100 &&
       std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
   if (!rising)
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "sizes: expected at least one, from 100 vectors on, each larger than the one before");
   for (const std::string& tier : tiers) HMANN_RETURN_IF_ERROR(MakeTier(tier).status());
   return absl::OkStatus();

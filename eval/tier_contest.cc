@@ -180,8 +180,7 @@ class Lineup {
 absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark) {
   HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(contest.emulated));
   if (spec.latency_ns == 0)
-    return absl::InvalidArgumentError(
-        "emulated: expected a latency above 0: +0 ns runs beside it anyway");
+    return InvalidArgument("emulated: expected a latency above 0: +0 ns runs beside it anyway");
   benchmark->title = absl::StrCat("Two memories, the slow one emulated (", spec.ToString(), ")");
   benchmark->options["emulated"] = spec.ToString();
   benchmark->reference = absl::StrCat(kReference, Label(spec));

@@ -9,11 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "datasets/ground_truth.h"
+#include "datasets/hdf5_file.h"
 #include "datasets/toolbox/catalogue.h"
 #include "datasets/toolbox/exact_neighbours.h"
 #include "datasets/toolbox/fetch.h"
-#include "datasets/ground_truth.h"
-#include "datasets/hdf5_file.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
 #include "index/base/statistics.h"
@@ -128,8 +128,8 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
   if (IsHdf5(flags.out)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flags.out, ": .hdf5 files are read, not written: expected another suffix"));
+    return InvalidArgument(flags.out,
+                           ": .hdf5 files are read, not written: expected another suffix");
   }
   if (IsGroundTruth(flags.out)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));

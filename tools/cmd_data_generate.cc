@@ -16,7 +16,7 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   if (name == "resample") return Kind();
   const absl::StatusOr<Shape> shape = ParseShape(name);
   if (shape.ok()) return Kind(*shape);
-  return absl::InvalidArgumentError(absl::StrCat(shape.status().message(), ", or resample"));
+  return InvalidArgument(shape.status().message(), ", or resample");
 }
 
 /// Vectors made of those of a file.

@@ -70,10 +70,8 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
   HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply,
                          connection->server.SearchBatch(flags.index, vectors, options, call));
   // k <= n, so that every query has k answers; the split below counts on it.
-  if (reply.ids.size() != count * reply.dials.k) {
-    return absl::InternalError(
-        absl::StrCat("expected ", count * reply.dials.k, " ids, found ", reply.ids.size()));
-  }
+  if (reply.ids.size() != count * reply.dials.k)
+    return Internal("expected ", count * reply.dials.k, " ids, found ", reply.ids.size());
   keep(reply);
   return absl::OkStatus();
 }

@@ -55,7 +55,7 @@ std::string FileKey(const std::string& path) {
 absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFile& base,
                                           const std::string& library) {
   if (job.work.empty())
-    return absl::InvalidArgumentError("--work: expected a folder for the index, found nothing");
+    return InvalidArgument("--work: expected a folder for the index, found nothing");
   std::error_code error;
   fs::create_directories(job.work, error);
   if (error) return ErrnoError(error.value(), "mkdir", job.work);

@@ -133,8 +133,8 @@ class HmannAdapter : public Adapter {
 
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight > static_cast<int>(kMostInFlight)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
+      return InvalidArgument("in_flight: expected at most ", kMostInFlight, ", found ",
+                             shape.in_flight);
     }
     while (searchers_.size() < static_cast<std::size_t>(shape.threads))
       searchers_.emplace_back(index_);

@@ -129,7 +129,7 @@ class ServerAdapter : public Adapter {
       }
       HMANN_ASSIGN_OR_RETURN(std::optional<client::StreamedAnswer> next, stream.Receive());
       if (!next || next->id < share.begin || next->id >= share.end)
-        return absl::InternalError("the stream ended before its last answer");
+        return Internal("the stream ended before its last answer");
       timers[next->id - share.begin].reset();
       HMANN_RETURN_IF_ERROR(next->answer.status());
       Store(*next->answer, share, next->id);

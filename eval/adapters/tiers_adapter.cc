@@ -15,7 +15,6 @@
 #include <memory>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "eval/adapters/tiers_rival.h"
 #include "hmann/distance.h"
 #include "index/base/json_reader.h"
@@ -39,9 +38,9 @@ class TiersAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {}));
     if (job.metric != Metric::kL2 || (base.dtype() != DType::kU8 && base.dtype() != DType::kF32)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("HNSW over two memories: expected u8 or f32 under l2, found ",
-                       std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
+      return InvalidArgument("HNSW over two memories: expected u8 or f32 under l2, found ",
+                             std::string(Name(base.dtype())), " under ",
+                             std::string(Name(job.metric)));
     }
     k_ = job.k;
     HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
@@ -96,9 +95,8 @@ class TiersAdapter : public Adapter {
 
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.threads != 1 || shape.in_flight > 64) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected threads 1 and in_flight up to 64, found ", shape.threads, " and ",
-                       shape.in_flight));
+      return InvalidArgument("expected threads 1 and in_flight up to 64, found ", shape.threads,
+                             " and ", shape.in_flight);
     }
     setting_.in_flight = shape.in_flight;
     return WithGraph(rival_, [&](auto& rival) -> absl::Status {

@@ -1,7 +1,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "eval/load.h"
 #include "eval/program/flags.h"
 #include "index/base/status_macros.h"
@@ -23,8 +22,7 @@ absl::Status RunLoadCommand(LoadFlags& flags) {
   for (const std::string& text : texts) {
     HMANN_ASSIGN_OR_RETURN(const auto named, NamedJson(text, "--settings", Json::value_t::array));
     if (named.first != load.index)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--settings: expected ", load.index, "=[...], found '", text, "'"));
+      return InvalidArgument("--settings: expected ", load.index, "=[...], found '", text, "'");
     load.settings.insert(load.settings.end(), named.second.begin(), named.second.end());
   }
   return flags.Run([&load](const Benchmark& benchmark, Progress&, const Say& say) {

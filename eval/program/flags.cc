@@ -33,11 +33,11 @@ absl::Status Give(const std::vector<std::string>& texts, const char* option, Jso
         store(&spec, named.second);
       }
       if (found) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(option, ": no contestant '", named.first, "' takes part; those who do: ",
-                       absl::StrJoin(*specs, ", ", [](std::string* out, const ContestantSpec& s) {
-                         absl::StrAppend(out, "'", s.name, "'");
-                       })));
+      return InvalidArgument(
+          option, ": no contestant '", named.first, "' takes part; those who do: ",
+          absl::StrJoin(*specs, ", ", [](std::string* out, const ContestantSpec& s) {
+            absl::StrAppend(out, "'", s.name, "'");
+          }));
     }
   }
   return absl::OkStatus();
@@ -52,8 +52,8 @@ absl::StatusOr<std::pair<std::string, Json>> NamedJson(const std::string& text, 
   Json value = Json::parse(text.substr(std::min(equals + 1, text.size())), nullptr, false);
   if (equals > 0 && value.type() == kind)
     return std::pair(text.substr(0, equals), std::move(value));
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, ": expected NAME=", array ? "[...]" : "{...}", ", JSON, found '", text, "'"));
+  return InvalidArgument(option, ": expected NAME=", array ? "[...]" : "{...}", ", JSON, found '",
+                         text, "'");
 }
 
 void EvalFlags::AddData(CLI::App& app, bool truth) {

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
@@ -36,9 +36,9 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
       return number * factor;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "'", absl::string_view(text.data(), text.size()),
-      "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M"));
+      "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M");
 }
 
 absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
@@ -54,9 +54,9 @@ absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
       return std::chrono::nanoseconds(static_cast<std::int64_t>(number) * factor);
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", absl::string_view(text.data(), text.size()),
-                   "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s"));
+  return InvalidArgument(
+      "'", absl::string_view(text.data(), text.size()),
+      "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s");
 }
 
 std::string FormatSize(std::uint64_t bytes) {

@@ -242,7 +242,7 @@ absl::Status Pipeline::Rank() {
     break;
   }
   if (report_.reachable_share != 1)
-    return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
+    return Internal("the repair of unreachable nodes did not settle after 8 rounds");
   // Promoted nodes by rank, the others by row.
   SortByRow(std::span(ranked).subspan(layers_.n1()), row_of_);
   node_of_id_ = std::move(ranked);

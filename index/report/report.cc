@@ -171,7 +171,7 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
 absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const IndexInfo& info) {
   HMANN_ASSIGN_OR_RETURN(const TunedTable table, ReadTunedTable(index, info.content_hash, info.n));
   if (table.calibration.has_value()) return *table.calibration;
-  return absl::NotFoundError(absl::StrCat(index, ": not calibrated"));
+  return NotFound(index, ": not calibrated");
 }
 
 nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info) {

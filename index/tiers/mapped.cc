@@ -36,9 +36,8 @@ class MappedCopyTier : public Tier {
     HMANN_RETURN_IF_ERROR(EnsureCopy(traits().name, path_, source, progress));
     HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path_));
     if (file.bytes().size() < source.bytes.size()) {
-      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": ", path_, ": expected ",
-                                              source.bytes.size(), " bytes, found ",
-                                              file.bytes().size()));
+      return DataLoss("tier ", traits().name, ": ", path_, ": expected ", source.bytes.size(),
+                      " bytes, found ", file.bytes().size());
     }
     AdviseRandom(file.bytes().first(source.bytes.size()));
     return RegionBuilder::OfFile(std::move(file), source.bytes.size());

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/build.h"
 #include "hmann/tuned_table.h"
 #include "index/base/cpu.h"
@@ -224,7 +223,7 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   // As every search will read it: rounded.
   HMANN_ASSIGN_OR_RETURN(const TunedTable stored, ReadTunedTable(index, info.content_hash, info.n));
   if (!stored.calibration.has_value())
-    return absl::DataLossError(absl::StrCat(index, ": the calibration was written and is gone"));
+    return DataLoss(index, ": the calibration was written and is gone");
   return *stored.calibration;
 }
 

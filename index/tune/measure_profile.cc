@@ -74,15 +74,15 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
   if (kind == "mapped" || kind == "dax" || kind == "nvme") {
     const std::string& beside = path.empty() ? options.scratch : path;
     if (beside.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", tier, " is measured on a file: give a path beside which one may be made"));
+      return InvalidArgument("tier ", tier,
+                             " is measured on a file: give a path beside which one may be made");
     }
     // Not PATH itself: it may hold an index's L0. A folder can be shared, a device
     // cannot.
     struct stat found {};
     if (stat(beside.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode))) {
-      return absl::UnimplementedError(absl::StrCat(
-          "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
+      return Unimplemented("tier ", tier,
+                           ": a whole device is not measured, since that would overwrite it");
     }
     measured.files.push_back(std::make_unique<ScratchFile>(beside));
     const std::string& file = measured.files.back()->path();

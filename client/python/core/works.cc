@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "client/python/core/options.h"
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
@@ -53,7 +52,7 @@ py::object Plan(const py::dict& options) {
   PlanCall call;
   Fill(PlanTable(), options, &call);
   if (call.plan.fast_memory_bytes == 0)
-    Raise(absl::InvalidArgumentError("fast_memory: expected bytes, found none"));
+    Raise(InvalidArgument("fast_memory: expected bytes, found none"));
   const PlanReport report = Value(ReportPlan(call));
   nlohmann::ordered_json json = ToJson(report);
   if (call.explain) json["explain"] = report.plan.rule;
