@@ -1,5 +1,3 @@
-#include <cmath>
-#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -177,9 +175,7 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--base", flags->base, "vector file")->required();
   app.add_option("--queries", flags->queries, "vector file")->required();
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; },
-      "l2 (default), ip or cosine");
+  AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
   app.add_option("--k", flags->exact.k, "neighbours a query");
   app.add_option("--rows", flags->rows, "first rows of the base only");
   app.add_option("--threads", flags->exact.threads,

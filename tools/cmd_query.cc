@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -144,10 +142,8 @@ CommandAction SetupQuery(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->excludes("--budget");
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--deadline", ParseDuration,
-      [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
-      "of a request, and for the server to be ready (default 10s)");
+  AddParsed(app, "--deadline", ParseDuration, &flags->deadline,
+            "of a request, and for the server to be ready (default 10s)");
   return [flags] { return Query(*flags); };
 }
 

@@ -52,13 +52,9 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  AddParsed<std::chrono::nanoseconds>(
-      *app, "--time", ParseDuration, [load](std::chrono::nanoseconds time) { load->time = time; },
-      "that requests arrive for (default: 10s)");
-  AddParsed<std::chrono::nanoseconds>(
-      *app, "--deadline", ParseDuration,
-      [load](std::chrono::nanoseconds deadline) { load->deadline = deadline; },
-      "of a request, from its arrival (default: 1s)");
+  AddParsed(*app, "--time", ParseDuration, &load->time, "that requests arrive for (default: 10s)");
+  AddParsed(*app, "--deadline", ParseDuration, &load->deadline,
+            "of a request, from its arrival (default: 1s)");
   app->add_option("--batch", load->batch, "queries of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -1,7 +1,6 @@
 #include "eval/program/flags.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -63,9 +62,7 @@ void EvalFlags::AddData(CLI::App& app, bool truth) {
   app.add_option("--queries", job->queries, "vectors to look for")->required();
   app.add_option("--query-rows", job->query_rows, "first vectors of --queries only (0: all)")
       ->capture_default_str();
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [job](Metric metric) { job->metric = metric; },
-      "l2 (default), ip, cosine");
+  AddParsed(app, "--metric", ParseMetric, &job->metric, "l2 (default), ip, cosine");
   if (!truth) return;
   app.add_option("--groundtruth", benchmark.groundtruth,
                  "their exact neighbours (default: computed once, kept in --out)");
