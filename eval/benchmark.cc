@@ -1,6 +1,5 @@
 #include "eval/benchmark.h"
 
-#include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -78,9 +77,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
   HMANN_RETURN_IF_ERROR(benchmark.Validate());
   ContestantJob& job = benchmark.job;
   if (job.work.empty()) job.work = job.folder + "/work";
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   DataShape shape;
   HMANN_ASSIGN_OR_RETURN(const std::optional<VectorFile> base, OpenBase(benchmark, &shape));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));

@@ -1,7 +1,6 @@
 #include "eval/benchmark_data.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -52,9 +51,7 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   const std::string key =
       absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
                    std::string(Name(job.metric)), "|", exact.k);
-  std::error_code error;
-  std::filesystem::create_directories(job.work, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.work));
   const std::string path =
       absl::StrFormat("%s/groundtruth-%016x.gt", job.work, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;

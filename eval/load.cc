@@ -7,9 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <span>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -280,9 +278,7 @@ absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark ben
     }
   }
   if (job.folder.empty()) return lines;
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   HMANN_RETURN_IF_ERROR(WriteResults(job.folder + "/results.jsonl", lines));
   return lines;
 }

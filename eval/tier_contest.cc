@@ -1,6 +1,5 @@
 #include "eval/tier_contest.h"
 
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -194,9 +193,7 @@ absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchm
 }
 
 absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers"));
   HMANN_ASSIGN_OR_RETURN(Contestant rival, Contestant::Start(spec, job));
   const std::string graph = rival.ready()["index_file"].get<std::string>();

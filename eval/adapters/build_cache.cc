@@ -56,9 +56,7 @@ absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFil
                                           const std::string& library) {
   if (job.work.empty())
     return InvalidArgument("--work: expected a folder for the index, found nothing");
-  std::error_code error;
-  fs::create_directories(job.work, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.work));
   const std::string key =
       absl::StrCat(library, "|", FileKey(job.base), base.n(), "|", base.dim(), "|", RowsHash(base),
                    "|", std::string(Name(job.metric)), "|", job.m, "|", job.ef_construction, "|",

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -173,6 +174,12 @@ absl::Status AtomicFile::Commit() {
   const int failed = ::fsync(fd) != 0 ? errno : 0;
   ::close(fd);
   return failed != 0 ? ErrnoError(failed, "fsync", folder) : absl::OkStatus();
+}
+
+absl::Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? ErrnoError(error.value(), "mkdir", path) : absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most) {

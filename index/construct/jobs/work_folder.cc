@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -53,8 +51,7 @@ absl::Status Damaged(const std::string& path) {
 absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& path,
                                                              const std::string& identity) {
   std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return ErrnoError(error.value(), "create folder", path);
+  HMANN_RETURN_IF_ERROR(MakeFolders(path));
   std::unique_ptr<WorkFolder> folder(new WorkFolder(path));
   HMANN_RETURN_IF_ERROR(folder->Lock());
   const std::string manifest = absl::StrCat(path, "/", kManifest);
