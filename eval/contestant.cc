@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "datasets/ground_truth.h"
 #include "eval/adapters/build_cache.h"
+#include "index/base/cgroup.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -94,12 +94,7 @@ absl::StatusOr<std::optional<LatencyUs>> ReadLatency(const Json& line) {
 
 /// The kernel's count of bytes that disks gave to a process; 0 where it is not told.
 std::uint64_t DiskBytesRead(pid_t pid) {
-  std::ifstream io(absl::StrCat("/proc/", pid, "/io"));
-  for (std::string key; io >> key;) {
-    std::uint64_t value = 0;
-    if (io >> value && key == "read_bytes:") return value;
-  }
-  return 0;
+  return ReadKey(absl::StrCat("/proc/", pid, "/io"), "read_bytes:");
 }
 
 absl::Status ReadCounters(const Json& line, RunAnswer* answer) {

@@ -1,12 +1,12 @@
 #include "eval/memory_places.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "eval/hardware_limit.h"
 #include "eval/page_cache.h"
+#include "index/base/cgroup.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -16,12 +16,7 @@ namespace {
 
 /// Bytes of the pool of huge pages that a process holds: no memory cgroup counts them.
 std::uint64_t HugePoolBytes(pid_t pid) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string key; status >> key;) {
-    std::uint64_t kib = 0;
-    if (key == "HugetlbPages:" && status >> kib) return kib * 1024;
-  }
-  return 0;
+  return ReadKey(absl::StrCat("/proc/", pid, "/status"), "HugetlbPages:") * 1024;
 }
 
 }  // namespace
