@@ -174,11 +174,6 @@ bool DifferInEffort(const Dials& a, const Dials& b) {
          (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
 }
 
-double Logit(double recall) {
-  const double inside = std::clamp(recall, 1e-6, 1 - 1e-6);
-  return std::log(inside / (1 - inside));
-}
-
 /// Dials, times and recalls at `share` of the way from a to b, on scales of logarithms.
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {

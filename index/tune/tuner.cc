@@ -381,7 +381,7 @@ class Tuner {
     for (const double recall : kFollowed) {
       std::size_t nearest = 0;
       const auto away = [&](std::size_t i) {
-        return std::abs(RecallLogit(options_.recalls[i], 1e6) - RecallLogit(recall, 1e6));
+        return std::abs(Logit(options_.recalls[i], 1e6) - Logit(recall, 1e6));
       };
       for (std::size_t i = 1; i < winners.size(); ++i)
         nearest = away(i) < away(nearest) ? i : nearest;
