@@ -16,12 +16,7 @@ absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view
   const std::size_t place = page.find(kReportDataMark);
   if (place == std::string::npos)
     return Internal("report template: the mark ", std::string(kReportDataMark), " is missing");
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
-  HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));
-  const std::size_t rest = place + kReportDataMark.size();
-  HMANN_RETURN_IF_ERROR(file.Append(page.data() + rest, page.size() - rest));
-  return file.Commit();
+  return WriteTextFile(path, std::string(page).replace(place, kReportDataMark.size(), json));
 }
 
 }  // namespace hmann::eval

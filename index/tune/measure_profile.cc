@@ -56,12 +56,6 @@ struct Measured {
   Probes probes;
 };
 
-absl::Status WriteBytes(const std::string& path, const Buffer& bytes) {
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(bytes.data(), bytes.size()));
-  return file.Commit();
-}
-
 absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured,
                      Progress& progress) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(tier, absl::MaxSplits(':', 1));
@@ -87,7 +81,9 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
     measured.files.push_back(std::make_unique<ScratchFile>(beside));
     const std::string& file = measured.files.back()->path();
     if (kind == "nvme") {
-      HMANN_RETURN_IF_ERROR(WriteBytes(file, measured.chain));
+      const Buffer& chain = measured.chain;
+      HMANN_RETURN_IF_ERROR(
+          WriteTextFile(file, {reinterpret_cast<const char*>(chain.data()), chain.size()}));
       return AddBlockProbes(tier, file, measured.profile.blocks.emplace_back(), measured.probes);
     }
     made = absl::StrCat(kind, ":", file);
