@@ -1,6 +1,5 @@
 #include "eval/adapters/adapter.h"
 
-#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,15 +193,15 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
   std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
   std::vector<float> latencies(shaped && !warms ? session.queries : 0);
   Json answer = {{"setting", setting}};
+  const RunShare share = {0,
+                          session.queries - queries,
+                          session.queries,
+                          session.k,
+                          ids.data(),
+                          latencies.empty() || counts ? nullptr : latencies.data()};
   if (counts) {
-    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
+    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(share));
   } else {
-    const RunShare share = {0,
-                            session.queries - queries,
-                            session.queries,
-                            session.k,
-                            ids.data(),
-                            latencies.empty() ? nullptr : latencies.data()};
     HMANN_ASSIGN_OR_RETURN(const RunTimes times,
                            RunShares(shape, share, session.cpus,
                                      [&](const RunShare& part) { return adapter.Search(part); }));
@@ -239,7 +238,7 @@ absl::Status Adapter::OnlyFinished() const {
   return InvalidArgument(Describe(), ": expected settings that name a finished index, found none");
 }
 
-absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
+absl::StatusOr<nlohmann::json> Adapter::Count(const RunShare&) {
   return Unimplemented(Describe(), " has no counters");
 }
 

@@ -90,12 +90,10 @@ class Graph {
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
 
-  std::uint64_t queries() const { return queries_.size() / dim_; }
-
   /// All queries; distances that they took.
-  std::uint64_t Count(std::uint32_t k, std::uint32_t* ids) const {
+  std::uint64_t Count(const RunShare& all) const {
     const CountedDistance<Dist> counted(index());
-    Search({0, 0, queries(), k, ids, nullptr});
+    Search(all);
     return counted.calls();
   }
 
@@ -196,10 +194,10 @@ class HnswlibAdapter : public Adapter {
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     double distances = 0;
     HMANN_RETURN_IF_ERROR(WithGraph(graph_, [&](auto& graph) {
-      distances = static_cast<double>(graph.Count(k, ids)) / static_cast<double>(graph.queries());
+      distances = static_cast<double>(graph.Count(all)) / static_cast<double>(all.end);
     }));
     return nlohmann::json{{"distances", distances}};
   }

@@ -62,7 +62,6 @@ class TiersAdapter : public Adapter {
   }
   bool ServesFromFile() const override { return true; }
   absl::Status Prepare(const VectorFile& queries) override {
-    query_count_ = queries.n();
     return WithGraph(rival_, [&](auto& rival) { rival.Prepare(queries); });
   }
 
@@ -116,8 +115,7 @@ class TiersAdapter : public Adapter {
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
-    const RunShare all = {0, 0, query_count_, k, ids, nullptr};
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     HMANN_RETURN_IF_ERROR(Search(all));
     return traces_.at(setting_.TraceKey()).counters;
   }
@@ -125,7 +123,6 @@ class TiersAdapter : public Adapter {
  private:
   std::variant<std::monostate, Rival<int>, Rival<float>> rival_;
   std::uint32_t k_ = 0;
-  std::uint64_t query_count_ = 0;
   TierSetting setting_;
   std::map<std::string, Emulated> buses_;  ///< by their settings
   std::map<std::string, Trace> traces_;    ///< by TierSetting::TraceKey
