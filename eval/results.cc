@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,9 +1,7 @@
 #include "hmann/hmann.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "hmann/target.h"
 #include "index/base/status_macros.h"

@@ -11,7 +11,6 @@
 #include "index/tune/forecast.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
-#include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
-#include <utility>
 
 #include "index/base/status_macros.h"
 #include "index/construct/graph/insertion_graph.h"

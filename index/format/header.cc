@@ -1,13 +1,11 @@
 #include "index/format/header.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "index/base/check.h"
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"

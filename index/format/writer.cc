@@ -1,6 +1,5 @@
 #include "index/format/writer.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include "hmann/dial_table.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/dials/dials_json.h"
 #include "index/tune/learning_set.h"
 

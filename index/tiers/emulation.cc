@@ -1,7 +1,6 @@
 #include "index/tiers/emulation.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"

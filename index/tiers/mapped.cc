@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/tiers/kinds.h"
 #include "index/tiers/region_builder.h"
 #include "index/tiers/tier_copy.h"

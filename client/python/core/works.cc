@@ -3,10 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <limits>
-#include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "client/python/core/options.h"
 #include "client/python/core/vectors.h"
