@@ -1,6 +1,5 @@
 #include "eval/benchmark.h"
 
-#include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -28,32 +27,27 @@ std::vector<RunShape> AllShapes(const std::vector<int>& threads,
 }
 
 absl::Status Benchmark::Validate() const {
-  if (contestants.empty())
-    return absl::InvalidArgumentError("expected at least one contestant, found none");
+  if (contestants.empty()) return InvalidArgument("expected at least one contestant, found none");
   std::set<std::string> names;
   for (const ContestantSpec& spec : contestants) {
     if (!names.insert(spec.name).second)
-      return absl::InvalidArgumentError(
-          absl::StrCat("two contestants are called '", spec.name, "'"));
+      return InvalidArgument("two contestants are called '", spec.name, "'");
   }
-  if (rounds < 1)
-    return absl::InvalidArgumentError(absl::StrCat("rounds: expected at least 1, found ", rounds));
+  if (rounds < 1) return InvalidArgument("rounds: expected at least 1, found ", rounds);
   if (memory_limit && shapes.empty())
-    return absl::InvalidArgumentError("search threads: expected at least one number, found none");
+    return InvalidArgument("search threads: expected at least one number, found none");
   for (const RunShape& one : shapes) {
     if (one.threads < 1 || one.in_flight < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("search threads and queries in flight: expected numbers from 1, found ",
-                       one.threads, " and ", one.in_flight));
+      return InvalidArgument(
+          "search threads and queries in flight: expected numbers from 1, found ", one.threads,
+          " and ", one.in_flight);
     }
   }
   if (memory_limit && clock != RunClock::kWall)
-    return absl::InvalidArgumentError(
-        "clock: expected wall: waiting for the disk is what is measured");
+    return InvalidArgument("clock: expected wall: waiting for the disk is what is measured");
   for (const double recall : targets) {
     if (!(recall > 0 && recall <= 1))
-      return absl::InvalidArgumentError(
-          absl::StrCat("targets: expected recalls in (0, 1], found ", recall));
+      return InvalidArgument("targets: expected recalls in (0, 1], found ", recall);
   }
   return absl::OkStatus();
 }
@@ -83,9 +77,7 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
   HMANN_RETURN_IF_ERROR(benchmark.Validate());
   ContestantJob& job = benchmark.job;
   if (job.work.empty()) job.work = job.folder + "/work";
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   DataShape shape;
   HMANN_ASSIGN_OR_RETURN(const std::optional<VectorFile> base, OpenBase(benchmark, &shape));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));

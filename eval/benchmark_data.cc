@@ -1,7 +1,6 @@
 #include "eval/benchmark_data.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,7 +15,7 @@ absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, Dat
   const ContestantJob& job = options.job;
   if (job.base.empty()) {
     if (!options.shape || options.groundtruth.empty()) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "base: expected a file, as the exact neighbours are to be computed, or groundtruth "
           "beside a finished index; found neither");
     }
@@ -29,9 +28,9 @@ absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, Dat
     HMANN_RETURN_IF_ERROR(
         base.CheckShape(options.shape->dim, options.shape->dtype, "the finished index"));
     if (options.shape->n != base.n()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           job.base, ": expected ", options.shape->n, " rows, as the finished index has, found ",
-          base.n(), " (--rows takes the first ones; a base that has changed needs a new index)"));
+          base.n(), " (--rows takes the first ones; a base that has changed needs a new index)");
     }
   }
   return base;
@@ -52,9 +51,7 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   const std::string key =
       absl::StrCat(FileKey(job.base), job.rows, "|", FileKey(job.queries), job.query_rows, "|",
                    std::string(Name(job.metric)), "|", exact.k);
-  std::error_code error;
-  std::filesystem::create_directories(job.work, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.work));
   const std::string path =
       absl::StrFormat("%s/groundtruth-%016x.gt", job.work, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;

@@ -1,9 +1,7 @@
 /// What the answers of a benchmark are compared with.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"

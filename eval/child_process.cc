@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/units.h"
 
@@ -131,8 +132,7 @@ absl::Status ChildProcess::WriteLine(const std::string& line) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t sent = ::send(in_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0)
-      return absl::UnavailableError(absl::StrCat("it does not listen: ", std::strerror(errno)));
+    if (sent < 0) return Unavailable("it does not listen: ", std::strerror(errno));
     done += static_cast<std::size_t>(sent);
   }
   return absl::OkStatus();
@@ -150,8 +150,7 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout,
     }
     searched = buffer_.size();
     if (searched > kLongestLine)
-      return absl::InvalidArgumentError(
-          absl::StrCat("it printed a line of more than ", kLongestLine, " bytes"));
+      return InvalidArgument("it printed a line of more than ", kLongestLine, " bytes");
     if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("cancelled");
     milliseconds slice(200);
     if (timeout.count() > 0) {
@@ -166,8 +165,7 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout,
     char chunk[4096];
     const ssize_t got = ::read(out_, chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return absl::UnavailableError(absl::StrCat("it ended with ", Stop(milliseconds(2000))));
+    if (got <= 0) return Unavailable("it ended with ", Stop(milliseconds(2000)));
     buffer_.append(chunk, static_cast<std::size_t>(got));
   }
 }

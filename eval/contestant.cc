@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "datasets/ground_truth.h"
 #include "eval/adapters/build_cache.h"
+#include "index/base/cgroup.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -34,19 +34,15 @@ std::string TailOfLog(const std::string& log) {
 
 absl::StatusOr<double> PositiveIn(const Json& line, const char* key) {
   const auto value = line.find(key);
-  if (value == line.end() || !value->is_number() || !(value->get<double>() > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected a positive number '", key, "', found ", line.dump()));
-  }
+  if (value == line.end() || !value->is_number() || !(value->get<double>() > 0))
+    return InvalidArgument("expected a positive number '", key, "', found ", line.dump());
   return value->get<double>();
 }
 
 /// What is said in another type than is expected counts as not said.
 absl::StatusOr<Json> ParseReady(const Json& line) {
-  if (!line.contains("ready") || !line["ready"].is_string()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected {\"ready\": \"name\", ...}, found ", line.dump()));
-  }
+  if (!line.contains("ready") || !line["ready"].is_string())
+    return InvalidArgument("expected {\"ready\": \"name\", ...}, found ", line.dump());
   Json ready = {
       {"library", line["ready"]},  {"index_file", ""},         {"cached", false},
       {"finished", false},         {"counts", false},          {"waits", false},
@@ -98,17 +94,12 @@ absl::StatusOr<std::optional<LatencyUs>> ReadLatency(const Json& line) {
 
 /// The kernel's count of bytes that disks gave to a process; 0 where it is not told.
 std::uint64_t DiskBytesRead(pid_t pid) {
-  std::ifstream io(absl::StrCat("/proc/", pid, "/io"));
-  for (std::string key; io >> key;) {
-    std::uint64_t value = 0;
-    if (io >> value && key == "read_bytes:") return value;
-  }
-  return 0;
+  return ReadKey(absl::StrCat("/proc/", pid, "/io"), "read_bytes:");
 }
 
 absl::Status ReadCounters(const Json& line, RunAnswer* answer) {
   if (!line.contains("counters") || !line["counters"].is_object())
-    return absl::InvalidArgumentError(absl::StrCat("expected 'counters', found ", line.dump()));
+    return InvalidArgument("expected 'counters', found ", line.dump());
   answer->counters = line["counters"];
   return absl::OkStatus();
 }
@@ -127,9 +118,9 @@ absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::ui
   if (file.bytes().size() >= sizeof header) std::memcpy(header, file.bytes().data(), sizeof header);
   const std::uint64_t expected = 8 + 4 * queries * k;
   if (header[0] != queries || header[1] != k || file.bytes().size() != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected ", queries, " x ", k, " ids in ", expected, " bytes, found ",
-                     header[0], " x ", header[1], " in ", file.bytes().size()));
+    return InvalidArgument(path, ": expected ", queries, " x ", k, " ids in ", expected,
+                           " bytes, found ", header[0], " x ", header[1], " in ",
+                           file.bytes().size());
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
@@ -165,8 +156,8 @@ absl::StatusOr<Contestant> Contestant::Start(ContestantSpec spec, const Contesta
   const Json& settings = contestant.spec_.settings;
   if (!settings.is_array() || settings.empty() ||
       !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
-    return contestant.Error(absl::InvalidArgumentError(
-        absl::StrCat("settings: expected an array of objects, found ", settings.dump())));
+    return contestant.Error(
+        InvalidArgument("settings: expected an array of objects, found ", settings.dump()));
   }
   return contestant;
 }
@@ -176,13 +167,12 @@ absl::StatusOr<Json> Contestant::Receive(milliseconds timeout) {
   if (!text.ok()) return Error(text.status());
   Json line = Json::parse(*text, nullptr, false);
   if (!line.is_object()) {
-    return Error(
-        absl::InvalidArgumentError(absl::StrCat("expected a line of JSON, an object, found '",
-                                                absl::CHexEscape(text->substr(0, 200)), "'")));
+    return Error(InvalidArgument("expected a line of JSON, an object, found '",
+                                 absl::CHexEscape(text->substr(0, 200)), "'"));
   }
   if (line.contains("error")) {
-    return Error(absl::FailedPreconditionError(
-        line["error"].is_string() ? line["error"].get<std::string>() : line["error"].dump()));
+    return Error(FailedPrecondition(line["error"].is_string() ? line["error"].get<std::string>()
+                                                              : line["error"].dump()));
   }
   return line;
 }
@@ -198,8 +188,7 @@ absl::StatusOr<Json> Contestant::Ask(const Json& command) {
 absl::Status Contestant::WarmUp(const Json& setting, std::uint64_t queries) {
   HMANN_ASSIGN_OR_RETURN(const Json line, Ask({{"warm_up", setting}, {"queries", queries}}));
   if (line.contains("warmed")) return absl::OkStatus();
-  return Error(absl::InvalidArgumentError(
-      absl::StrCat("expected {\"warmed\": ", queries, "}, found ", line.dump())));
+  return Error(InvalidArgument("expected {\"warmed\": ", queries, "}, found ", line.dump()));
 }
 
 absl::StatusOr<RunAnswer> Contestant::Run(const Json& setting, bool count) {
@@ -224,7 +213,7 @@ absl::Status Contestant::Stop() {
   const absl::Status ignored =
       process_.WriteLine(R"({"quit": true})");  // if it is dead already, that is what Stop says
   const std::string end = process_.Stop(milliseconds(10000));
-  if (end != "exit code 0") return Error(absl::InternalError(absl::StrCat("it ended with ", end)));
+  if (end != "exit code 0") return Error(Internal("it ended with ", end));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "datasets/recall.h"
 #include "eval/results.h"
+#include "index/base/clock.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -207,8 +208,7 @@ class InterleavedRuns {
       OthersShare others = load.Others();
       const Json& place = places_of_[turn.contestant];
       if (place.contains("server")) others.busy = 0;  // a process that is not ours to see
-      const double interval =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double interval = SecondsSince(begin);
       const bool single =
           !contestant.ready()["waits"].get<bool>() && ShapeOfSetting(setting).threads == 1;
       const bool noisy = Disturbed(answer, others, interval, single);

@@ -7,9 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <span>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -38,7 +36,7 @@ absl::StatusOr<double> CpuSecondsOf(int pid) {
   // The clock's number has no room for one that is too large, and would be another's.
   const bool there = pid == 0 || ::kill(pid, 0) == 0 || errno == EPERM;
   if (!there || ::clock_getcpuclockid(pid, &clock) != 0)
-    return absl::NotFoundError(absl::StrCat("process ", pid, ": there is none"));
+    return NotFound("process ", pid, ": there is none");
   return ClockSeconds(clock);
 }
 
@@ -147,7 +145,7 @@ class Sender {
     auto next = stream.Receive();
     for (; next.ok() && next->has_value(); next = stream.Receive()) {
       if ((*next)->id >= arrivals.size() || unanswered == 0) {
-        next = absl::InternalError("an answer to what was not asked");
+        next = Internal("an answer to what was not asked");
         break;
       }
       --unanswered;
@@ -206,7 +204,7 @@ absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& opt
       options.batch == 0 || options.connections < 1 ||
       options.deadline <= std::chrono::nanoseconds::zero() ||
       (options.stream && (options.batch > 1 || options.empty))) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "load: expected rate, batch, connections and deadline above 0, at most 100 million "
         "requests, and streams of single searches");
   }
@@ -280,9 +278,7 @@ absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark ben
     }
   }
   if (job.folder.empty()) return lines;
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   HMANN_RETURN_IF_ERROR(WriteResults(job.folder + "/results.jsonl", lines));
   return lines;
 }

@@ -93,8 +93,7 @@ void RemoveLeftOver(const std::string& parent) {
 absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::uint64_t limit_bytes,
                                                 const std::string& root) {
   if (limit_bytes < 1_MiB)
-    return absl::InvalidArgumentError(
-        absl::StrCat("memory limit: expected at least 1 MiB, found ", limit_bytes, " bytes"));
+    return InvalidArgument("memory limit: expected at least 1 MiB, found ", limit_bytes, " bytes");
   std::vector<std::string> tried;
   for (const Parent& parent : FindParents(root)) {
     RemoveLeftOver(parent.folder);
@@ -122,11 +121,11 @@ absl::StatusOr<MemoryGroup> MemoryGroup::Create(const std::string& name, std::ui
   }
   if (tried.empty())
     tried.emplace_back("no memory controller in /proc/self/cgroup and /sys/fs/cgroup");
-  return absl::FailedPreconditionError(
-      absl::StrCat("a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
-                   "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
-                   "in a container, one whose /sys/fs/cgroup "
-                   "can be written"));
+  return FailedPrecondition(
+      "a memory cgroup cannot be made (", absl::StrJoin(tried, "; "),
+      "): run as root; under systemd with `systemd-run --scope -p Delegate=yes ...`; "
+      "in a container, one whose /sys/fs/cgroup "
+      "can be written");
 }
 
 absl::Status MemoryGroup::Limit(std::uint64_t bytes) {

@@ -1,12 +1,12 @@
 #include "eval/memory_places.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "eval/hardware_limit.h"
 #include "eval/page_cache.h"
+#include "index/base/cgroup.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -16,12 +16,7 @@ namespace {
 
 /// Bytes of the pool of huge pages that a process holds: no memory cgroup counts them.
 std::uint64_t HugePoolBytes(pid_t pid) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string key; status >> key;) {
-    std::uint64_t kib = 0;
-    if (key == "HugetlbPages:" && status >> kib) return kib * 1024;
-  }
-  return 0;
+  return ReadKey(absl::StrCat("/proc/", pid, "/status"), "HugetlbPages:") * 1024;
 }
 
 }  // namespace
@@ -71,8 +66,7 @@ absl::Status MemoryPlaces::BuildIndexes(const Benchmark& benchmark, const Say& s
     const std::uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
     if (error) return ErrnoError(error.value(), "stat", file);
     if (bytes == 0)
-      return absl::FailedPreconditionError(
-          absl::StrCat("contestant ", spec.name, ": expected 'index_file', found none"));
+      return FailedPrecondition("contestant ", spec.name, ": expected 'index_file', found none");
     HMANN_RETURN_IF_ERROR(contestant.Stop());
     memory_.push_back({{"system", spec.name}, {"index_file", file}, {"index_file_bytes", bytes}});
   }
@@ -86,8 +80,8 @@ absl::Status MemoryPlaces::Loaded(std::size_t c, pid_t pid, const Say& say) {
   const std::uint64_t huge = HugePoolBytes(pid);
   if (huge == 0) return absl::OkStatus();
   if (huge >= group.limit_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat("huge pages: expected less than the limit of ",
-                                                     group.limit_bytes(), " bytes, found ", huge));
+    return ResourceExhausted("huge pages: expected less than the limit of ", group.limit_bytes(),
+                             " bytes, found ", huge);
   }
   say(absl::StrCat("  ", FormatSize(huge),
                    " of its memory are huge pages, which no cgroup counts: the limit of the rest "

@@ -1,7 +1,6 @@
 /// Memory cgroups for the contestants of a benchmark.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"

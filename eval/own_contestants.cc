@@ -50,8 +50,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
     const std::string program = absl::StrCat(folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
-  return absl::NotFoundError(absl::StrCat("program ", name, ": expected in one of ",
-                                          absl::StrJoin(folders, ", "), ", found in none"));
+  return NotFound("program ", name, ": expected in one of ", absl::StrJoin(folders, ", "),
+                  ", found in none");
 }
 
 }  // namespace
@@ -67,11 +67,11 @@ absl::StatusOr<ContestantSpec> OwnContestant(const std::string& name, const Json
   const auto own = std::find_if(AllOwn().begin(), AllOwn().end(),
                                 [&](const Own& one) { return one.name == name; });
   if (own == AllOwn().end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "contestants: expected some of ",
         absl::StrJoin(AllOwn(), ", ",
                       [](std::string* out, const Own& one) { absl::StrAppend(out, one.name); }),
-        ", found '", name, "'"));
+        ", found '", name, "'");
   }
   ContestantSpec spec;
   spec.name = name;
@@ -117,10 +117,8 @@ absl::StatusOr<ContestantSpec> MappedHnswlib(DType dtype, Metric metric) {
 
 absl::StatusOr<ContestantSpec> ForeignContestant(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("adapter: expected NAME=COMMAND, found '", text, "'"));
-  }
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return InvalidArgument("adapter: expected NAME=COMMAND, found '", text, "'");
   ContestantSpec spec;
   spec.name = text.substr(0, equals);
   // The shell splits the command and adds the sweep's arguments to it; exec, so that

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -95,8 +94,7 @@ absl::StatusOr<std::vector<Json>> ResultFile::Commit() {
 
 absl::Status ResultFile::Check() {
   if (out_.good()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("write ", path_, ".part: the disk does not take it"));
+  return ResourceExhausted("write ", path_, ".part: the disk does not take it");
 }
 
 absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
@@ -109,14 +107,13 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
     if (read.is_object() && read.value("kind", Json()).is_string() &&
         (read["kind"] == "benchmark") == first && (!first || read.contains("version")))
       continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": line ", lines.size(), ": expected an object of kind ",
-        first ? "benchmark, with a version" : "system, run, count, ...", ", found something else"));
+    return InvalidArgument(path, ": line ", lines.size(), ": expected an object of kind ",
+                           first ? "benchmark, with a version" : "system, run, count, ...",
+                           ", found something else");
   }
   if (lines[0]["version"] != kResultsVersion)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": line 1: expected version ",
-                                                   kResultsVersion, ", found ",
-                                                   lines[0]["version"].dump()));
+    return InvalidArgument(path, ": line 1: expected version ", kResultsVersion, ", found ",
+                           lines[0]["version"].dump());
   return lines;
 }
 

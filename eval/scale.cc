@@ -29,10 +29,9 @@ namespace fs = std::filesystem;
 /// not at all, the queries last.
 absl::Status MakeUp(const ContestantJob& job, const VectorFile& real, std::uint64_t n,
                     std::uint64_t query_count, Progress& progress) {
-  std::error_code error;
-  if (fs::exists(job.queries, error)) return absl::OkStatus();
-  fs::create_directories(job.work, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+  std::error_code ignored;
+  if (fs::exists(job.queries, ignored)) return absl::OkStatus();
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.work));
   ResampleOptions resample;
   resample.n = n;
   resample.threads = job.threads;
@@ -153,7 +152,7 @@ absl::Status ScaleOptions::Validate() const {
       !sizes.empty() && sizes[0] >= 100 &&
       std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
   if (!rising)
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "sizes: expected at least one, from 100 vectors on, each larger than the one before");
   for (const std::string& tier : tiers) HMANN_RETURN_IF_ERROR(MakeTier(tier).status());
   return absl::OkStatus();

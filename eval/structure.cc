@@ -25,7 +25,7 @@ absl::StatusOr<PlanStructure> StructureForBytes(const PlanShape& shape, double b
   const auto too_many = std::ranges::partition_point(
       promoted, [&](NodeId n1) { return static_cast<double>(FastBytes(fast, n1)) <= budget; });
   if (too_many != promoted.begin()) return PlanStructure{.n1 = *too_many - 1, .bits = bits};
-  return absl::ResourceExhaustedError(absl::StrFormat(
+  return ResourceExhausted(absl::StrFormat(
       "%g bytes of fast memory a vector: expected as many as an index of %d vectors takes at "
       "the least, found too few",
       bytes_a_vector, shape.n));

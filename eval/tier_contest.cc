@@ -1,6 +1,5 @@
 #include "eval/tier_contest.h"
 
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -180,8 +179,7 @@ class Lineup {
 absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchmark* benchmark) {
   HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(contest.emulated));
   if (spec.latency_ns == 0)
-    return absl::InvalidArgumentError(
-        "emulated: expected a latency above 0: +0 ns runs beside it anyway");
+    return InvalidArgument("emulated: expected a latency above 0: +0 ns runs beside it anyway");
   benchmark->title = absl::StrCat("Two memories, the slow one emulated (", spec.ToString(), ")");
   benchmark->options["emulated"] = spec.ToString();
   benchmark->reference = absl::StrCat(kReference, Label(spec));
@@ -195,9 +193,7 @@ absl::Status AddTiers(const TierContest& contest, const PlanShape& shape, Benchm
 }
 
 absl::StatusOr<std::string> BuildRivalGraph(const ContestantJob& job) {
-  std::error_code error;
-  std::filesystem::create_directories(job.folder, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   HMANN_ASSIGN_OR_RETURN(const ContestantSpec spec, OwnContestant("hnsw-tiers"));
   HMANN_ASSIGN_OR_RETURN(Contestant rival, Contestant::Start(spec, job));
   const std::string graph = rival.ready()["index_file"].get<std::string>();

@@ -2,7 +2,6 @@
 /// hardware and operating systems do with two memories.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,7 @@
 #include "hmann/hmann.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "hmann/target.h"
 #include "index/base/status_macros.h"
@@ -75,7 +73,7 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
   if (options.matches != nullptr && options.has_target() &&
       (options.latency.has_value() || context.calibration == nullptr)) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "with matches a target is a recall, and the index has to be calibrated: hmann tune");
   }
   const bool tuned = options.matches == nullptr && table.ok() &&

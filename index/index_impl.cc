@@ -102,9 +102,8 @@ absl::Status IndexImpl::PlaceCodes(const Tier& fast, Progress& progress) {
   if (CellFault(n, n1, file_.cells()) >= 0 ||
       std::any_of(seconds.begin(), seconds.end(),
                   [n1](NodeId centroid) { return centroid >= n1; })) {
-    return absl::DataLossError(absl::StrCat(file_.file().path(),
-                                            ": sections cells and second_centroids do not fit ", n,
-                                            " nodes: see hmann verify"));
+    return DataLoss(file_.file().path(), ": sections cells and second_centroids do not fit ", n,
+                    " nodes: see hmann verify");
   }
   cells_ = Cells(n, n1, file_.cells(), seconds);
   for (const Section& section : file_.sections()) {
@@ -144,8 +143,7 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
 absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress) {
   if (options.cache_bytes == 0) {
     if (options.cache == CachePolicy::kNone) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("cache: policy ", std::string(Name(options.cache)), " needs a size"));
+    return InvalidArgument("cache: policy ", std::string(Name(options.cache)), " needs a size");
   }
   HMANN_ASSIGN_OR_RETURN(cache_, MakeRecordCache(placed_, options.cache_bytes, options.cache));
   if (options.cache == CachePolicy::kStatic)
@@ -157,7 +155,7 @@ absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress
 absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress& progress) {
   if (bits == 0) return absl::OkStatus();
   if (placed_.l0 == nullptr || placed_.upper.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         placed_.l0 == nullptr
             ? "sq: scalar codes need L0 in memory; of an index on a device, codes are made when it "
               "is built: --bits 2"
@@ -202,9 +200,8 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> fast, MakeTier(options.fast));
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> slow, MakeTier(options.slow));
   if (!fast->traits().addressable || fast->traits().one_section) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fast: tier ", fast->traits().name,
-                     " is for L0 only: give dram, numa:N or mapped, and this one to slow"));
+    return InvalidArgument("fast: tier ", fast->traits().name,
+                           " is for L0 only: give dram, numa:N or mapped, and this one to slow");
   }
   const IndexInfo& info = file_.info();
   tuned_ = ReadTunedTable(file_.file().path(), info.content_hash, info.n);
@@ -356,9 +353,8 @@ absl::Status IndexImpl::ForLabels(
     for (NodeId i = 0; i < ids.size(); ++i) {
       const NodeId at = first + i;
       if (by_order && placed_.label_order[at] >= n) {
-        return absl::DataLossError(absl::StrCat(file_.file().path(),
-                                                ": section label_order, entry ", at,
-                                                ": no node: see hmann verify"));
+        return DataLoss(file_.file().path(), ": section label_order, entry ", at,
+                        ": no node: see hmann verify");
       }
       ids[i] = by_order ? placed_.label_order[at] : at;
       labels[i] = by_order ? at : file_.Label(at);

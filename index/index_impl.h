@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "hmann/progress.h"
 #include "hmann/tier.h"
 #include "hmann/tuned_table.h"
+#include "index/base/errors.h"
 #include "index/codes/encoder.h"
 #include "index/format/reader.h"
 #include "index/graph/cells.h"
@@ -84,7 +84,7 @@ class IndexImpl {
   std::string why_codes_;
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
-  absl::StatusOr<TunedTable> tuned_ = absl::NotFoundError("not read");
+  absl::StatusOr<TunedTable> tuned_ = NotFound("not read");
   TunedPlacement placement_;
 };
 

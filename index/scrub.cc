@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/block_reader.h"
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"
@@ -53,8 +52,8 @@ class Pieces {
     const Clock::time_point deadline = Clock::now() + kPatience;
     while (done.empty() && Clock::now() < deadline)
       HMANN_RETURN_IF_ERROR(reader_->Wait(deadline, &done));
-    if (done.empty()) return absl::UnavailableError("the device has not answered for 30 s");
-    if (!done[0].status.ok()) return absl::UnavailableError(done[0].status.message());
+    if (done.empty()) return Unavailable("the device has not answered for 30 s");
+    if (!done[0].status.ok()) return Unavailable(done[0].status.message());
     return reader_->Frame(0);
   }
 

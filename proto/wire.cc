@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/dial_table.h"
 #include "index/base/check.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
@@ -86,17 +86,15 @@ absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
     const std::optional<double> value = Read(wire, dial);
     if (!value.has_value()) continue;
     if (!dial.words.empty() && !IsKnownWord(dial, *value)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          std::string(dial.name), ": expected one that this server knows, found number ",
-          static_cast<int>(*value) + 1));
+      return InvalidArgument(std::string(dial.name),
+                             ": expected one that this server knows, found number ",
+                             static_cast<int>(*value) + 1);
     }
     dial.ask(options, *value);
   }
   const auto time = [](const char* field,
                        std::uint64_t us) -> absl::StatusOr<std::chrono::nanoseconds> {
-    if (us > kMostUs)
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, ": expected at most ", kMostUs, ", found ", us));
+    if (us > kMostUs) return InvalidArgument(field, ": expected at most ", kMostUs, ", found ", us);
     return std::chrono::microseconds(us);
   };
   if (wire.has_recall()) options.recall = wire.recall();

@@ -1,29 +1,24 @@
 #include "tools/build_flags.h"
 
-#include <iostream>
-
 #include "CLI/Error.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/flags.h"
 
 namespace hmann {
 
 void AddGraphFlags(CLI::App& app, BuildOptions* build) {
-  AddParsed<DType>(
-      app, "--dtype", ParseDType, [build](DType dtype) { build->dtype = dtype; },
+  AddParsed(
+      app, "--dtype", ParseDType, &build->dtype,
       "of the stored vectors (default: as in --base); f16: half the bytes of an f32 base, rounded");
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [build](Metric metric) { build->metric = metric; },
-      "l2 (default), ip, cosine");
+  AddParsed(app, "--metric", ParseMetric, &build->metric, "l2 (default), ip, cosine");
   app.add_option("--m", build->m,
                  "M: neighbours a new node links to; up to 2M are kept in L0 and L1")
       ->check(CLI::Range(2, 512))
       ->capture_default_str();
-  AddParsed<BuildMethod>(
-      app, "--method", ParseBuildMethod, [build](BuildMethod method) { build->method = method; },
+  AddParsed(
+      app, "--method", ParseBuildMethod, &build->method,
       "of making L0 and L1: partition (default: leaves of near vectors, compared "
       "all with all; its constants are of a million SIFT vectors, elsewhere a guess), insertion "
       "(default of integers under ip: the paper's, three times as long)");
@@ -54,7 +49,7 @@ CLI::Option* AddPlanFlags(CLI::App& app, PlanOptions* plan) {
          "--slow", plan->slow,
          "with --fast-memory: tier of L0, of any size: nvme, emulated:lat=300ns, numa:N, ...")
       ->capture_default_str();
-  return AddParsed<std::uint64_t>(
+  return AddParsed(
       app, "--fast-memory", ParseSize,
       [plan](std::uint64_t bytes) {
         if (bytes == 0) throw CLI::ValidationError("--fast-memory", "expected some, found none");
@@ -67,9 +62,8 @@ CLI::Option* AddPlanFlags(CLI::App& app, PlanOptions* plan) {
 void AddBuildFlags(CLI::App& app, BuildCall* call) {
   BuildOptions* build = &call->build;
   AddPlanFlags(app, &call->plan)->excludes(AddStructureFlags(app, build));
-  AddParsed<std::uint64_t>(
-      app, "--build-memory", ParseSize, [build](std::uint64_t bytes) { build->memory = bytes; },
-      "memory this may take, as 2GiB: the rest goes through --work; the index is the same");
+  AddParsed(app, "--build-memory", ParseSize, &build->memory,
+            "memory this may take, as 2GiB: the rest goes through --work; the index is the same");
   app.add_option("--work", build->work,
                  "folder for what does not fit; the same command goes on where it was interrupted");
   app.add_option("--threads", build->threads,

@@ -1,17 +1,13 @@
 /// What `build`, `promote` and `plan` have in common.
 #pragma once
 
-#include <atomic>
 #include <string>
 
 #include "CLI/App.hpp"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "hmann/build.h"
 #include "hmann/tune.h"
 #include "index/report/report.h"
 #include "index/tune/plan_structure.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 

@@ -11,7 +11,6 @@
 #include "index/tune/forecast.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
-#include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 
@@ -25,7 +24,7 @@ struct Flags {
 
 /// How far the build in a work folder has come.
 absl::Status PrintWorkStatus(const std::string& work, bool json) {
-  if (work.empty()) return absl::InvalidArgumentError("--status: of which folder? (--work)");
+  if (work.empty()) return InvalidArgument("--status: of which folder? (--work)");
   HMANN_ASSIGN_OR_RETURN(const WorkStatus status, ReadWorkStatus(work));
   if (json) {
     nlohmann::ordered_json stages = nlohmann::ordered_json::array();

@@ -49,9 +49,8 @@ CommandAction SetupBuildJob(CLI::App& app) {
         return ParseJobs(text, scratch) ? std::string() : "expected numbers of jobs, as 0-7 or 3";
       });
   app.add_option("--threads", job->threads, "0: all usable cores")->check(CLI::Range(0, 1024));
-  AddParsed<std::uint64_t>(
-      app, "--build-memory", ParseSize, [job](std::uint64_t bytes) { job->memory = bytes; },
-      "memory this process may take, as 2GiB (default: what there is)");
+  AddParsed(app, "--build-memory", ParseSize, &job->memory,
+            "memory this process may take, as 2GiB (default: what there is)");
   app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it")
       ->group("");  // between `build --workers` and its workers
   return [flags]() -> absl::Status {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "index/base/errors.h"
 #include "tools/command_tree.h"
 #include "tools/commands.h"
 #include "tools/eval_program.h"
@@ -38,7 +39,7 @@ absl::Status PrintScript(CLI::App* root, const std::string& shell) {
   const absl::Status eval = RunEvalProgram({"completion"});
   if (!eval.ok() && !absl::IsNotFound(eval)) return eval;
   std::cout << CompletionCases(root, {}) << kAfterCases << std::flush;
-  return std::cout.good() ? absl::OkStatus() : absl::DataLossError("write to stdout failed");
+  return std::cout.good() ? absl::OkStatus() : DataLoss("write to stdout failed");
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <cmath>
-#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -9,11 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "datasets/ground_truth.h"
+#include "datasets/hdf5_file.h"
 #include "datasets/toolbox/catalogue.h"
 #include "datasets/toolbox/exact_neighbours.h"
 #include "datasets/toolbox/fetch.h"
-#include "datasets/ground_truth.h"
-#include "datasets/hdf5_file.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
 #include "index/base/statistics.h"
@@ -128,8 +126,8 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
   if (IsHdf5(flags.out)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flags.out, ": .hdf5 files are read, not written: expected another suffix"));
+    return InvalidArgument(flags.out,
+                           ": .hdf5 files are read, not written: expected another suffix");
   }
   if (IsGroundTruth(flags.out)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
@@ -177,9 +175,7 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--base", flags->base, "vector file")->required();
   app.add_option("--queries", flags->queries, "vector file")->required();
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [flags](Metric metric) { flags->metric = metric; },
-      "l2 (default), ip or cosine");
+  AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
   app.add_option("--k", flags->exact.k, "neighbours a query");
   app.add_option("--rows", flags->rows, "first rows of the base only");
   app.add_option("--threads", flags->exact.threads,

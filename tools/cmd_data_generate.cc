@@ -16,7 +16,7 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   if (name == "resample") return Kind();
   const absl::StatusOr<Shape> shape = ParseShape(name);
   if (shape.ok()) return Kind(*shape);
-  return absl::InvalidArgumentError(absl::StrCat(shape.status().message(), ", or resample"));
+  return InvalidArgument(shape.status().message(), ", or resample");
 }
 
 /// Vectors made of those of a file.
@@ -53,7 +53,7 @@ absl::Status RunResample(const DataFlags& flags) {
 
 void DeclareGenerate(CLI::App& app, const Flags& flags) {
   flags->generate.n = 10'000;
-  AddParsed<Kind>(
+  AddParsed(
       app, "--kind", ParseKind,
       [flags](Kind kind) {
         flags->resampled = !kind.has_value();
@@ -61,12 +61,9 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
       },
       "clustered (default), uniform, centroids, duplicates, lattice; or resample: real vectors, "
       "mixed");
-  AddParsed<std::uint64_t>(
-      app, "--n", ParseCount, [flags](std::uint64_t n) { flags->generate.n = n; },
-      "vectors: 10000 (default), 250K, 1M");
-  AddParsed<std::uint64_t>(
-      app, "--first", ParseCount, [flags](std::uint64_t first) { flags->generate.first = first; },
-      "number of the first one: queries are what follows the base");
+  AddParsed(app, "--n", ParseCount, &flags->generate.n, "vectors: 10000 (default), 250K, 1M");
+  AddParsed(app, "--first", ParseCount, &flags->generate.first,
+            "number of the first one: queries are what follows the base");
   app.add_option("--dim", flags->generate.dim, "components (resample: those of --from)");
   app.add_option("--intrinsic", flags->generate.intrinsic_dim,
                  "clustered, duplicates: directions that a cluster spans");

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/vector_writer.h"
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
@@ -43,9 +42,8 @@ absl::Status Write(const std::string& path, const IndexInfo& info,
                    const std::vector<std::byte>& vectors, std::uint64_t count) {
   HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, info.dim));
   if (writer.dtype() != info.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a file of ",
-                                                   std::string(Name(info.dtype)),
-                                                   " vectors, as the index has them"));
+    return InvalidArgument(path, ": expected a file of ", std::string(Name(info.dtype)),
+                           " vectors, as the index has them");
   }
   HMANN_RETURN_IF_ERROR(writer.Append(vectors.data(), count));
   return writer.Commit();

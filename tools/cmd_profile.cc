@@ -78,7 +78,7 @@ CommandAction SetupProfile(CLI::App& app) {
                  "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
                  "nvme, nvme:PATH, mapped, dax:PATH")
       ->delimiter(' ');
-  AddParsed<std::chrono::nanoseconds>(
+  AddParsed(
       app, "--budget", ParseDuration,
       [flags](std::chrono::nanoseconds time) {
         flags->options.budget = std::chrono::duration_cast<std::chrono::milliseconds>(time);

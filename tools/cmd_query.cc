@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,10 +68,8 @@ absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t
   HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply,
                          connection->server.SearchBatch(flags.index, vectors, options, call));
   // k <= n, so that every query has k answers; the split below counts on it.
-  if (reply.ids.size() != count * reply.dials.k) {
-    return absl::InternalError(
-        absl::StrCat("expected ", count * reply.dials.k, " ids, found ", reply.ids.size()));
-  }
+  if (reply.ids.size() != count * reply.dials.k)
+    return Internal("expected ", count * reply.dials.k, " ids, found ", reply.ids.size());
   keep(reply);
   return absl::OkStatus();
 }
@@ -146,10 +142,8 @@ CommandAction SetupQuery(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->excludes("--budget");
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--deadline", ParseDuration,
-      [flags](std::chrono::nanoseconds deadline) { flags->deadline = deadline; },
-      "of a request, and for the server to be ready (default 10s)");
+  AddParsed(app, "--deadline", ParseDuration, &flags->deadline,
+            "of a request, and for the server to be ready (default 10s)");
   return [flags] { return Query(*flags); };
 }
 

@@ -12,9 +12,7 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -208,22 +206,18 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--max-k", flags->server.limits.max_k, "neighbours that a query may ask for")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--max-work", ParseDuration,
-      [flags](std::chrono::nanoseconds work) { flags->server.most_work = work; },
+  AddParsed(
+      app, "--max-work", ParseDuration, &flags->server.most_work,
       "time of a thread that one request may take, by an estimate from those before it (default: "
       "60s)");
   AddConnectionFlags(app, &flags->server.connections);
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--drain", ParseDuration,
-      [flags](std::chrono::nanoseconds drain) { flags->drain = drain; },
+  AddParsed(
+      app, "--drain", ParseDuration, &flags->drain,
       "on SIGTERM: how long to answer on, with the port closed, while health says NOT_SERVING "
       "(default: 5s)");
-  AddParsed<std::uint64_t>(
-      app, "--scrub", ParseSize,
-      [flags](std::uint64_t bytes) { flags->server.scrub_bytes_per_second = bytes; },
-      "bytes a second of what is read in place (mapped, nvme) that are compared with their "
-      "checksums in the background; 0: never (default: 32MiB)");
+  AddParsed(app, "--scrub", ParseSize, &flags->server.scrub_bytes_per_second,
+            "bytes a second of what is read in place (mapped, nvme) that are compared with their "
+            "checksums in the background; 0: never (default: 32MiB)");
   AddSecurityFlags(app, &flags->server);
   app.parse_complete_callback([flags] {
     for (const std::string& text : flags->indexes)

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "hmann/dial_table.h"
 #include "hmann/tune.h"
@@ -13,7 +12,6 @@
 #include "index/base/units.h"
 #include "index/report/report.h"
 #include "tools/commands.h"
-#include "tools/flags.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
 

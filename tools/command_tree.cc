@@ -1,8 +1,6 @@
 #include "tools/command_tree.h"
 
-#include <filesystem>
 #include <functional>
-#include <system_error>
 
 #include "CLI/Option.hpp"
 #include "absl/strings/ascii.h"
@@ -11,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "index/base/file.h"
+#include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
@@ -85,9 +84,7 @@ CLI::App* Root(CLI::App* app) {
 
 absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& above,
                          const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return ErrnoError(error.value(), "create", folder);
+  HMANN_RETURN_IF_ERROR(MakeFolders(folder));
   absl::Status status;
   VisitCommands(command, above, [&](CLI::App* found, const std::vector<std::string>& path) {
     if (status.ok())

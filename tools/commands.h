@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"

@@ -13,10 +13,8 @@ void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
                  "of one address (of IPv6: of one /64)")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--connection-age", ParseDuration,
-      [limits](std::chrono::nanoseconds age) { limits->age = age; },
-      "then a connection takes no more calls, and its client makes another (default: 3600s)");
+  AddParsed(app, "--connection-age", ParseDuration, &limits->age,
+            "then a connection takes no more calls, and its client makes another (default: 3600s)");
 }
 
 }  // namespace hmann

@@ -12,7 +12,6 @@
 #include "datasets/toolbox/resample.h"
 #include "datasets/vector_file.h"
 #include "nlohmann/json.hpp"
-#include "tools/flags.h"
 
 namespace hmann {
 

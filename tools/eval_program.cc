@@ -24,10 +24,10 @@ absl::StatusOr<std::string> FindEvalProgram() {
   std::string path =
       (self.parent_path() / "../libexec/hmann/hmann-eval").lexically_normal().string();
   if (::access(path.c_str(), X_OK) == 0) return path;
-  return absl::NotFoundError(absl::StrCat("expected the program ", path,
-                                          ", found none there: install the component eval of hmann "
-                                          "(cmake --install BUILD --component eval), "
-                                          "or build hmann-eval (./dev build hmann-eval)"));
+  return NotFound("expected the program ", path,
+                  ", found none there: install the component eval of hmann "
+                  "(cmake --install BUILD --component eval), "
+                  "or build hmann-eval (./dev build hmann-eval)");
 }
 
 /// As exec and spawn take them; points into `path` and `arguments`.
@@ -58,10 +58,9 @@ absl::Status RunEvalProgram(const std::vector<std::string>& arguments) {
     if (errno != EINTR) return ErrnoError(errno, "wait for", path);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat(path, " ", absl::StrJoin(arguments, " "), ": expected exit code 0, found ",
-                   WIFEXITED(status) ? absl::StrCat(WEXITSTATUS(status))
-                                     : absl::StrCat("signal ", WTERMSIG(status))));
+  return Internal(path, " ", absl::StrJoin(arguments, " "), ": expected exit code 0, found ",
+                  WIFEXITED(status) ? absl::StrCat(WEXITSTATUS(status))
+                                    : absl::StrCat("signal ", WTERMSIG(status)));
 }
 
 }  // namespace hmann

@@ -2,9 +2,9 @@
 /// not parse is wrong usage (exit 2).
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "CLI/App.hpp"
@@ -17,7 +17,8 @@ namespace hmann {
 /// and handed to `store`.
 template <typename T>
 CLI::Option* AddParsed(CLI::App& app, const std::string& name,
-                       absl::StatusOr<T> (*parse)(std::string_view), std::function<void(T)> store,
+                       absl::StatusOr<T> (*parse)(std::string_view),
+                       std::type_identity_t<std::function<void(T)>> store,
                        const std::string& description) {
   return app.add_option_function<std::string>(
       name,
@@ -27,6 +28,15 @@ CLI::Option* AddParsed(CLI::App& app, const std::string& name,
         store(*std::move(value));
       },
       description);
+}
+
+/// Likewise, and assigned to `place`.
+template <typename T, typename Place>
+CLI::Option* AddParsed(CLI::App& app, const std::string& name,
+                       absl::StatusOr<T> (*parse)(std::string_view), Place* place,
+                       const std::string& description) {
+  return AddParsed(
+      app, name, parse, [place](T value) { *place = std::move(value); }, description);
 }
 
 }  // namespace hmann

@@ -18,15 +18,12 @@ void AddTierFlags(CLI::App& app, OpenOptions* open) {
 
 void AddOpenFlags(CLI::App& app, OpenOptions* open) {
   AddTierFlags(app, open);
-  AddParsed<CachePolicy>(
-      app, "--cache", ParseCachePolicy, [open](CachePolicy policy) { open->cache = policy; },
+  AddParsed(
+      app, "--cache", ParseCachePolicy, &open->cache,
       "cache of slow records in fast memory: none (default), static (by degree), dynamic (by use)");
-  AddParsed<std::uint64_t>(
-      app, "--cache-size", ParseSize, [open](std::uint64_t bytes) { open->cache_bytes = bytes; },
-      "bytes of that cache, as 256MiB");
-  AddParsed<std::uint64_t>(
-      app, "--migration", ParseSize, [open](std::uint64_t bytes) { open->migration_bytes = bytes; },
-      "bytes of each searching thread for reads from nvme (default 16MiB)");
+  AddParsed(app, "--cache-size", ParseSize, &open->cache_bytes, "bytes of that cache, as 256MiB");
+  AddParsed(app, "--migration", ParseSize, &open->migration_bytes,
+            "bytes of each searching thread for reads from nvme (default 16MiB)");
   app.add_option("--helpers", open->helper_threads, "threads that copy ahead for --prefetch helper")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <iostream>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/base/errors.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -23,8 +23,7 @@ absl::Status PrintJson(const nlohmann::ordered_json& object) {
   errno = 0;
   std::cout << object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
             << std::endl;
-  if (!std::cout.good())
-    return absl::DataLossError(absl::StrCat("write to stdout: ", std::strerror(errno)));
+  if (!std::cout.good()) return DataLoss("write to stdout: ", std::strerror(errno));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -31,15 +30,11 @@ void AddDials(CLI::App& app, SearchOptions* search) {
          "mean recall to reach, as fast as may be: the dials are those that `hmann tune` found, "
          "or else the defaults at the effort that was calibrated")
       ->check(CLI::Range(0.0, 1.0));
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--latency", ParseDuration,
-      [search](std::chrono::nanoseconds latency) { search->latency = latency; },
-      "mean time of a query to keep, as 800us, with the best recall that it allows: dials "
-      "likewise");
-  AddParsed<std::chrono::nanoseconds>(
-      app, "--budget", ParseDuration,
-      [search](std::chrono::nanoseconds budget) { search->budget = budget; },
-      "time after which a query ends with the best that it has found");
+  AddParsed(app, "--latency", ParseDuration, &search->latency,
+            "mean time of a query to keep, as 800us, with the best recall that it allows: dials "
+            "likewise");
+  AddParsed(app, "--budget", ParseDuration, &search->budget,
+            "time after which a query ends with the best that it has found");
   for (const Dial& dial : DialTable()) {
     const std::string name = OptionOf(dial);
     CLI::Option* option = app.add_option_function<std::string>(

@@ -2,7 +2,6 @@
 /// side by side, and the report on them.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>

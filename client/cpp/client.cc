@@ -139,8 +139,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 absl::StatusOr<Client> Client::Connect(const std::string& address, const ConnectOptions& options) {
   if (const std::size_t colon = address.rfind(':');
       colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("server: expected HOST:PORT or unix:PATH, found '", address, "'"));
+    return InvalidArgument("server: expected HOST:PORT or unix:PATH, found '", address, "'");
   }
   HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));
   grpc::ChannelArguments arguments;
@@ -228,13 +227,12 @@ absl::Status SearchStream::Send(std::uint64_t id, const Vectors& query) {
   ToWire(query, impl_->request.mutable_search()->mutable_query());
   const bool sent = impl_->messages->Write(impl_->request);
   impl_->request.Clear();
-  return sent ? absl::OkStatus() : absl::UnavailableError("the stream has ended");
+  return sent ? absl::OkStatus() : Unavailable("the stream has ended");
 }
 
 absl::Status SearchStream::DoneSending() {
   impl_->Begin();
-  return impl_->messages->WritesDone() ? absl::OkStatus()
-                                       : absl::UnavailableError("the stream has ended");
+  return impl_->messages->WritesDone() ? absl::OkStatus() : Unavailable("the stream has ended");
 }
 
 absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
@@ -251,7 +249,7 @@ absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
   const v1::Failure& failure = response.failure();
   absl::Status status = FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(failure.code()),
                                               failure.message(), failure.details()));
-  if (status.ok()) status = absl::InternalError("a response of the stream holds nothing");
+  if (status.ok()) status = Internal("a response of the stream holds nothing");
   return StreamedAnswer{response.id(), std::move(status)};
 }
 

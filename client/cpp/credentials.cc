@@ -34,8 +34,8 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   if (token.empty() || !std::all_of(token.begin(), token.end(), [](char c) {
         return absl::ascii_isgraph(static_cast<unsigned char>(c));
       })) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": expected a token of visible characters on one line; it is not shown here"));
+    return InvalidArgument(
+        path, ": expected a token of visible characters on one line; it is not shown here");
   }
   return std::string(token);
 }
@@ -47,11 +47,11 @@ absl::StatusOr<Credentials> MakeCredentials(const std::string& address,
   Credentials credentials;
   const bool tls = options.tls || !options.ca_file.empty() || !options.certificate_file.empty();
   if (options.certificate_file.empty() != options.key_file.empty())
-    return absl::InvalidArgumentError("a client's certificate and its key go together");
+    return InvalidArgument("a client's certificate and its key go together");
   if (!options.token_file.empty()) {
     if (!tls && !IsThisMachine(address)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the token would go to ", address, " unencrypted: use TLS (a CA file, or the system's)"));
+      return InvalidArgument("the token would go to ", address,
+                             " unencrypted: use TLS (a CA file, or the system's)");
     }
     HMANN_ASSIGN_OR_RETURN(const std::string token, ReadToken(options.token_file));
     credentials.authorization = absl::StrCat("Bearer ", token);

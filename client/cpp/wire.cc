@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "index/base/errors.h"
 #include "proto/wire.h"
 
 namespace hmann::client {
@@ -62,9 +63,8 @@ absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   const std::optional<DType> dtype = hmann::FromWire(info.dtype());
   const std::optional<Metric> metric = hmann::FromWire(info.metric());
   if (!dtype.has_value() || !metric.has_value()) {
-    return absl::UnimplementedError(
-        absl::StrCat("index '", wire.index(), "': its vectors are of a ",
-                     dtype.has_value() ? "metric" : "type", " that this client does not know"));
+    return Unimplemented("index '", wire.index(), "': its vectors are of a ",
+                         dtype.has_value() ? "metric" : "type", " that this client does not know");
   }
   out.name = wire.index();
   out.n = info.n();

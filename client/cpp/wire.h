@@ -2,8 +2,6 @@
 /// Internal to the client.
 #pragma once
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/status.h"

@@ -1,6 +1,5 @@
 #include "eval/adapters/adapter.h"
 
-#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
 #include "eval/adapters/build_cache.h"
 #include "eval/adapters/latency.h"
 #include "eval/adapters/shares.h"
@@ -121,8 +119,7 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_RETURN_IF_ERROR(queries.CheckShape(base.dim(), base.dtype(), job.base));
   if (job.k > base.n())
-    return absl::InvalidArgumentError(
-        absl::StrCat("k: expected at most the ", base.n(), " vectors, found ", job.k));
+    return InvalidArgument("k: expected at most the ", base.n(), " vectors, found ", job.k);
   HMANN_RETURN_IF_ERROR(adapter.Check(job, base));
   return BuildOrLoad(job, base, adapter);
 }
@@ -182,10 +179,10 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
   const nlohmann::json setting = command.value(warms ? "warm_up" : "run", nlohmann::json()),
                        answers = command.value("answers", nlohmann::json());
   if (!setting.is_object() || (!warms && !answers.is_string())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command: expected {\"run\": {...}, \"answers\": \"file\"} or {\"warm_up\": "
-                     "{...}, \"queries\": N}, found ",
-                     command.dump()));
+    return InvalidArgument(
+        "command: expected {\"run\": {...}, \"answers\": \"file\"} or {\"warm_up\": "
+        "{...}, \"queries\": N}, found ",
+        command.dump());
   }
   std::uint64_t queries = session.queries;
   if (warms) {
@@ -196,15 +193,15 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
   std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);
   std::vector<float> latencies(shaped && !warms ? session.queries : 0);
   Json answer = {{"setting", setting}};
+  const RunShare share = {0,
+                          session.queries - queries,
+                          session.queries,
+                          session.k,
+                          ids.data(),
+                          latencies.empty() || counts ? nullptr : latencies.data()};
   if (counts) {
-    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(session.k, ids.data()));
+    HMANN_ASSIGN_OR_RETURN(answer["counters"], adapter.Count(share));
   } else {
-    const RunShare share = {0,
-                            session.queries - queries,
-                            session.queries,
-                            session.k,
-                            ids.data(),
-                            latencies.empty() ? nullptr : latencies.data()};
     HMANN_ASSIGN_OR_RETURN(const RunTimes times,
                            RunShares(shape, share, session.cpus,
                                      [&](const RunShare& part) { return adapter.Search(part); }));
@@ -226,8 +223,7 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json command = nlohmann::json::parse(line, nullptr, false);
     if (!command.is_object()) {
-      wire.Say(absl::InvalidArgumentError(
-          absl::StrCat("command: expected a JSON object, found ", line)));
+      wire.Say(InvalidArgument("command: expected a JSON object, found ", line));
       continue;
     }
     if (command.contains("quit")) return;
@@ -239,19 +235,17 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
 }  // namespace
 
 absl::Status Adapter::OnlyFinished() const {
-  return absl::InvalidArgumentError(
-      absl::StrCat(Describe(), ": expected settings that name a finished index, found none"));
+  return InvalidArgument(Describe(), ": expected settings that name a finished index, found none");
 }
 
-absl::StatusOr<nlohmann::json> Adapter::Count(std::uint32_t, std::uint32_t*) {
-  return absl::UnimplementedError(absl::StrCat(Describe(), " has no counters"));
+absl::StatusOr<nlohmann::json> Adapter::Count(const RunShare&) {
+  return Unimplemented(Describe(), " has no counters");
 }
 
 absl::Status Adapter::SetShape(const RunShape& shape) {
   if (shape.threads == 1 && shape.in_flight == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(Describe(),
-                                                 ": expected threads 1 and in_flight 1, found ",
-                                                 shape.threads, " and ", shape.in_flight));
+  return InvalidArgument(Describe(), ": expected threads 1 and in_flight 1, found ", shape.threads,
+                         " and ", shape.in_flight);
 }
 
 int RunAdapter(int argc, char** argv, Adapter& adapter) {
@@ -267,7 +261,7 @@ int RunAdapter(int argc, char** argv, Adapter& adapter) {
     Serve(*session, adapter, wire);
     return 0;
   } catch (const std::exception& error) {  // of the library under test
-    wire.Say(absl::InternalError(error.what()));
+    wire.Say(Internal(error.what()));
     return 1;
   }
 }
@@ -284,9 +278,8 @@ absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char*
 
 absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known) {
   for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("setting '", key, "' is unknown"));
-    }
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return InvalidArgument("setting '", key, "' is unknown");
   }
   return absl::OkStatus();
 }

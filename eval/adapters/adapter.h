@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
 #include "hmann/distance.h"
+#include "index/base/clock.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann::eval {
@@ -61,8 +62,7 @@ class QueryTimer {
     if (seconds_ != nullptr) start_ = std::chrono::steady_clock::now();
   }
   ~QueryTimer() {
-    if (seconds_ != nullptr)
-      *seconds_ = std::chrono::duration<float>(std::chrono::steady_clock::now() - start_).count();
+    if (seconds_ != nullptr) *seconds_ = static_cast<float>(SecondsSince(start_));
   }
   QueryTimer(const QueryTimer&) = delete;
   QueryTimer& operator=(const QueryTimer&) = delete;
@@ -126,9 +126,9 @@ class Adapter {
   /// after the other. With several threads it is called on all of them at once. This is
   /// what the clock measures.
   virtual absl::Status Search(const RunShare& share) = 0;
-  /// All queries with the library's counters on, as means per query; null when it has
-  /// none. Not for the clock.
-  virtual absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids);
+  /// All queries, in one share, with the library's counters on, as means per query; null
+  /// when it has none. Not for the clock.
+  virtual absl::StatusOr<nlohmann::json> Count(const RunShare& all);
   virtual bool CanCount() const { return false; }
 
   /// Names of build settings that only say how a built index is loaded: indexes that

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "hmann/dial_table.h"
 #include "index/base/status_macros.h"
@@ -17,7 +16,7 @@ absl::StatusOr<SearchOptions> AskedDials(const nlohmann::json& setting) {
   HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
   SearchOptions options;
   if (const absl::Status asked = AskFromJson(setting, &options); !asked.ok())
-    return absl::InvalidArgumentError(absl::StrCat("setting ", asked.message()));
+    return InvalidArgument("setting ", asked.message());
   return options;
 }
 

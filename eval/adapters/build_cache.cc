@@ -55,10 +55,8 @@ std::string FileKey(const std::string& path) {
 absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFile& base,
                                           const std::string& library) {
   if (job.work.empty())
-    return absl::InvalidArgumentError("--work: expected a folder for the index, found nothing");
-  std::error_code error;
-  fs::create_directories(job.work, error);
-  if (error) return ErrnoError(error.value(), "mkdir", job.work);
+    return InvalidArgument("--work: expected a folder for the index, found nothing");
+  HMANN_RETURN_IF_ERROR(MakeFolders(job.work));
   const std::string key =
       absl::StrCat(library, "|", FileKey(job.base), base.n(), "|", base.dim(), "|", RowsHash(base),
                    "|", std::string(Name(job.metric)), "|", job.m, "|", job.ef_construction, "|",

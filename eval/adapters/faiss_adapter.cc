@@ -86,13 +86,12 @@ class FaissAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"index", "nlist"}));
     const nlohmann::json index = job.build.value("index", nlohmann::json("hnsw"));
     if (index != "hnsw" && index != "hnsw-sq8" && index != "ivfpq") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ", index.dump()));
+      return InvalidArgument("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ",
+                             index.dump());
     }
     kind_ = index == "hnsw" ? Kind::kHnsw : index == "hnsw-sq8" ? Kind::kHnswSq8 : Kind::kIvfPq;
     if (!job.build.contains("nlist")) return absl::OkStatus();
-    if (kind_ != Kind::kIvfPq)
-      return absl::InvalidArgumentError("setting nlist: expected with ivfpq only");
+    if (kind_ != Kind::kIvfPq) return InvalidArgument("setting nlist: expected with ivfpq only");
     return NumberIn(job.build, "nlist", 1, 1u << 24).status();
   }
 
@@ -128,8 +127,7 @@ class FaissAdapter : public Adapter {
   absl::Status Prepare(const VectorFile& queries) override {
     if ((kind_ == Kind::kIvfPq ? ivf_ == nullptr : hnsw_ == nullptr) ||
         (kind_ != Kind::kHnsw && refine_ == nullptr)) {
-      return absl::InternalError(
-          absl::StrCat("the kept file: expected an index of ", Describe(), ", found another"));
+      return Internal("the kept file: expected an index of ", Describe(), ", found another");
     }
     n_ = queries.n();
     queries_ = Floats(queries, normalise_);
@@ -182,7 +180,7 @@ class FaissAdapter : public Adapter {
       work();
       return absl::OkStatus();
     } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("Faiss: ", error.what()));
+      return Internal("Faiss: ", error.what());
     }
   }
 

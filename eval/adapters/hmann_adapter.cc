@@ -7,7 +7,6 @@
 // "ef_l0": 64}; all optional.
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
@@ -120,7 +119,6 @@ class HmannAdapter : public Adapter {
   absl::Status Prepare(const VectorFile& queries) override {
     const IndexInfo& info = index_->info();
     HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
-    n_ = queries.n();
     row_bytes_ = queries.row_bytes();
     queries_ = CopyRows(queries);
     return absl::OkStatus();
@@ -133,8 +131,8 @@ class HmannAdapter : public Adapter {
 
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight > static_cast<int>(kMostInFlight)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("in_flight: expected at most ", kMostInFlight, ", found ", shape.in_flight));
+      return InvalidArgument("in_flight: expected at most ", kMostInFlight, ", found ",
+                             shape.in_flight);
     }
     while (searchers_.size() < static_cast<std::size_t>(shape.threads))
       searchers_.emplace_back(index_);
@@ -150,10 +148,10 @@ class HmannAdapter : public Adapter {
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     Counters sum;
-    HMANN_RETURN_IF_ERROR(Run({0, 0, n_, k, ids, nullptr}, &sum));
-    nlohmann::json counts = ToJson(sum, static_cast<double>(n_));
+    HMANN_RETURN_IF_ERROR(Run(all, &sum));
+    nlohmann::json counts = ToJson(sum, static_cast<double>(all.end));
     counts["fast_bytes"] = FastBytes();
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
@@ -256,7 +254,7 @@ class HmannAdapter : public Adapter {
   int usual_in_flight_ = 1,
       in_flight_ =
           1;  ///< queries of a thread under way at once: where the setting does not say, and now
-  std::uint64_t n_ = 0, row_bytes_ = 0;
+  std::uint64_t row_bytes_ = 0;
   std::vector<std::byte> queries_;
 };
 

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"

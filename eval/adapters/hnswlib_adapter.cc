@@ -90,12 +90,10 @@ class Graph {
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
 
-  std::uint64_t queries() const { return queries_.size() / dim_; }
-
   /// All queries; distances that they took.
-  std::uint64_t Count(std::uint32_t k, std::uint32_t* ids) const {
+  std::uint64_t Count(const RunShare& all) const {
     const CountedDistance<Dist> counted(index());
-    Search({0, 0, queries(), k, ids, nullptr});
+    Search(all);
     return counted.calls();
   }
 
@@ -139,21 +137,17 @@ class HnswlibAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance", "level0"}));
     const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
-    if (distance != "float" && distance != "u8") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("setting distance: expected float or u8, found ", distance.dump()));
-    }
+    if (distance != "float" && distance != "u8")
+      return InvalidArgument("setting distance: expected float or u8, found ", distance.dump());
     integer_ = distance == "u8";
     const nlohmann::json level0 = job.build.value("level0", nlohmann::json("memory"));
-    if (level0 != "memory" && level0 != "mapped") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("setting level0: expected memory or mapped, found ", level0.dump()));
-    }
+    if (level0 != "memory" && level0 != "mapped")
+      return InvalidArgument("setting level0: expected memory or mapped, found ", level0.dump());
     maps_ = level0 == "mapped";
     if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("hnswlib's integer distance: expected u8 under l2, found ",
-                       std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
+      return InvalidArgument("hnswlib's integer distance: expected u8 under l2, found ",
+                             std::string(Name(base.dtype())), " under ",
+                             std::string(Name(job.metric)));
     }
     if (integer_) {
       graph_.emplace<Graph<int>>(std::make_unique<hnswlib::L2SpaceI>(base.dim()), base.dim(),
@@ -193,18 +187,17 @@ class HnswlibAdapter : public Adapter {
   }
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.in_flight == 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(Describe(), ": expected in_flight 1, found ", shape.in_flight));
+    return InvalidArgument(Describe(), ": expected in_flight 1, found ", shape.in_flight);
   }
   absl::Status Search(const RunShare& share) override {
     return WithGraph(graph_, [&](auto& graph) { graph.Search(share); });
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     double distances = 0;
     HMANN_RETURN_IF_ERROR(WithGraph(graph_, [&](auto& graph) {
-      distances = static_cast<double>(graph.Count(k, ids)) / static_cast<double>(graph.queries());
+      distances = static_cast<double>(graph.Count(all)) / static_cast<double>(all.end);
     }));
     return nlohmann::json{{"distances", distances}};
   }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 
 namespace hmann::eval {
 
@@ -57,7 +57,7 @@ template <typename Held, typename Work>
 absl::Status WithGraph(Held& held, Work work) {
   const auto call = [&](auto& graph) -> absl::Status {
     if constexpr (std::is_same_v<std::decay_t<decltype(graph)>, std::monostate>) {
-      return absl::FailedPreconditionError("no data yet");
+      return FailedPrecondition("no data yet");
     } else if constexpr (std::is_void_v<decltype(work(graph))>) {
       work(graph);
       return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status WithGraph(Held& held, Work work) {
   try {
     return std::visit(call, held);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("hnswlib: ", error.what()));
+    return Internal("hnswlib: ", error.what());
   }
 }
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
@@ -72,24 +71,22 @@ absl::Status MappedHnswlib<Dist>::ReadUpperLinks(std::size_t offset) {
     if (sized) std::memcpy(&list, bytes.data() + offset, sizeof list);
     if (!sized || list > bytes.size() - offset - sizeof list ||
         list % index.size_links_per_element_ != 0) {
-      return absl::DataLossError(absl::StrCat(
-          file_.path(), ": offset ", offset, ": expected upper lists of node ", i, ", of ",
-          index.size_links_per_element_, " bytes each, found ", list, " bytes"));
+      return DataLoss(file_.path(), ": offset ", offset, ": expected upper lists of node ", i,
+                      ", of ", index.size_links_per_element_, " bytes each, found ", list,
+                      " bytes");
     }
     offset += sizeof list;
     index.element_levels_[i] = static_cast<int>(list / index.size_links_per_element_);
     index.linkLists_[i] = nullptr;
     if (list == 0) continue;
     index.linkLists_[i] = static_cast<char*>(std::malloc(list));  // hnswlib frees it
-    if (index.linkLists_[i] == nullptr)
-      return absl::ResourceExhaustedError(absl::StrCat("malloc of ", list, " bytes"));
+    if (index.linkLists_[i] == nullptr) return ResourceExhausted("malloc of ", list, " bytes");
     std::memcpy(index.linkLists_[i], bytes.data() + offset, list);
     offset += list;
   }
   if (offset == bytes.size()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(file_.path(), ": offset ", offset,
-                                          ": expected the end, found ", bytes.size() - offset,
-                                          " bytes more"));
+  return DataLoss(file_.path(), ": offset ", offset, ": expected the end, found ",
+                  bytes.size() - offset, " bytes more");
 }
 
 template <typename Dist>
@@ -100,8 +97,8 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   HMANN_ASSIGN_OR_RETURN(mapped.file_, MappedFile::Open(path));
   const std::size_t size = mapped.file_.bytes().size();
   if (size < kHeaderBytes)
-    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected a header of ", kHeaderBytes,
-                                            " bytes, found ", size));
+    return DataLoss(path, ": offset 0: expected a header of ", kHeaderBytes, " bytes, found ",
+                    size);
   mapped.index_.reset(new Index(space));
   Index& index = *mapped.index_;
   // What a destructor would look at, before anything can fail.
@@ -122,9 +119,8 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
       index.size_links_level0_ + space->get_data_size() + sizeof(hnswlib::labeltype);
   if (n == 0 || index.size_data_per_element_ != record || n > (size - header) / record ||
       index.enterpoint_node_ >= n) {
-    return absl::DataLossError(absl::StrCat(path, ": offset 0: expected records of ", record,
-                                            " bytes within ", size - header, ", found ", n, " of ",
-                                            index.size_data_per_element_));
+    return DataLoss(path, ": offset 0: expected records of ", record, " bytes within ",
+                    size - header, ", found ", n, " of ", index.size_data_per_element_);
   }
   index.max_elements_ = n;
   index.data_size_ = space->get_data_size();
@@ -135,8 +131,7 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   index.visited_list_pool_ = new hnswlib::VisitedListPool(1, static_cast<int>(n));
   index.element_levels_.assign(n, 0);
   index.linkLists_ = static_cast<char**>(std::calloc(n, sizeof(char*)));
-  if (index.linkLists_ == nullptr)
-    return absl::ResourceExhaustedError(absl::StrCat("calloc of ", n, " pointers"));
+  if (index.linkLists_ == nullptr) return ResourceExhausted("calloc of ", n, " pointers");
   index.cur_element_count = n;
 
   mapped.file_.Advise(MappedFile::Access::kSequential, 0, size);

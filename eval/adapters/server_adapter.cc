@@ -84,16 +84,14 @@ class ServerAdapter : public Adapter {
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
-    const std::uint64_t n = queries_.size() / row_bytes_;
-    const RunShare all = {0, 0, n, k, ids, nullptr};
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     Counters sum;
-    for (std::uint64_t q = 0; q < n; ++q) {
+    for (std::uint64_t q = 0; q < all.end; ++q) {
       HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Ask(all, q, {.counters = true}));
       if (answer.counters) sum += *answer.counters;
       Store(answer, all, q);
     }
-    nlohmann::json counts = ToJson(sum, static_cast<double>(n));
+    nlohmann::json counts = ToJson(sum, static_cast<double>(all.end));
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
     return counts;
@@ -129,7 +127,7 @@ class ServerAdapter : public Adapter {
       }
       HMANN_ASSIGN_OR_RETURN(std::optional<client::StreamedAnswer> next, stream.Receive());
       if (!next || next->id < share.begin || next->id >= share.end)
-        return absl::InternalError("the stream ended before its last answer");
+        return Internal("the stream ended before its last answer");
       timers[next->id - share.begin].reset();
       HMANN_RETURN_IF_ERROR(next->answer.status());
       Store(*next->answer, share, next->id);

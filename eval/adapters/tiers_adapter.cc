@@ -15,7 +15,6 @@
 #include <memory>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "eval/adapters/tiers_rival.h"
 #include "hmann/distance.h"
 #include "index/base/json_reader.h"
@@ -39,9 +38,9 @@ class TiersAdapter : public Adapter {
   absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {}));
     if (job.metric != Metric::kL2 || (base.dtype() != DType::kU8 && base.dtype() != DType::kF32)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("HNSW over two memories: expected u8 or f32 under l2, found ",
-                       std::string(Name(base.dtype())), " under ", std::string(Name(job.metric))));
+      return InvalidArgument("HNSW over two memories: expected u8 or f32 under l2, found ",
+                             std::string(Name(base.dtype())), " under ",
+                             std::string(Name(job.metric)));
     }
     k_ = job.k;
     HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
@@ -63,7 +62,6 @@ class TiersAdapter : public Adapter {
   }
   bool ServesFromFile() const override { return true; }
   absl::Status Prepare(const VectorFile& queries) override {
-    query_count_ = queries.n();
     return WithGraph(rival_, [&](auto& rival) { rival.Prepare(queries); });
   }
 
@@ -96,9 +94,8 @@ class TiersAdapter : public Adapter {
 
   absl::Status SetShape(const RunShape& shape) override {
     if (shape.threads != 1 || shape.in_flight > 64) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected threads 1 and in_flight up to 64, found ", shape.threads, " and ",
-                       shape.in_flight));
+      return InvalidArgument("expected threads 1 and in_flight up to 64, found ", shape.threads,
+                             " and ", shape.in_flight);
     }
     setting_.in_flight = shape.in_flight;
     return WithGraph(rival_, [&](auto& rival) -> absl::Status {
@@ -118,8 +115,7 @@ class TiersAdapter : public Adapter {
   }
 
   bool CanCount() const override { return true; }
-  absl::StatusOr<nlohmann::json> Count(std::uint32_t k, std::uint32_t* ids) override {
-    const RunShare all = {0, 0, query_count_, k, ids, nullptr};
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     HMANN_RETURN_IF_ERROR(Search(all));
     return traces_.at(setting_.TraceKey()).counters;
   }
@@ -127,7 +123,6 @@ class TiersAdapter : public Adapter {
  private:
   std::variant<std::monostate, Rival<int>, Rival<float>> rival_;
   std::uint32_t k_ = 0;
-  std::uint64_t query_count_ = 0;
   TierSetting setting_;
   std::map<std::string, Emulated> buses_;  ///< by their settings
   std::map<std::string, Trace> traces_;    ///< by TierSetting::TraceKey

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -135,9 +134,8 @@ class Rival {
   absl::Status Search(const TierSetting& setting, const Trace& trace, Emulated& emulated,
                       const RunShare& share) {
     if (share.begin != 0 || share.end != Count()) {
-      return absl::InvalidArgumentError(absl::StrCat("a log is of all ", Count(),
-                                                     " queries on one thread; asked for [",
-                                                     share.begin, ", ", share.end, ")"));
+      return InvalidArgument("a log is of all ", Count(), " queries on one thread; asked for [",
+                             share.begin, ", ", share.end, ")");
     }
     const auto slots = static_cast<std::size_t>(setting.in_flight);
     if (setting.placement == "dram") {
@@ -166,7 +164,7 @@ class Rival {
       }
     });
     if (taken != trace.log.size())
-      return absl::InternalError("the search took another way than the one that was logged");
+      return Internal("the search took another way than the one that was logged");
     return absl::OkStatus();
   }
 

@@ -4,7 +4,6 @@
 /// inserted on every miss, reads and writes alike.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "eval/models/first_touch.h"
 #include "eval/models/memory_mode.h"
+#include "index/base/errors.h"
 
 namespace hmann::eval {
 namespace {
@@ -84,10 +84,8 @@ std::uint64_t FastLines(const PlacementRequest& request) {
 
 absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementRequest& request) {
   const std::string& name = request.name;
-  if (!(request.fast_share > 0 && request.fast_share <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fast_share: expected a share in (0, 1], found ", request.fast_share));
-  }
+  if (!(request.fast_share > 0 && request.fast_share <= 1))
+    return InvalidArgument("fast_share: expected a share in (0, 1], found ", request.fast_share);
   const std::uint64_t lines = request.lines, fast = FastLines(request);
   if (name == "dram" || name == "slow") return std::make_unique<Uniform>(name == "slow");
   if (name == "fast-upper") return std::make_unique<FastUpper>(request.in_upper);
@@ -102,8 +100,8 @@ absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementReq
     for (std::uint64_t page = 0; page < pages; ++page) loaded.memory.Touch(page);
     return Make(lines, false, std::move(loaded));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "placement: expected one of ", absl::StrJoin(kPlacements, ", "), ", found '", name, "'"));
+  return InvalidArgument("placement: expected one of ", absl::StrJoin(kPlacements, ", "),
+                         ", found '", name, "'");
 }
 
 }  // namespace hmann::eval

@@ -1,7 +1,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "eval/load.h"
 #include "eval/program/flags.h"
 #include "index/base/status_macros.h"
@@ -23,8 +22,7 @@ absl::Status RunLoadCommand(LoadFlags& flags) {
   for (const std::string& text : texts) {
     HMANN_ASSIGN_OR_RETURN(const auto named, NamedJson(text, "--settings", Json::value_t::array));
     if (named.first != load.index)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--settings: expected ", load.index, "=[...], found '", text, "'"));
+      return InvalidArgument("--settings: expected ", load.index, "=[...], found '", text, "'");
     load.settings.insert(load.settings.end(), named.second.begin(), named.second.end());
   }
   return flags.Run([&load](const Benchmark& benchmark, Progress&, const Say& say) {
@@ -54,13 +52,9 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  AddParsed<std::chrono::nanoseconds>(
-      *app, "--time", ParseDuration, [load](std::chrono::nanoseconds time) { load->time = time; },
-      "that requests arrive for (default: 10s)");
-  AddParsed<std::chrono::nanoseconds>(
-      *app, "--deadline", ParseDuration,
-      [load](std::chrono::nanoseconds deadline) { load->deadline = deadline; },
-      "of a request, from its arrival (default: 1s)");
+  AddParsed(*app, "--time", ParseDuration, &load->time, "that requests arrive for (default: 10s)");
+  AddParsed(*app, "--deadline", ParseDuration, &load->deadline,
+            "of a request, from its arrival (default: 1s)");
   app->add_option("--batch", load->batch, "queries of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

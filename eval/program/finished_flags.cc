@@ -25,8 +25,8 @@ absl::Status Add(ContestantSpec spec, const DataShape& shape, Metric metric, Ben
   const std::string expected = text(*benchmark->shape, benchmark->job.metric),
                     found = text(shape, metric);
   if (found != expected)
-    return absl::InvalidArgumentError(absl::StrCat(spec.name, ": expected ", expected,
-                                                   ", as the index before it, found ", found));
+    return InvalidArgument(spec.name, ": expected ", expected, ", as the index before it, found ",
+                           found);
   benchmark->contestants.push_back(std::move(spec));
   return absl::OkStatus();
 }

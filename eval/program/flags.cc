@@ -1,7 +1,6 @@
 #include "eval/program/flags.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -33,11 +32,11 @@ absl::Status Give(const std::vector<std::string>& texts, const char* option, Jso
         store(&spec, named.second);
       }
       if (found) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(option, ": no contestant '", named.first, "' takes part; those who do: ",
-                       absl::StrJoin(*specs, ", ", [](std::string* out, const ContestantSpec& s) {
-                         absl::StrAppend(out, "'", s.name, "'");
-                       })));
+      return InvalidArgument(
+          option, ": no contestant '", named.first, "' takes part; those who do: ",
+          absl::StrJoin(*specs, ", ", [](std::string* out, const ContestantSpec& s) {
+            absl::StrAppend(out, "'", s.name, "'");
+          }));
     }
   }
   return absl::OkStatus();
@@ -52,8 +51,8 @@ absl::StatusOr<std::pair<std::string, Json>> NamedJson(const std::string& text, 
   Json value = Json::parse(text.substr(std::min(equals + 1, text.size())), nullptr, false);
   if (equals > 0 && value.type() == kind)
     return std::pair(text.substr(0, equals), std::move(value));
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, ": expected NAME=", array ? "[...]" : "{...}", ", JSON, found '", text, "'"));
+  return InvalidArgument(option, ": expected NAME=", array ? "[...]" : "{...}", ", JSON, found '",
+                         text, "'");
 }
 
 void EvalFlags::AddData(CLI::App& app, bool truth) {
@@ -63,9 +62,7 @@ void EvalFlags::AddData(CLI::App& app, bool truth) {
   app.add_option("--queries", job->queries, "vectors to look for")->required();
   app.add_option("--query-rows", job->query_rows, "first vectors of --queries only (0: all)")
       ->capture_default_str();
-  AddParsed<Metric>(
-      app, "--metric", ParseMetric, [job](Metric metric) { job->metric = metric; },
-      "l2 (default), ip, cosine");
+  AddParsed(app, "--metric", ParseMetric, &job->metric, "l2 (default), ip, cosine");
   if (!truth) return;
   app.add_option("--groundtruth", benchmark.groundtruth,
                  "their exact neighbours (default: computed once, kept in --out)");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "eval/program/flags.h"
+#include "index/base/errors.h"
 #include "tools/command_tree.h"
 #include "tools/run_commands.h"
 
@@ -26,8 +27,7 @@ EvalCommand SetupEvalCompletion(CLI::App& eval) {
           ->group("");
   return {app, [&eval] {
             std::cout << CompletionCases(&eval, {"hmann"}) << std::flush;
-            return std::cout.good() ? absl::OkStatus()
-                                    : absl::DataLossError("write to stdout failed");
+            return std::cout.good() ? absl::OkStatus() : DataLoss("write to stdout failed");
           }};
 }
 
@@ -40,7 +40,7 @@ CommandAction SetupEvalCommands(CLI::App& app) {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();
     }
-    return absl::InternalError("eval: no subcommand was called");
+    return Internal("eval: no subcommand was called");
   };
 }
 

@@ -161,9 +161,8 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
                   "a finished index file, instead of building one of --base and hnswlib's; "
                   "--base is then for those of --adapter");
   flags->AddOthers(*app);
-  AddParsed<std::uint64_t>(
-      *app, "--memory-limit", ParseSize,
-      [benchmark](std::uint64_t bytes) { benchmark->memory_limit = bytes; },
+  AddParsed(
+      *app, "--memory-limit", ParseSize, &benchmark->memory_limit,
       "of each searching program, page cache included, as 200MiB (default: a quarter of hmann's "
       "index file and 64MiB)");
   flags->AddRuns(*app);
@@ -231,10 +230,8 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   AddFastBytes(*app, &options->fast_bytes,
                "of fast memory a vector: an index each, of every size, of as many promoted nodes "
                "as fit beside codes");
-  AddParsed<std::uint64_t>(
-      *app, "--build-memory", ParseSize,
-      [options](std::uint64_t bytes) { options->build_memory = bytes; },
-      "memory a build may take, as 8GiB: the rest goes through files in --out");
+  AddParsed(*app, "--build-memory", ParseSize, &options->build_memory,
+            "memory a build may take, as 8GiB: the rest goes through files in --out");
   app->add_option("--slow", flags->slow,
                   "tier of L0; again for several (default: dram, and nvme, inside a memory limit: "
                   "root, it makes cgroups)")

@@ -2,7 +2,6 @@
 
 #include <sys/utsname.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <string>
 

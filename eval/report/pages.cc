@@ -1,6 +1,5 @@
 #include "eval/report/pages.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -16,14 +15,8 @@ absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view
       {{"<", "\\u003c"}});
   const std::size_t place = page.find(kReportDataMark);
   if (place == std::string::npos)
-    return absl::InternalError(
-        absl::StrCat("report template: the mark ", std::string(kReportDataMark), " is missing"));
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(page.data(), place));
-  HMANN_RETURN_IF_ERROR(file.Append(json.data(), json.size()));
-  const std::size_t rest = place + kReportDataMark.size();
-  HMANN_RETURN_IF_ERROR(file.Append(page.data() + rest, page.size() - rest));
-  return file.Commit();
+    return Internal("report template: the mark ", std::string(kReportDataMark), " is missing");
+  return WriteTextFile(path, std::string(page).replace(place, kReportDataMark.size(), json));
 }
 
 }  // namespace hmann::eval

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -15,8 +14,7 @@ namespace {
 constexpr std::size_t kHugePage = 2_MiB;
 
 absl::Status Refused(const char* what, std::size_t bytes) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("cannot ", what, " ", bytes, " bytes (", FormatSize(bytes), ")"));
+  return ResourceExhausted("cannot ", what, " ", bytes, " bytes (", FormatSize(bytes), ")");
 }
 
 }  // namespace

@@ -15,12 +15,7 @@ namespace hmann {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        mapping_(std::exchange(other.mapping_, nullptr)),
-        mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
-        shared_(std::move(other.shared_)) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -109,16 +108,8 @@ std::uint64_t PeakRssBytes() {
 }
 
 std::uint64_t AnonymousBytes(int pid) {
-  std::uint64_t bytes = 0;
-  std::ifstream status("/proc/" + (pid == 0 ? std::string("self") : std::to_string(pid)) +
-                       "/status");
-  for (std::string line; std::getline(status, line);) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line.c_str(), "RssAnon: %llu", &kib) == 1 ||
-        std::sscanf(line.c_str(), "RssShmem: %llu", &kib) == 1)
-      bytes += kib * 1024;
-  }
-  return bytes;
+  const std::string status = "/proc/" + (pid == 0 ? "self" : std::to_string(pid)) + "/status";
+  return (ReadKey(status, "RssAnon:") + ReadKey(status, "RssShmem:")) * 1024;
 }
 
 MemorySampler::MemorySampler()

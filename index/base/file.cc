@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -39,7 +40,7 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      return absl::NotFoundError(message);
+      return NotFound(message);
     case EACCES:
     case EPERM:
     case EROFS:
@@ -52,12 +53,12 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
     case ENOMEM:
     case EMFILE:
     case ENFILE:
-      return absl::ResourceExhaustedError(message);
+      return ResourceExhausted(message);
     case EINVAL:
     case EISDIR:
-      return absl::InvalidArgumentError(message);
+      return InvalidArgument(message);
     default:
-      return absl::InternalError(message);
+      return Internal(message);
   }
 }
 
@@ -75,7 +76,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (::fstat(fd, &status) != 0) {
     error = ErrnoError(errno, "stat", path);
   } else if (!S_ISREG(status.st_mode)) {
-    error = absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+    error = InvalidArgument(path, ": not a regular file");
   } else if (status.st_size > 0) {
     void* data =
         ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
@@ -175,12 +176,16 @@ absl::Status AtomicFile::Commit() {
   return failed != 0 ? ErrnoError(failed, "fsync", folder) : absl::OkStatus();
 }
 
+absl::Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? ErrnoError(error.value(), "mkdir", path) : absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most) {
   HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  if (file.bytes().size() > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", file.bytes().size(), " bytes, at most ", most, " expected"));
-  }
+  if (file.bytes().size() > most)
+    return InvalidArgument(path, ": ", file.bytes().size(), " bytes, at most ", most, " expected");
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 

@@ -22,10 +22,7 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
 class MappedFile {
  public:
   MappedFile() = default;
-  MappedFile(MappedFile&& other) noexcept
-      : path_(std::move(other.path_)),
-        data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)) {}
+  MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
   MappedFile& operator=(MappedFile&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(data_, other.data_);
@@ -82,6 +79,9 @@ class AtomicFile {
   std::uint64_t size_ = 0;
   std::string buffer_;  ///< bytes of [size_ - buffer_.size(), size_) that are not yet written
 };
+
+/// Makes a folder and those above it, where they are not there. Errors: as mkdir(2).
+absl::Status MakeFolders(const std::string& path);
 
 /// Whole small text file. Errors: as open(2); INVALID_ARGUMENT above `most` bytes.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most);

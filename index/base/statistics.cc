@@ -10,6 +10,12 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double Logit(double recall, double answers) {
+  const double least = 0.5 / std::max(answers, 1.0);
+  const double share = std::clamp(recall, least, 1 - least);
+  return std::log(share / (1 - share));
+}
+
 double RoundToDecimals(double value, int decimals) {
   const double scale = std::pow(10.0, decimals);
   return std::round(value * scale) / scale;

@@ -25,6 +25,10 @@ T Percentile(const std::vector<T>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+/// The logarithm of the odds of a recall, over so many answers: the scale on which recall
+/// grows evenly with the logarithm of the effort. None found, or all, counts as half of one.
+double Logit(double recall, double answers = 5e5);
+
 /// `value` with so many digits behind the point.
 double RoundToDecimals(double value, int decimals);
 

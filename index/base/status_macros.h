@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/errors.h"
 
 /// Returns from the enclosing function when `expr` (an absl::Status) is not OK.
 #define HMANN_RETURN_IF_ERROR(expr)                                                     \

@@ -1,62 +1,58 @@
 #include "index/base/units.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <optional>
+#include <span>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
 
-/// Splits "512MiB" into 512 and "MiB"; false unless digits come first and fit 64 bits.
-bool SplitNumber(std::string_view text, std::uint64_t* number, std::string_view* suffix) {
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  *suffix = text.substr(digits);
-  return digits > 0 && absl::SimpleAtoi(absl::string_view(text.data(), digits), number);
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;
+};
+
+/// "512MiB" in units of 1; nullopt unless digits come first, then one of `units`, and
+/// `most` is not exceeded.
+std::optional<std::uint64_t> Parse(std::string_view text, std::span<const Unit> units,
+                                   std::uint64_t most) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::uint64_t number = 0;
+  if (!absl::SimpleAtoi(absl::string_view(text.data(), digits), &number)) return std::nullopt;
+  for (const auto& [name, factor] : units) {
+    if (text.substr(digits) == name && number <= most / factor) return number * factor;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
-  static constexpr std::pair<std::string_view, std::uint64_t> kSuffixes[] = {
+  static constexpr Unit kUnits[] = {
       {"", 1},           {"B", 1},        {"KiB", 1_KiB},    {"MiB", 1_MiB}, {"GiB", 1_GiB},
       {"TiB", 1024_GiB}, {"k", 1000},     {"K", 1000},       {"M", 1000000}, {"G", 1000000000},
       {"KB", 1000},      {"MB", 1000000}, {"GB", 1000000000}};
-  std::uint64_t number = 0;
-  std::string_view suffix;
-  if (SplitNumber(text, &number, &suffix)) {
-    for (const auto& [name, factor] : kSuffixes) {
-      if (suffix != name) continue;
-      if (number > std::numeric_limits<std::uint64_t>::max() / factor) break;
-      return number * factor;
-    }
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
+  if (const auto size = Parse(text, kUnits, std::numeric_limits<std::uint64_t>::max()))
+    return *size;
+  return InvalidArgument(
       "'", absl::string_view(text.data(), text.size()),
-      "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M"));
+      "' is not a size: expected a whole number with an optional unit, as 512MiB, 96GiB or 10M");
 }
 
 absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
-  static constexpr std::pair<std::string_view, std::int64_t> kSuffixes[] = {
-      {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
-  std::uint64_t number = 0;
-  std::string_view suffix;
-  if (SplitNumber(text, &number, &suffix)) {
-    for (const auto& [name, factor] : kSuffixes) {
-      if (suffix != name) continue;
-      if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / factor))
-        break;
-      return std::chrono::nanoseconds(static_cast<std::int64_t>(number) * factor);
-    }
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", absl::string_view(text.data(), text.size()),
-                   "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s"));
+  static constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+  if (const auto time = Parse(text, kUnits, std::numeric_limits<std::int64_t>::max()))
+    return std::chrono::nanoseconds(*time);
+  return InvalidArgument(
+      "'", absl::string_view(text.data(), text.size()),
+      "' is not a time: expected a whole number with a unit, as 800us, 2ms or 1s");
 }
 
 std::string FormatSize(std::uint64_t bytes) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 /// Where the bits of a code lie. No function here may emit code into a file compiled for
 /// one instruction set: constants and always-inlined functions only.

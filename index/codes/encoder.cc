@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/check.h"
+#include "index/base/errors.h"
 #include "index/base/prefetch.h"
 #include "index/codes/choose.h"
 #include "index/codes/factors.h"
@@ -55,29 +55,22 @@ inline void PrefetchCode(const std::byte* code, std::size_t bytes) {
 
 absl::StatusOr<Encoder> Encoder::Make(const Kernels& kernels, std::uint32_t bits,
                                       std::uint64_t seed, std::vector<float> mean) {
-  if (kernels.dim == 0 || kernels.dim > kMaxDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", kernels.dim));
-  }
-  if (!IsCodeBits(bits))
-    return absl::InvalidArgumentError(
-        absl::StrCat("bits of a code: expected 1, 2 or 4; found ", bits));
-  if (mean.size() != kernels.dim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("mean: expected ", kernels.dim, " components; found ", mean.size()));
-  }
+  if (kernels.dim == 0 || kernels.dim > kMaxDim)
+    return InvalidArgument("dimension: expected 1 to ", kMaxDim, "; found ", kernels.dim);
+  if (!IsCodeBits(bits)) return InvalidArgument("bits of a code: expected 1, 2 or 4; found ", bits);
+  if (mean.size() != kernels.dim)
+    return InvalidArgument("mean: expected ", kernels.dim, " components; found ", mean.size());
   double squared_norm = 0;
   for (const float component : mean)
     squared_norm += static_cast<double>(component) * static_cast<double>(component);
   if (!(squared_norm <= FLT_MAX / 4)) {
-    return absl::InvalidArgumentError(absl::StrCat("mean: expected a squared norm of at most ",
-                                                   FLT_MAX / 4, "; found ", squared_norm));
+    return InvalidArgument("mean: expected a squared norm of at most ", FLT_MAX / 4, "; found ",
+                           squared_norm);
   }
   const CodeKernels* code_kernels = FindCodeKernels(kernels.simd);
   if (code_kernels == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("instruction set: no code kernels for '",
-                     absl::string_view(kernels.simd.data(), kernels.simd.size()), "'"));
+    return InvalidArgument("instruction set: no code kernels for '",
+                           absl::string_view(kernels.simd.data(), kernels.simd.size()), "'");
   }
   mean.resize((std::size_t{kernels.dim} + 7) / 8 * 8);
   return Encoder(kernels, code_kernels, bits, seed, std::move(mean));

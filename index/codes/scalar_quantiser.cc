@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/codes/choose.h"
 
@@ -34,9 +33,8 @@ std::int8_t Rounded(float x) {
 absl::StatusOr<ScalarQuantiser> ScalarQuantiser::Learn(
     const Kernels& kernels, std::uint32_t bits, std::size_t count,
     const std::function<const std::byte*(std::size_t)>& sample) {
-  if (bits != 4 && bits != 8)
-    return absl::InvalidArgumentError(absl::StrCat("sq: expected 0, 4 or 8, found ", bits));
-  if (count == 0) return absl::InvalidArgumentError("sq: no vectors to learn from");
+  if (bits != 4 && bits != 8) return InvalidArgument("sq: expected 0, 4 or 8, found ", bits);
+  if (count == 0) return InvalidArgument("sq: no vectors to learn from");
   ScalarQuantiser quantiser(kernels, bits);
   HMANN_RETURN_IF_ERROR(quantiser.ChooseCodeKernels());
   Columns columns(kernels.dim, std::vector<float>(count));

@@ -88,10 +88,10 @@ absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_
                    static_cast<std::uint64_t>(workers) * (FixedBottomBytes(shape.n) + kLeastRoom));
   }
   if (memory < least) {
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return ResourceExhausted(
         "build-memory: ", FormatSize(memory), " are too little for ", shape.n, " vectors",
         workers > 0 ? absl::StrCat(" and ", workers, " workers") : "",
-        ": the smallest that works is about ", FormatSize(least), " (", least, " bytes)"));
+        ": the smallest that works is about ", FormatSize(least), " (", least, " bytes)");
   }
   BoundedMemory rooms{memory - FixedBottomBytes(shape.n), memory - FixedAboveBytes(shape),
                       memory - FixedWriteBytes(shape)};
@@ -202,9 +202,8 @@ absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint6
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(StandingPart(path), error);
   if (error || need <= space.available + there) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(path, ": ", what, " takes about ",
-                                                   FormatSize(need), "; ",
-                                                   FormatSize(space.available), " are free there"));
+  return ResourceExhausted(path, ": ", what, " takes about ", FormatSize(need), "; ",
+                           FormatSize(space.available), " are free there");
 }
 
 std::string StandingPart(const std::string& path) {
@@ -219,11 +218,11 @@ std::string StandingPart(const std::string& path) {
 absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& options,
                                                            const BuildInputs& inputs, NodeId n1) {
   if (inputs.kernels().metric == Metric::kInnerProduct) {
-    return absl::UnimplementedError(
+    return Unimplemented(
         "build-memory: an index of inner products is built in memory only: leave it out");
   }
   if (inputs.method() != BuildMethod::kPartition) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "build-memory: L0 is made by partition then: leave out --method insertion, or "
         "--build-memory");
   }

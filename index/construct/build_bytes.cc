@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/units.h"
 #include "index/construct/codes.h"
 #include "index/construct/fast_memory.h"
@@ -77,10 +77,10 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
 absl::Status CheckBuildBytes(const BuildShape& shape) {
   const std::uint64_t need = BuildBytes(shape), have = UsableMemoryBytes();
   if (need <= have) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
-                   " are available to this process: bound it (--build-memory), or take fewer rows "
-                   "(--rows) or a smaller --m"));
+  return ResourceExhausted(
+      "the build needs about ", FormatSize(need), " of memory, ", FormatSize(have),
+      " are available to this process: bound it (--build-memory), or take fewer rows "
+      "(--rows) or a smaller --m");
 }
 
 }  // namespace hmann

@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "hmann/build_options.h"
-#include "hmann/info.h"
 #include "index/base/units.h"
 #include "index/graph/types.h"
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -34,10 +33,8 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
   const auto number = [&](const char* key) {
     return of.contains(key) && of[key].is_number() ? of[key].get<double>() : 0.0;
   };
-  if (of.contains("finished") && of["finished"] == true) {
-    return absl::UnimplementedError(
-        absl::StrCat(work, ": promotes a finished index, which one process does"));
-  }
+  if (of.contains("finished") && of["finished"] == true)
+    return Unimplemented(work, ": promotes a finished index, which one process does");
   KnownBuild build;
   build.options.base = text("base");
   HMANN_ASSIGN_OR_RETURN(build.options.metric, ParseMetric(text("metric")));
@@ -56,8 +53,8 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
 /// Where the vectors of L1 are, if a build has come so far.
 absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stages& stages) {
   if (!HasUpperNodes(stages)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        stages.work().path(), ": L1 is not begun: a build ranks the nodes of L0 before it"));
+    return FailedPrecondition(stages.work().path(),
+                              ": L1 is not begun: a build ranks the nodes of L0 before it");
   }
   HMANN_ASSIGN_OR_RETURN(const UpperNodes nodes, UpperNodes::Map(stages));
   return JoinUpper({.kernels = inputs.kernels(),
@@ -77,8 +74,8 @@ absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stag
 absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
   const std::vector<std::string> names = StageNames();
   if (std::find(names.begin(), names.end(), options.stage) == names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "stage: expected one of ", absl::StrJoin(names, ", "), "; found ", options.stage));
+    return InvalidArgument("stage: expected one of ", absl::StrJoin(names, ", "), "; found ",
+                           options.stage);
   }
   HMANN_ASSIGN_OR_RETURN(const KnownBuild build, ReadKnownBuild(options.work));
   HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(build.options));
@@ -109,8 +106,7 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
                                : MakeUpper(inputs, rooms.upper_room, stages);
   if (only.made) return absl::OkStatus();
   HMANN_RETURN_IF_ERROR(made);
-  return absl::InternalError(
-      absl::StrCat("stage ", options.stage, " was passed without being made"));
+  return Internal("stage ", options.stage, " was passed without being made");
 }
 
 }  // namespace hmann

@@ -44,7 +44,7 @@ absl::StatusOr<NodeCodes> NodeCodes::Make(const Kernels& kernels, const CodeInfo
                                           Source source, ThreadPool& pool) {
   HMANN_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Make(kernels, info.bits, seed, std::move(mean)));
   if (encoder.code_bytes() != info.code_bytes)
-    return absl::InternalError("a code has another size than the file format says");
+    return Internal("a code has another size than the file format says");
   source.window = std::min(source.window, source.n - source.n1);
   HMANN_ASSIGN_OR_RETURN(Buffer window,
                          Buffer::Allocate(std::size_t{source.window} * info.code_bytes));

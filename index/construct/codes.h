@@ -10,7 +10,6 @@
 #include "hmann/distance.h"
 #include "hmann/info.h"
 #include "index/base/buffer.h"
-#include "index/base/job.h"
 #include "index/codes/encoder.h"
 #include "index/graph/cells.h"
 

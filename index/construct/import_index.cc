@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/format/link_list.h"
@@ -40,8 +38,8 @@ absl::Status CopyLinks(const IndexFile& file, NodeRange ids, NodeId* links, cons
   });
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   if (wrong == kNoNode) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(file.file().path(), ": the links of node ", wrong.load(),
-                                          " in L0 break their rules: see hmann verify"));
+  return DataLoss(file.file().path(), ": the links of node ", wrong.load(),
+                  " in L0 break their rules: see hmann verify");
 }
 
 }  // namespace
@@ -57,9 +55,8 @@ absl::StatusOr<std::vector<std::uint32_t>> RowsOfIds(const IndexFile& file) {
   for (NodeId id = 0; id < n; ++id) {
     const std::uint64_t row = file.Label(id);
     if (row >= n || seen[row]) {
-      return absl::DataLossError(absl::StrCat(file.file().path(), ": label of node ", id,
-                                              ": expected a row number of its own below ", n,
-                                              "; found ", row));
+      return DataLoss(file.file().path(), ": label of node ", id,
+                      ": expected a row number of its own below ", n, "; found ", row);
     }
     seen[row] = true;
     row_of[id] = static_cast<std::uint32_t>(row);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/labels.h"
 #include "index/base/status_macros.h"
 #include "index/construct/import/import_faiss.h"
@@ -17,10 +16,8 @@ namespace {
 absl::StatusOr<VectorFile> OpenVectors(const BuildOptions& options) {
   const auto& [data, dtype, dim, n, stride] = options.vectors;
   if (data == nullptr) return VectorFile::Open(options.base, options.rows);
-  if (options.rows > n) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows: ", options.rows, " asked for, ", n, " vectors found"));
-  }
+  if (options.rows > n)
+    return InvalidArgument("rows: ", options.rows, " asked for, ", n, " vectors found");
   const std::uint64_t rows = options.rows > 0 ? options.rows : n;
   return VectorFile::View("base", data, dtype,
                           {.offset = 0, .stride = stride, .n = rows, .dim = dim});
@@ -38,16 +35,16 @@ absl::Status BuildInputs::OpenBase() {
   HMANN_ASSIGN_OR_RETURN(VectorFile file, OpenVectors(*options_));
   file_ = std::make_unique<VectorFile>(std::move(file));
   if (file_->n() > kMaxNodes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file_->path(), ": ", file_->n(), " vectors, at most ", kMaxNodes, " in one index"));
+    return InvalidArgument(file_->path(), ": ", file_->n(), " vectors, at most ", kMaxNodes,
+                           " in one index");
   }
   n_ = static_cast<NodeId>(file_->n());
   const DType dtype = options_->dtype.value_or(file_->dtype());
   if (!Encodes(file_->dtype(), dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dtype: ", std::string(Name(dtype)), " asked for; ", file_->path(), " holds ",
-                     std::string(Name(file_->dtype())), ", of which no other is made",
-                     file_->dtype() == DType::kF32 ? " but f16" : ""));
+    return InvalidArgument("dtype: ", std::string(Name(dtype)), " asked for; ", file_->path(),
+                           " holds ", std::string(Name(file_->dtype())),
+                           ", of which no other is made",
+                           file_->dtype() == DType::kF32 ? " but f16" : "");
   }
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(dtype, options_->metric, file_->dim()));
   m_ = options_->m;
@@ -124,8 +121,7 @@ absl::Status BuildInputs::LoadLabels() {
   }
   if (const auto& values = options_->label_values; !values.empty()) {
     if (values.size() != n_)
-      return absl::InvalidArgumentError(
-          absl::StrCat("labels: ", values.size(), " found, ", n_, " expected"));
+      return InvalidArgument("labels: ", values.size(), " found, ", n_, " expected");
     user_labels_.assign(values.begin(), values.end());
     return absl::OkStatus();
   }

@@ -1,8 +1,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/build_options.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/codes/code_layout.h"
 
@@ -16,8 +16,8 @@ absl::StatusOr<BuildMethod> ParseBuildMethod(std::string_view name) {
   for (const BuildMethod method : {BuildMethod::kInsertion, BuildMethod::kPartition}) {
     if (Name(method) == name) return method;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("method \"", std::string(name), "\" found, insertion or partition expected"));
+  return InvalidArgument("method \"", std::string(name),
+                         "\" found, insertion or partition expected");
 }
 
 BuildMethod DefaultMethod(DType dtype, Metric metric) {
@@ -28,70 +28,58 @@ BuildMethod DefaultMethod(DType dtype, Metric metric) {
 absl::Status BuildOptions::Validate() const {
   const bool in_memory = vectors.data != nullptr;
   if (from_index.empty() && base.empty() && !in_memory)
-    return absl::InvalidArgumentError("base: no vector file given");
+    return InvalidArgument("base: no vector file given");
   if (in_memory && !base.empty())
-    return absl::InvalidArgumentError("base: a vector file and vectors in memory: give one");
+    return InvalidArgument("base: a vector file and vectors in memory: give one");
   if (!labels.empty() && !label_values.empty())
-    return absl::InvalidArgumentError("labels: a file and labels in memory: give one");
+    return InvalidArgument("labels: a file and labels in memory: give one");
   if (!from_index.empty() &&
       !(base.empty() && !in_memory && labels.empty() && label_values.empty() &&
         from_hnswlib.empty() && from_faiss.empty())) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "from_index has vectors, labels and links of its own: give no other input");
   }
   if (!from_index.empty() && dtype.has_value())
-    return absl::InvalidArgumentError("dtype: a finished index keeps that of its vectors");
-  if (out.empty()) return absl::InvalidArgumentError("out: no index file given");
-  if (m < 2 || m > 512)
-    return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
-  if (ef_construction < 1 || ef_construction > 100000) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ef_construction: expected 1 to 100000, found ", ef_construction));
-  }
-  if (!(alpha >= 1 && alpha <= 2))
-    return absl::InvalidArgumentError(absl::StrCat("alpha: expected 1 to 2, found ", alpha));
-  if (promote.has_value() && !(*promote > 0 && *promote < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("promote: expected a share between 0 and 1, found ", *promote));
-  }
+    return InvalidArgument("dtype: a finished index keeps that of its vectors");
+  if (out.empty()) return InvalidArgument("out: no index file given");
+  if (m < 2 || m > 512) return InvalidArgument("m: expected 2 to 512, found ", m);
+  if (ef_construction < 1 || ef_construction > 100000)
+    return InvalidArgument("ef_construction: expected 1 to 100000, found ", ef_construction);
+  if (!(alpha >= 1 && alpha <= 2)) return InvalidArgument("alpha: expected 1 to 2, found ", alpha);
+  if (promote.has_value() && !(*promote > 0 && *promote < 1))
+    return InvalidArgument("promote: expected a share between 0 and 1, found ", *promote);
   if (!from_hnswlib.empty() && !from_faiss.empty()) {
-    return absl::InvalidArgumentError(
-        "from_hnswlib and from_faiss both give a finished graph: give one");
+    return InvalidArgument("from_hnswlib and from_faiss both give a finished graph: give one");
   }
   if (bits.value_or(0) != 0 && !IsCodeBits(*bits))
-    return absl::InvalidArgumentError(absl::StrCat("bits: expected 0, 1, 2 or 4, found ", *bits));
+    return InvalidArgument("bits: expected 0, 1, 2 or 4, found ", *bits);
   if (replicas.has_value() && (*replicas < 1 || *replicas > 2))
-    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, found ", *replicas));
+    return InvalidArgument("replicas: expected 1 or 2, found ", *replicas);
   if (memory > 0 && work.empty())
-    return absl::InvalidArgumentError("build-memory: needs a folder to work in (--work)");
+    return InvalidArgument("build-memory: needs a folder to work in (--work)");
   if (workers < 0 || workers > 1024 || (workers > 0 && (memory == 0 || worker_program.empty())))
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "workers: up to 1024, for a build within bounded memory (--build-memory)");
   if (memory == 0 && !work.empty())
-    return absl::InvalidArgumentError(
-        "work: is for a build within bounded memory (--build-memory)");
+    return InvalidArgument("work: is for a build within bounded memory (--build-memory)");
   if (memory > 0 && !(from_hnswlib.empty() && from_faiss.empty()))
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "build-memory: graphs of other libraries are read into memory: leave it out");
   if (memory > 0 && in_memory)
-    return absl::InvalidArgumentError("build-memory: bounds builds from a vector file");
+    return InvalidArgument("build-memory: bounds builds from a vector file");
   if (threads < 0 || threads > 1024)
-    return absl::InvalidArgumentError(absl::StrCat("threads: expected 0 to 1024, found ", threads));
+    return InvalidArgument("threads: expected 0 to 1024, found ", threads);
   return absl::OkStatus();
 }
 
 absl::Status BuildOptions::CheckOut() const {
   for (const std::string& input : {base, labels, from_hnswlib, from_faiss}) {
     std::error_code absent;
-    if (!input.empty() && std::filesystem::equivalent(input, out, absent)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("out: ", out, " is the input ", input, ", which it would replace"));
-    }
+    if (!input.empty() && std::filesystem::equivalent(input, out, absent))
+      return InvalidArgument("out: ", out, " is the input ", input, ", which it would replace");
   }
-  if (std::error_code absent; std::filesystem::is_directory(out, absent)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("out: ", out, " is a folder: expected the name of a file"));
-  }
+  if (std::error_code absent; std::filesystem::is_directory(out, absent))
+    return InvalidArgument("out: ", out, " is a folder: expected the name of a file");
   return AtomicFile::Create(out).status();
 }
 

@@ -1,8 +1,6 @@
 #include "index/construct/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -13,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/build_options.h"
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/job.h"
 #include "index/base/status_macros.h"
@@ -59,9 +58,7 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(MakeCells());
     SearchItself();
     HMANN_RETURN_IF_ERROR(Write());
-    report_.phases.push_back(
-        {"total", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-         ProcessCpuSeconds() - cpu_start});
+    report_.phases.push_back({"total", SecondsSince(start), ProcessCpuSeconds() - cpu_start});
     report_.peak_rss_bytes = PeakRssBytes();
     report_.peak_anonymous_bytes = phases_.peak_anonymous_bytes();
     if (folder_ != nullptr) {
@@ -242,7 +239,7 @@ absl::Status Pipeline::Rank() {
     break;
   }
   if (report_.reachable_share != 1)
-    return absl::InternalError("the repair of unreachable nodes did not settle after 8 rounds");
+    return Internal("the repair of unreachable nodes did not settle after 8 rounds");
   // Promoted nodes by rank, the others by row.
   SortByRow(std::span(ranked).subspan(layers_.n1()), row_of_);
   node_of_id_ = std::move(ranked);

@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "index/base/statistics.h"
 #include "index/dials/effort.h"
 
 namespace hmann {
 namespace {
-
-double Logit(double recall) {
-  const double inside = std::clamp(recall, 1e-6, 1 - 1e-6);
-  return std::log(inside / (1 - inside));
-}
 
 /// At `share` of the way from a to b; 0 where either is unknown.
 template <class T>

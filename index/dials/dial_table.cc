@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
@@ -165,8 +166,7 @@ absl::Status Unexpected(const Dial& dial, const std::string& found) {
       absl::StrCat(dial.off.has_value() ? absl::StrCat(Digits(*dial.off), ", or ") : "",
                    Digits(dial.least), " to ", Digits(dial.most));
   const std::string expected = dial.words.empty() ? range : Joined(dial.words);
-  return absl::InvalidArgumentError(
-      absl::StrCat(std::string(dial.name), ": expected ", expected, ", found ", found));
+  return InvalidArgument(std::string(dial.name), ": expected ", expected, ", found ", found);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "hmann/counters.h"
 #include "hmann/dial_table.h"
+#include "index/base/errors.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
@@ -29,9 +29,8 @@ absl::StatusOr<double> DialFromJson(const Dial& dial, const Json& value) {
     if (absl::Status status = dial.Check(number); !status.ok()) return status;
     return number;
   }
-  return absl::InvalidArgumentError(absl::StrCat(std::string(dial.name), ": expected a ",
-                                                 dial.words.empty() ? "number" : "text", ", found ",
-                                                 value.dump()));
+  return InvalidArgument(std::string(dial.name), ": expected a ",
+                         dial.words.empty() ? "number" : "text", ", found ", value.dump());
 }
 
 /// Asks for every dial that `object` has a key for; other keys are the caller's. Errors:

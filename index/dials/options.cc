@@ -2,7 +2,6 @@
 #include <cmath>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "hmann/dial_table.h"
 #include "hmann/matches.h"
@@ -27,19 +26,17 @@ absl::Status CheckTaken(const SearchOptions& options, WalkKind walk) {
          {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
       if (dial.walks.Contains(other)) takers.emplace_back(Name(other));
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        std::string(dial.name), ": the walk ", std::string(Name(walk)), " has no such dial, only ",
-        absl::StrJoin(takers, " and "), options.walk.has_value() ? "" : ": name a walk"));
+    return InvalidArgument(std::string(dial.name), ": the walk ", std::string(Name(walk)),
+                           " has no such dial, only ", absl::StrJoin(takers, " and "),
+                           options.walk.has_value() ? "" : ": name a walk");
   }
   if (walk != WalkKind::kQuantised && options.ef_l0 == 0u) {
-    return absl::InvalidArgumentError(absl::StrCat("ef_l0: expected 1 to ", kMaxEf,
-                                                   " for the walk ", std::string(Name(walk)),
-                                                   ", found 0: the walk upper answers from L1"));
+    return InvalidArgument("ef_l0: expected 1 to ", kMaxEf, " for the walk ",
+                           std::string(Name(walk)), ", found 0: the walk upper answers from L1");
   }
   if (walk == WalkKind::kBestFirst && options.beam_width.value_or(1) > kMaxBestFirstWidth) {
-    return absl::InvalidArgumentError(absl::StrCat("beam_width: expected 1 to ", kMaxBestFirstWidth,
-                                                   " for the best-first walk, found ",
-                                                   *options.beam_width));
+    return InvalidArgument("beam_width: expected 1 to ", kMaxBestFirstWidth,
+                           " for the best-first walk, found ", *options.beam_width);
   }
   return absl::OkStatus();
 }
@@ -48,15 +45,13 @@ absl::Status CheckTarget(const SearchOptions& options) {
   const std::string name = options.recall.has_value() ? "recall" : "latency_us";
   for (const Dial& dial : DialTable()) {
     if (!dial.asked(options).has_value() || dial.with_target) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected a target or dials, found both: ", std::string(dial.name)));
+    return InvalidArgument(name,
+                           ": expected a target or dials, found both: ", std::string(dial.name));
   }
-  if (options.recall.has_value() && !(*options.recall > 0 && *options.recall <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recall: expected a target in (0, 1], found ", *options.recall));
-  }
+  if (options.recall.has_value() && !(*options.recall > 0 && *options.recall <= 1))
+    return InvalidArgument("recall: expected a target in (0, 1], found ", *options.recall);
   if (options.latency.has_value() && options.latency->count() <= 0) {
-    return absl::InvalidArgumentError("latency_us: expected at least 1, found 0");
+    return InvalidArgument("latency_us: expected at least 1, found 0");
   }
   return absl::OkStatus();
 }
@@ -189,17 +184,17 @@ class Resolution {
 
 absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
   if (dials.epsilon.has_value() && !context.has_ratios) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "epsilon: expected -1, since inner products have either sign and no multiples of a "
         "distance");
   }
   if (dials.prefetch == Prefetch::kHelper && !context.has_helpers && !context.block_tier) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "prefetch: helper needs helper threads, and the index was opened without: give it "
         "--helpers 1");
   }
   if (dials.walk == WalkKind::kQuantised && !context.has_codes) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "walk: quantised needs an index with codes, and this one has none: build it with --bits 2");
   }
   return absl::OkStatus();
@@ -208,18 +203,16 @@ absl::Status CheckIndexHas(const Dials& dials, const SearchContext& context) {
 }  // namespace
 
 absl::Status SearchOptions::Validate(std::uint64_t n) const {
-  if (k == 0) return absl::InvalidArgumentError("k: expected at least 1, found 0");
+  if (k == 0) return InvalidArgument("k: expected at least 1, found 0");
   if (k > n)
-    return absl::InvalidArgumentError(
-        absl::StrCat("k: expected at most the ", n, " vectors of the index, found ", k));
-  if (k > kMaxEf)
-    return absl::InvalidArgumentError(absl::StrCat("k: expected at most ", kMaxEf, ", found ", k));
+    return InvalidArgument("k: expected at most the ", n, " vectors of the index, found ", k);
+  if (k > kMaxEf) return InvalidArgument("k: expected at most ", kMaxEf, ", found ", k);
   for (const Dial& dial : DialTable()) {
     if (const std::optional<double> value = dial.asked(*this); value.has_value())
       HMANN_RETURN_IF_ERROR(dial.Check(*value));
   }
   if (budget.has_value() && budget->count() <= 0)
-    return absl::InvalidArgumentError("budget_us: expected at least 1, found 0");
+    return InvalidArgument("budget_us: expected at least 1, found 0");
   if (has_target()) return CheckTarget(*this);
   return walk.has_value() ? CheckTaken(*this, *walk) : absl::OkStatus();
 }
@@ -244,8 +237,8 @@ absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const
   HMANN_RETURN_IF_ERROR(Validate(context.n));
   if (matches != nullptr) {
     if (matches->n() != context.n) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("matches: expected those of ", context.n, " vectors, found ", matches->n()));
+      return InvalidArgument("matches: expected those of ", context.n, " vectors, found ",
+                             matches->n());
     }
     const SearchOptions wide = Widened(context.n);
     HMANN_ASSIGN_OR_RETURN(Dials dials, wide.Resolve(context));

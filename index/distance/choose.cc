@@ -25,8 +25,7 @@ absl::StatusOr<const SimdLevel*> ChooseLevel() {
     if (is_forced ? std::string_view(forced) == level.name && level.supported() : level.supported())
       return &level;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("HMANN_SIMD: expected one of ", BuiltNames(), "; found '", forced, "'"));
+  return InvalidArgument("HMANN_SIMD: expected one of ", BuiltNames(), "; found '", forced, "'");
 }
 
 }  // namespace
@@ -37,10 +36,8 @@ absl::StatusOr<std::string_view> ChosenSimd() {
 }
 
 absl::StatusOr<Kernels> ChooseKernels(DType dtype, Metric metric, std::uint32_t dim) {
-  if (dim == 0 || dim > kMaxDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dimension: expected 1 to ", kMaxDim, "; found ", dim));
-  }
+  if (dim == 0 || dim > kMaxDim)
+    return InvalidArgument("dimension: expected 1 to ", kMaxDim, "; found ", dim);
   HMANN_ASSIGN_OR_RETURN(const SimdLevel* level, ChooseLevel());
   const KernelRow* row = FindKernel(level->table(), dtype, metric, dim);
   Kernels kernels;

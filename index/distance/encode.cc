@@ -4,7 +4,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/distance.h"
 #include "index/base/status_macros.h"
 #include "index/distance/half.h"
@@ -34,20 +33,18 @@ absl::StatusOr<double> SquaredNorm(const Kernels& kernels, const void* vector) {
   for (std::uint32_t i = 0; i < kernels.dim; ++i) {
     const float x = At<Component>(vector, i);
     if (!std::isfinite(x)) {
-      return absl::InvalidArgumentError(absl::StrCat("component ", i,
-                                                     ": expected a finite number; found ",
-                                                     std::isnan(x) ? "NaN"
-                                                     : x > 0       ? "Inf"
-                                                                   : "-Inf"));
+      return InvalidArgument("component ", i, ": expected a finite number; found ",
+                             std::isnan(x) ? "NaN"
+                             : x > 0       ? "Inf"
+                                           : "-Inf");
     }
     sum += static_cast<double>(x) * x;
   }
   if (kernels.metric == Metric::kCosine && sum == 0)
-    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
+    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
   if (kernels.metric != Metric::kCosine && !(sum <= kMaxSquaredNorm)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("squared norm: expected at most ", kMaxSquaredNorm,
-                     ", so that f32 distances do not overflow; found ", sum));
+    return InvalidArgument("squared norm: expected at most ", kMaxSquaredNorm,
+                           ", so that f32 distances do not overflow; found ", sum);
   }
   return sum;
 }
@@ -71,8 +68,8 @@ absl::Status EncodeFloats(const Kernels& kernels, const void* vector, std::byte*
       stored = Half::Nearest(x);
       const float kept = stored;
       if (!std::isfinite(kept)) {
-        return absl::InvalidArgumentError(absl::StrCat("component ", i, ": expected at most ",
-                                                       kLargestHalf, " for f16; found ", x));
+        return InvalidArgument("component ", i, ": expected at most ", kLargestHalf,
+                               " for f16; found ", x);
       }
       lost += static_cast<double>(x - kept) * (x - kept);
     } else {
@@ -81,9 +78,8 @@ absl::Status EncodeFloats(const Kernels& kernels, const void* vector, std::byte*
     std::memcpy(row + i * sizeof(To), &stored, sizeof(To));
   }
   if (lost <= kMostLost * kMostLost * squared_norm * scale * scale) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("norm: expected numbers that f16 keeps to 1 / 256 of it; found ",
-                   std::sqrt(squared_norm), ", too small: scale the vectors, or keep f32"));
+  return InvalidArgument("norm: expected numbers that f16 keeps to 1 / 256 of it; found ",
+                         std::sqrt(squared_norm), ", too small: scale the vectors, or keep f32");
 }
 
 template <class Component>
@@ -95,7 +91,7 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
   for (std::uint32_t i = 0; i < kernels.dim; ++i)
     squared_norm += std::int32_t{components[i]} * components[i];
   if (squared_norm == 0)
-    return absl::InvalidArgumentError("zero vector: it has no direction, so cosine is undefined");
+    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
   const float inverse_norm = static_cast<float>(1.0 / std::sqrt(static_cast<double>(squared_norm)));
   const std::size_t at = kernels.row_bytes - sizeof(float);
   std::memset(row + kernels.dim, 0, at - kernels.dim);
@@ -123,9 +119,8 @@ absl::Status EncodeRow(const Kernels& kernels, const void* vector, std::byte* ro
 
 absl::Status EncodeRow(const Kernels& kernels, DType from, const void* vector, std::byte* row) {
   if (!Encodes(from, kernels.dtype)) {
-    return absl::InvalidArgumentError(absl::StrCat("a vector of ", std::string(Name(kernels.dtype)),
-                                                   ": cannot be made of ",
-                                                   std::string(Name(from))));
+    return InvalidArgument("a vector of ", std::string(Name(kernels.dtype)), ": cannot be made of ",
+                           std::string(Name(from)));
   }
   switch (kernels.dtype) {
     case DType::kF32:
@@ -138,7 +133,7 @@ absl::Status EncodeRow(const Kernels& kernels, DType from, const void* vector, s
     case DType::kI8:
       return EncodeBytes<std::int8_t>(kernels, vector, row);
   }
-  return absl::InternalError("unknown dtype");
+  return Internal("unknown dtype");
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hmann/distance.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
@@ -17,8 +18,7 @@ absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, 
     if (names[i] == name) return static_cast<Enum>(i);
     absl::StrAppend(&expected, i == 0 ? "" : i + 1 < kCount ? ", " : " or ", std::string(names[i]));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, ": expected ", expected, "; found '", std::string(name), "'"));
+  return InvalidArgument(what, ": expected ", expected, "; found '", std::string(name), "'");
 }
 
 }  // namespace

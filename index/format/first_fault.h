@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 
@@ -22,7 +22,7 @@ class FirstFault {
   }
   absl::Status ToStatus(const std::string& path) const {
     if (!found_) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path, ": offset ", offset_, ": ", what_));
+    return DataLoss(path, ": offset ", offset_, ": ", what_);
   }
 
  private:

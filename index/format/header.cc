@@ -1,13 +1,11 @@
 #include "index/format/header.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "index/base/check.h"
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
@@ -74,33 +72,33 @@ std::uint64_t ContentHash(const std::vector<Section>& sections) {
 
 template <class... Parts>
 absl::Status Corrupt(const std::string& path, const Parts&... parts) {
-  return absl::DataLossError(absl::StrCat(path, ": header: ", parts...));
+  return DataLoss(path, ": header: ", parts...);
 }
 
 absl::Status CheckMagic(const std::string& path, std::span<const std::byte> bytes) {
   const std::size_t shown = std::min(bytes.size(), sizeof(kMagic));
   if (shown > 0 && std::memcmp(bytes.data(), kMagic, shown) == 0) return absl::OkStatus();
   const absl::string_view found(reinterpret_cast<const char*>(bytes.data()), shown);
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       path, ": not an hmann index: offset 0: expected \"",
       absl::CHexEscape(absl::string_view(kMagic, sizeof(kMagic))), "\"; found ",
-      shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\"")));
+      shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\""));
 }
 
 /// What can be said before the version is known, and the version.
 absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
                            std::uint64_t file_bytes) {
   if (raw.endian_tag == __builtin_bswap32(kEndianTag))
-    return absl::UnimplementedError(absl::StrCat(path, ": a big-endian hmann index"));
+    return Unimplemented(path, ": a big-endian hmann index");
   if (const std::uint64_t found = HeaderChecksum(raw); found != raw.header_checksum) {
     return Corrupt(path, "offset 0: expected checksum ",
                    absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
                    absl::Hex(found, absl::kZeroPad16));
   }
   if (raw.format_major != kFormatMajor || raw.format_minor > kFormatMinor) {
-    return absl::UnimplementedError(absl::StrCat(
-        path, ": is format ", raw.format_major, ".", raw.format_minor, "; this program reads ",
-        kFormatMajor, ".0 to ", kFormatMajor, ".", kFormatMinor, ": build it again"));
+    return Unimplemented(path, ": is format ", raw.format_major, ".", raw.format_minor,
+                         "; this program reads ", kFormatMajor, ".0 to ", kFormatMajor, ".",
+                         kFormatMinor, ": build it again");
   }
   if (raw.endian_tag != kEndianTag)
     return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
@@ -128,10 +126,9 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
     return Corrupt(path, "offset 10: expected minor version ", minor, " with dtype ", raw.dtype,
                    "; found ", raw.format_minor);
   if (raw.code_place == 1) {
-    return absl::UnimplementedError(
-        absl::StrCat(path,
-                     ": header: offset 99: expected codes of nodes, found codes of links, "
-                     "which are read no longer: build it again"));
+    return Unimplemented(path,
+                         ": header: offset 99: expected codes of nodes, found codes of links, "
+                         "which are read no longer: build it again");
   }
   if (raw.code_place != 0)
     return Corrupt(path, "offset 99: code_place: expected 0; found ", raw.code_place);
@@ -230,8 +227,7 @@ RecordLayout Header::Records() const {
 
 absl::Status CheckMetadata(const Header& header) {
   const auto wrong = [](const char* field, const auto& expected, const auto& found) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": expected ", expected, "; found ", found));
+    return InvalidArgument(field, ": expected ", expected, "; found ", found);
   };
   if (header.dtype > DType::kF16) return wrong("dtype", "0 to 3", static_cast<int>(header.dtype));
   if (header.metric > Metric::kCosine)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <compare>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -86,9 +85,8 @@ absl::StatusOr<std::vector<NodeId>> OrderByRow(NodeId n, const LabelOf& label, c
   HMANN_RETURN_IF_ERROR(ForEach(n, check, [&](NodeId id) -> absl::Status {
     const std::uint64_t row = label(id);
     if (row >= n || order[row] != kNoNode) {
-      return absl::InvalidArgumentError(absl::StrCat("node ", id,
-                                                     ": expected a row number of its own below ", n,
-                                                     " as its label; found ", row));
+      return InvalidArgument("node ", id, ": expected a row number of its own below ", n,
+                             " as its label; found ", row);
     }
     order[row] = id;
     return absl::OkStatus();

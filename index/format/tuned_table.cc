@@ -82,8 +82,8 @@ void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& set
     const bool needed =
         dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
     if (needed && !value.has_value()) {
-      valid.Update(absl::InvalidArgumentError(
-          absl::StrCat(std::string(dial.name), ": expected a dial of this walk, found nothing")));
+      valid.Update(
+          InvalidArgument(std::string(dial.name), ": expected a dial of this walk, found nothing"));
     }
   }
   if (!valid.ok()) in.Reject(valid.message());
@@ -174,11 +174,6 @@ bool DifferInEffort(const Dials& a, const Dials& b) {
          (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
 }
 
-double Logit(double recall) {
-  const double inside = std::clamp(recall, 1e-6, 1 - 1e-6);
-  return std::log(inside / (1 - inside));
-}
-
 /// Dials, times and recalls at `share` of the way from a to b, on scales of logarithms.
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {
@@ -259,9 +254,8 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement,
     const std::string tuned = absl::StrJoin(
         entries, "; ",
         [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
-    return absl::NotFoundError(absl::StrCat("not tuned for ", Describe(placement, k),
-                                            entries.empty() ? "" : "; tuned: ", tuned,
-                                            ": run hmann tune for it"));
+    return NotFound("not tuned for ", Describe(placement, k),
+                    entries.empty() ? "" : "; tuned: ", tuned, ": run hmann tune for it");
   }
   std::vector<Offer> offers;
   offers.reserve(entry->settings.size());
@@ -288,13 +282,11 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   const std::string path = TunedPath(index);
   absl::StatusOr<std::string> text = ReadTextFile(path, kMostBytes);
   if (absl::IsNotFound(text.status()))
-    return absl::NotFoundError(
-        absl::StrCat(path, ": the index is not tuned: run hmann tune ", index));
+    return NotFound(path, ": the index is not tuned: run hmann tune ", index);
   HMANN_RETURN_IF_ERROR(text.status());
   const Json json = Json::parse(*text, nullptr, false);
   if (json.is_discarded())
-    return absl::DataLossError(
-        absl::StrCat(path, ": expected JSON, found what is none: run hmann tune again"));
+    return DataLoss(path, ": expected JSON, found what is none: run hmann tune again");
   absl::Status status;
   Reader reader(json, absl::StrCat(path, ": table."), absl::StatusCode::kDataLoss, &status);
   std::string format, hash;
@@ -305,16 +297,15 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   HMANN_RETURN_IF_ERROR(status);
   if (format != kFormat) reader.Wrong("format", kFormat, format);
   if (version != kVersion) {
-    return absl::UnimplementedError(absl::StrCat(path, ": is version ", version,
-                                                 "; this program reads ", kVersion,
-                                                 ": run hmann tune ", index));
+    return Unimplemented(path, ": is version ", version, "; this program reads ", kVersion,
+                         ": run hmann tune ", index);
   }
   TunedTable table;
   if (!absl::SimpleHexAtoi(hash, &table.content_hash))
     reader.Wrong("content_hash", "a hexadecimal number", hash);
   HMANN_RETURN_IF_ERROR(status);
   if (table.content_hash != content_hash) {
-    return absl::FailedPreconditionError(absl::StrFormat(
+    return FailedPrecondition(absl::StrFormat(
         "%s: stale: it is of an index with content %016x, this one has %016x: run hmann tune %s",
         path, table.content_hash, content_hash, index));
   }

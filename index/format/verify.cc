@@ -136,9 +136,8 @@ class Verifier {
         }));
     const double mean = static_cast<double>(link_count.load()) / static_cast<double>(nodes);
     if (mean == file_.info().layers[layer].mean_degree) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(file_.file().path(), ": header: mean degree of layer ",
-                                            layer, ": expected ", mean, "; found ",
-                                            file_.info().layers[layer].mean_degree));
+    return DataLoss(file_.file().path(), ": header: mean degree of layer ", layer, ": expected ",
+                    mean, "; found ", file_.info().layers[layer].mean_degree);
   }
 
   /// Vectors, labels and padding of every node; where labels are row numbers, their
@@ -319,10 +318,10 @@ class Verifier {
     if (count == n) return absl::OkStatus();
     const auto first =
         static_cast<NodeId>(std::find(reached.begin(), reached.end(), false) - reached.begin());
-    return absl::DataLossError(absl::StrCat(
-        file_.file().path(), ": offset ", OffsetOf(file_.l0().data() + records_.Offset(first)),
-        ": section l0: expected all ", n, " nodes to be reachable from node 0; found ", n - count,
-        " that are not, the first of them node ", first));
+    return DataLoss(file_.file().path(), ": offset ",
+                    OffsetOf(file_.l0().data() + records_.Offset(first)),
+                    ": section l0: expected all ", n, " nodes to be reachable from node 0; found ",
+                    n - count, " that are not, the first of them node ", first);
   }
 
   const IndexFile& file_;

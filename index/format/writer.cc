@@ -1,10 +1,8 @@
 #include "index/format/writer.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/format/header.h"
@@ -25,9 +23,8 @@ class NodeEncoder {
     const std::span<const NodeId> links = contents_.links(layer, id);
     const std::uint32_t most = contents_.layers.MaxDegree(layer);
     if (links.size() > most) {
-      return absl::InvalidArgumentError(absl::StrCat("node ", id, ": expected at most ", most,
-                                                     " links in layer ", layer, "; found ",
-                                                     links.size()));
+      return InvalidArgument("node ", id, ": expected at most ", most, " links in layer ", layer,
+                             "; found ", links.size());
     }
     if (!links.empty()) std::memcpy(place, links.data(), links.size_bytes());
     std::memset(place + links.size_bytes(), 0xff, (most - links.size()) * sizeof(NodeId));
@@ -90,8 +87,7 @@ absl::Status WriteFastRows(const IndexContents& contents, Ticker& ticker, Sectio
   for (NodeId id = 0; id < contents.layers.n1(); ++id) {
     const std::byte* stored = contents.row(id);
     if (stored == nullptr)
-      return absl::InvalidArgumentError(
-          absl::StrCat("node ", id, ": a promoted node without a vector"));
+      return InvalidArgument("node ", id, ": a promoted node without a vector");
     std::memcpy(row.data(), stored, contents.row_bytes);
     HMANN_RETURN_IF_ERROR(out.Append(row.data(), row.size()));
     HMANN_RETURN_IF_ERROR(ticker.Tick(id));
@@ -181,19 +177,19 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
   }
-  return absl::InternalError("a section of no kind was planned");
+  return Internal("a section of no kind was planned");
 }
 
 absl::Status CheckCodes(const IndexContents& contents) {
   if (contents.codes.bits == 0) return absl::OkStatus();
   if (contents.code_mean.size() != contents.dim)
-    return absl::InvalidArgumentError("codes: expected a mean for each dimension");
+    return InvalidArgument("codes: expected a mean for each dimension");
   const NodeId n = contents.layers.n(), n1 = contents.layers.n1();
   const std::size_t seconds = contents.codes.replicas == 2 ? n - n1 : 0;
   if (CellFault(n, n1, contents.cells) >= 0)
-    return absl::InvalidArgumentError("cells: expected ranges that ascend and a centroid each");
+    return InvalidArgument("cells: expected ranges that ascend and a centroid each");
   if (contents.second_centroids.size() != seconds)
-    return absl::InvalidArgumentError("codes: expected a second centroid for each node");
+    return InvalidArgument("codes: expected a second centroid for each node");
   return absl::OkStatus();
 }
 

@@ -7,7 +7,6 @@
 #include "hmann/dial_table.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/dials/dials_json.h"
 #include "index/tune/learning_set.h"
 
@@ -171,7 +170,7 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
 absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const IndexInfo& info) {
   HMANN_ASSIGN_OR_RETURN(const TunedTable table, ReadTunedTable(index, info.content_hash, info.n));
   if (table.calibration.has_value()) return *table.calibration;
-  return absl::NotFoundError(absl::StrCat(index, ": not calibrated"));
+  return NotFound(index, ": not calibrated");
 }
 
 nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info) {

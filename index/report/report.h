@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/build.h"
 #include "hmann/info.h"

@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
 #include "index/base/check.h"
 #include "index/base/status_macros.h"
@@ -57,9 +56,8 @@ absl::StatusOr<CachePolicy> ParseCachePolicy(std::string_view name) {
   for (CachePolicy policy : kPolicies) {
     if (name == Name(policy)) return policy;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("cache policy: expected none, static or dynamic, found '",
-                   absl::string_view(name.data(), name.size()), "'"));
+  return InvalidArgument("cache policy: expected none, static or dynamic, found '",
+                         absl::string_view(name.data(), name.size()), "'");
 }
 
 /// Pages are filled in the order of their numbers, around and around: that of number
@@ -155,18 +153,16 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
                                                              std::uint64_t capacity_bytes,
                                                              CachePolicy policy) {
   if (blocks == 0 || block_bytes == 0 || policy == CachePolicy::kNone)
-    return absl::InvalidArgumentError("cache: no blocks to hold, or no policy");
+    return InvalidArgument("cache: no blocks to hold, or no policy");
   if (capacity_bytes < block_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("cache: expected room for a block of ",
-                                                   block_bytes, " bytes, found ", capacity_bytes,
-                                                   " bytes"));
+    return InvalidArgument("cache: expected room for a block of ", block_bytes, " bytes, found ",
+                           capacity_bytes, " bytes");
   }
   const std::uint64_t slots = std::min(blocks, capacity_bytes / block_bytes);
   if (slots >= std::numeric_limits<std::uint32_t>::max() ||
       blocks > std::numeric_limits<std::uint64_t>::max() / sizeof(std::uint32_t)) {
-    return absl::InvalidArgumentError(absl::StrCat("cache: expected fewer than 2^32 copies, found ",
-                                                   blocks, " blocks of ", block_bytes, " bytes in ",
-                                                   FormatSize(capacity_bytes)));
+    return InvalidArgument("cache: expected fewer than 2^32 copies, found ", blocks, " blocks of ",
+                           block_bytes, " bytes in ", FormatSize(capacity_bytes));
   }
   auto impl = std::make_unique<Impl>();
   impl->blocks = blocks;

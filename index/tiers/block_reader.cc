@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/units.h"
 
 namespace hmann {
@@ -10,18 +10,13 @@ namespace hmann {
 absl::Status ReaderOptions::Validate() const {
   constexpr std::uint32_t kMostDepth = 4096;
   constexpr std::uint64_t kMostBytes = 64_GiB;
-  if (depth == 0 || depth > kMostDepth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("depth: expected 1 to ", kMostDepth, ", found ", depth));
-  }
+  if (depth == 0 || depth > kMostDepth)
+    return InvalidArgument("depth: expected 1 to ", kMostDepth, ", found ", depth);
   if (frame_bytes == 0 || frame_bytes % 4_KiB != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("frame_bytes: expected a multiple of 4096, found ", frame_bytes));
+    return InvalidArgument("frame_bytes: expected a multiple of 4096, found ", frame_bytes);
   }
-  if (frames == 0 || frames > kMostBytes / frame_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("frames: expected 1 to ", kMostBytes / frame_bytes, ", found ", frames));
-  }
+  if (frames == 0 || frames > kMostBytes / frame_bytes)
+    return InvalidArgument("frames: expected 1 to ", kMostBytes / frame_bytes, ", found ", frames);
   return absl::OkStatus();
 }
 

@@ -54,8 +54,8 @@ class DaxTier : public Tier {
     const bool exists = ::stat(path_.c_str(), &status) == 0;
     if (exists && S_ISCHR(status.st_mode)) return PlaceOnDevice(status.st_rdev, source, progress);
     if (exists && !S_ISREG(status.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", traits().name, ": expected a file on a DAX file system or a devdax node"));
+      return InvalidArgument("tier ", traits().name,
+                             ": expected a file on a DAX file system or a devdax node");
     }
     HMANN_RETURN_IF_ERROR(TryFolder());
     HMANN_RETURN_IF_ERROR(EnsureCopy(traits().name, path_, source, progress));
@@ -64,10 +64,9 @@ class DaxTier : public Tier {
 
  private:
   absl::Status NoDax(int error) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("tier ", traits().name, ": the file system of ", path_,
-                     " does not do DAX (mmap with MAP_SYNC: ", std::strerror(error),
-                     "): use mapped:", path_, ", or mount it with -o dax"));
+    return FailedPrecondition("tier ", traits().name, ": the file system of ", path_,
+                              " does not do DAX (mmap with MAP_SYNC: ", std::strerror(error),
+                              "): use mapped:", path_, ", or mount it with -o dax");
   }
   static void* MapSync(int fd, std::size_t bytes) {
     return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
@@ -94,8 +93,8 @@ class DaxTier : public Tier {
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) return ErrnoError(errno, "stat", path_);
     if (static_cast<std::uint64_t>(status.st_size) < bytes) {
-      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": expected ", bytes,
-                                              " bytes, found a file of ", status.st_size));
+      return DataLoss("tier ", traits().name, ": expected ", bytes, " bytes, found a file of ",
+                      status.st_size);
     }
     const std::size_t mapped = RoundUp(bytes, 4_KiB);
     void* mapping = MapSync(file.get(), mapped);
@@ -112,17 +111,17 @@ class DaxTier : public Tier {
     const std::string sysfs = SysfsOfCharacterDevice(device);
     std::error_code error;
     if (fs::canonical(absl::StrCat(sysfs, "/subsystem"), error).filename() != "dax" || error) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", traits().name, ": expected a devdax node, found another character device"));
+      return InvalidArgument("tier ", traits().name,
+                             ": expected a devdax node, found another character device");
     }
     std::uint64_t size = 0;
     const std::optional<std::string> text = DeviceAttribute(sysfs, "size");
     const std::uint64_t needed =
         RoundUp(source.bytes.size(), CopyTrailer::kBytes) + CopyTrailer::kBytes;
     if (!text.has_value() || !absl::SimpleAtoi(*text, &size) || size < needed) {
-      return absl::ResourceExhaustedError(absl::StrCat("tier ", traits().name, ": ", needed,
-                                                       " bytes are needed, found a device of ",
-                                                       text.value_or("unknown size")));
+      return ResourceExhausted("tier ", traits().name, ": ", needed,
+                               " bytes are needed, found a device of ",
+                               text.value_or("unknown size"));
     }
     const OpenFile file(path_, O_RDWR);
     if (file.get() < 0) return ErrnoError(errno, "open", path_);

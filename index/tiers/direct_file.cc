@@ -21,9 +21,9 @@ namespace {
 
 absl::Status RefusesDirect(const std::string& tier, const std::string& path, const char* operation,
                            int error) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "tier ", tier, ": ", path, ": its file system refuses O_DIRECT (", operation, ": ",
-      std::strerror(error), "): use mapped, or nvme:PATH with a path on a disk"));
+  return FailedPrecondition("tier ", tier, ": ", path, ": its file system refuses O_DIRECT (",
+                            operation, ": ", std::strerror(error),
+                            "): use mapped, or nvme:PATH with a path on a disk");
 }
 
 /// Share of [begin, begin + bytes) of the file in the page cache, where the kernel tells
@@ -58,8 +58,7 @@ absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::st
   struct stat status {};
   if (::fstat(fd, &status) != 0) return ErrnoError(errno, "stat", path);
   if (!S_ISREG(status.st_mode))
-    return absl::InvalidArgumentError(
-        absl::StrCat("tier ", tier, ": ", path, ": not a regular file"));
+    return InvalidArgument("tier ", tier, ": ", path, ": not a regular file");
   return file;
 }
 
@@ -82,10 +81,9 @@ absl::Status DirectExtent::Check(const BlockRead& read, const ReaderOptions& opt
     wrong = "not in a frame";
   }
   if (wrong == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(file->path(), ": read of ", read.bytes,
-                                                 " bytes at ", read.offset, " of ", bytes,
-                                                 " into frame ", read.frame, " (", options.frames,
-                                                 " of ", options.frame_bytes, " bytes): ", wrong));
+  return InvalidArgument(file->path(), ": read of ", read.bytes, " bytes at ", read.offset, " of ",
+                         bytes, " into frame ", read.frame, " (", options.frames, " of ",
+                         options.frame_bytes, " bytes): ", wrong);
 }
 
 absl::Status DirectExtent::Reserve(std::span<const BlockRead> reads, const ReaderOptions& options,
@@ -93,8 +91,8 @@ absl::Status DirectExtent::Reserve(std::span<const BlockRead> reads, const Reade
   for (std::size_t i = 0; i < reads.size(); ++i) {
     absl::Status status = Check(reads[i], options);
     if (status.ok() && (*busy)[reads[i].frame]) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat(file->path(), ": frame ", reads[i].frame, ": a read into it is in flight"));
+      status = InvalidArgument(file->path(), ": frame ", reads[i].frame,
+                               ": a read into it is in flight");
     }
     if (!status.ok()) {
       for (std::size_t j = 0; j < i; ++j) (*busy)[reads[j].frame] = false;
@@ -111,8 +109,8 @@ absl::Status DirectExtent::Judge(std::uint64_t offset, std::uint64_t wanted,
   if (result >= 0 && static_cast<std::uint64_t>(result) >= needed) return absl::OkStatus();
   const std::string found = result < 0 ? std::string(std::strerror(static_cast<int>(-result)))
                                        : absl::StrCat(result, " bytes");
-  return absl::DataLossError(absl::StrCat(file->path(), ": offset ", begin + offset, ": expected ",
-                                          needed, " bytes, found ", found));
+  return DataLoss(file->path(), ": offset ", begin + offset, ": expected ", needed,
+                  " bytes, found ", found);
 }
 
 absl::Status DirectExtent::Probe(const std::string& tier, std::span<const std::byte> source) const {
@@ -124,10 +122,9 @@ absl::Status DirectExtent::Probe(const std::string& tier, std::span<const std::b
     HMANN_RETURN_IF_ERROR(Judge(offset, kDirectBlock, read < 0 ? -errno : read));
     const std::size_t part = std::min<std::size_t>(kDirectBlock, bytes - offset);
     if (std::memcmp(block.data(), source.data() + offset, part) == 0) continue;
-    return absl::DataLossError(
-        absl::StrCat("tier ", tier, ": ", file->path(), ": offset ", begin + offset,
-                     ": expected the bytes of the ",
-                     "index that is open, found others: was the file replaced?"));
+    return DataLoss("tier ", tier, ": ", file->path(), ": offset ", begin + offset,
+                    ": expected the bytes of the ",
+                    "index that is open, found others: was the file replaced?");
   }
   return absl::OkStatus();
 }

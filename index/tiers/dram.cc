@@ -37,9 +37,9 @@ class MemoryTier : public Tier {
 absl::Status ProveNode(const std::string& tier, int wanted, const Region& region) {
   for (const auto& [node, share] : region.Where().nodes) {
     if (node == wanted) continue;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("tier ", tier, ": expected all of ", FormatSize(region.size()), " on node ",
-                     wanted, "; found ", static_cast<int>(share * 100), " % on node ", node));
+    return ResourceExhausted("tier ", tier, ": expected all of ", FormatSize(region.size()),
+                             " on node ", wanted, "; found ", static_cast<int>(share * 100),
+                             " % on node ", node);
   }
   return absl::OkStatus();
 }
@@ -92,9 +92,9 @@ absl::StatusOr<std::unique_ptr<Tier>> MakeNumaTier(std::string_view node) {
   int number = -1;
   if (!absl::SimpleAtoi(text, &number) ||
       std::find(nodes.begin(), nodes.end(), number) == nodes.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "tier numa:", text, ": expected a node that this process may use, which are ",
-        nodes.empty() ? "none: the kernel has no NUMA support" : absl::StrJoin(nodes, ", ")));
+        nodes.empty() ? "none: the kernel has no NUMA support" : absl::StrJoin(nodes, ", "));
   }
   return std::make_unique<MemoryTier>(absl::StrCat("numa:", number), number);
 }

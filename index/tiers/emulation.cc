@@ -1,7 +1,6 @@
 #include "index/tiers/emulation.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -37,24 +36,22 @@ constexpr Preset kPresets[] = {
 
 absl::Status BadField(absl::string_view settings, absl::string_view field,
                       const absl::Status& why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("emulated:", settings, ": ", field, ": ", why.message()));
+  return InvalidArgument("emulated:", settings, ": ", field, ": ", why.message());
 }
 
 absl::Status ParseBandwidth(std::string_view value, std::uint64_t* bytes_per_second) {
   constexpr std::string_view kPerSecond = "/s";
   if (!value.ends_with(kPerSecond))
-    return absl::InvalidArgumentError("expected a size and /s, as 6GB/s or 500MiB/s");
+    return InvalidArgument("expected a size and /s, as 6GB/s or 500MiB/s");
   HMANN_ASSIGN_OR_RETURN(*bytes_per_second,
                          ParseSize(value.substr(0, value.size() - kPerSecond.size())));
-  if (*bytes_per_second < 1000000) return absl::InvalidArgumentError("expected at least 1MB/s");
+  if (*bytes_per_second < 1000000) return InvalidArgument("expected at least 1MB/s");
   return absl::OkStatus();
 }
 
 absl::Status ParseLatency(std::string_view value, std::uint64_t* latency_ns) {
   HMANN_ASSIGN_OR_RETURN(const auto latency, ParseDuration(value));
-  if (latency > std::chrono::milliseconds(100))
-    return absl::InvalidArgumentError("expected at most 100ms");
+  if (latency > std::chrono::milliseconds(100)) return InvalidArgument("expected at most 100ms");
   *latency_ns = static_cast<std::uint64_t>(latency.count());
   return absl::OkStatus();
 }
@@ -62,9 +59,7 @@ absl::Status ParseLatency(std::string_view value, std::uint64_t* latency_ns) {
 absl::Status ParseLines(std::string_view value, std::uint32_t* lines) {
   const bool good = absl::SimpleAtoi(absl::string_view(value.data(), value.size()), lines) &&
                     *lines >= 1 && *lines <= EmulationSpec::kMostLines;
-  return good ? absl::OkStatus()
-              : absl::InvalidArgumentError(
-                    absl::StrCat("expected 1 to ", EmulationSpec::kMostLines));
+  return good ? absl::OkStatus() : InvalidArgument("expected 1 to ", EmulationSpec::kMostLines);
 }
 
 std::string FormatBandwidth(std::uint64_t bytes_per_second) {
@@ -132,15 +127,13 @@ absl::StatusOr<EmulationSpec> EmulationSpec::Parse(std::string_view settings) {
     } else if (name == "lines") {
       status = ParseLines(value, &spec.lines);
     } else {
-      status = absl::InvalidArgumentError(
-          absl::StrCat("expected lat, bw, lines or, first, one of ", PresetNames()));
+      status = InvalidArgument("expected lat, bw, lines or, first, one of ", PresetNames());
     }
     if (!status.ok()) return BadField(text, field.first, status);
     if (name == "lat" || name == "bw") spec.preset.clear();
     first = false;
   }
-  if (!has_latency)
-    return BadField(text, "lat", absl::InvalidArgumentError("expected a time, as lat=300ns"));
+  if (!has_latency) return BadField(text, "lat", InvalidArgument("expected a time, as lat=300ns"));
   return spec;
 }
 

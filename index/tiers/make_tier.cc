@@ -1,6 +1,5 @@
 #include <atomic>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/tier.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/kinds.h"
@@ -34,10 +33,10 @@ absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec) {
     if (kind == "dax" && !rest.empty()) return MakeDaxTier(std::string(rest));
     if (kind == "nvme" && !rest.empty()) return MakeNvmeCopyTier(std::string(rest));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("tier '", absl::string_view(spec.data(), spec.size()),
-                   "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH "
-                   "and emulated:SETTINGS"));
+  return InvalidArgument(
+      "tier '", absl::string_view(spec.data(), spec.size()),
+      "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH "
+      "and emulated:SETTINGS");
 }
 
 }  // namespace hmann

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/tiers/kinds.h"
 #include "index/tiers/region_builder.h"
 #include "index/tiers/tier_copy.h"
@@ -36,9 +35,8 @@ class MappedCopyTier : public Tier {
     HMANN_RETURN_IF_ERROR(EnsureCopy(traits().name, path_, source, progress));
     HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path_));
     if (file.bytes().size() < source.bytes.size()) {
-      return absl::DataLossError(absl::StrCat("tier ", traits().name, ": ", path_, ": expected ",
-                                              source.bytes.size(), " bytes, found ",
-                                              file.bytes().size()));
+      return DataLoss("tier ", traits().name, ": ", path_, ": expected ", source.bytes.size(),
+                      " bytes, found ", file.bytes().size());
     }
     AdviseRandom(file.bytes().first(source.bytes.size()));
     return RegionBuilder::OfFile(std::move(file), source.bytes.size());

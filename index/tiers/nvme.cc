@@ -42,7 +42,7 @@ class DirectBlocks : public BlockSource {
 absl::Status WhyNoRing() {
   const char* wish = std::getenv("HMANN_IO");
   return wish != nullptr && std::string_view(wish) == "pread"
-             ? absl::UnavailableError("io_uring: HMANN_IO=pread")
+             ? Unavailable("io_uring: HMANN_IO=pread")
              : RingUsable();
 }
 
@@ -62,9 +62,8 @@ absl::StatusOr<Region> PlaceDirect(const std::string& tier, const std::string& p
   extent.bytes = source.size();
   HMANN_ASSIGN_OR_RETURN(const std::uint64_t size, extent.file->Size());
   if (size < begin || size - begin < source.size()) {
-    return absl::DataLossError(absl::StrCat("tier ", tier, ": ", path, ": offset ", begin,
-                                            ": expected ", source.size(),
-                                            " bytes, found a file of ", size));
+    return DataLoss("tier ", tier, ": ", path, ": offset ", begin, ": expected ", source.size(),
+                    " bytes, found a file of ", size);
   }
   HMANN_RETURN_IF_ERROR(extent.Probe(tier, source));
   DropFromPageCache(extent, source);
@@ -87,9 +86,9 @@ class NvmeTier : public Tier {
   absl::StatusOr<Region> Place(const PlacementSource& source, Progress&) const override {
     if (source.bytes.empty()) return Region();
     if (source.path.empty() || source.file_offset % kDirectBlock != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tier nvme: expected an index file and an offset of 4 KiB blocks, found '",
-                       source.path, "' at ", source.file_offset));
+      return InvalidArgument(
+          "tier nvme: expected an index file and an offset of 4 KiB blocks, found '", source.path,
+          "' at ", source.file_offset);
     }
     return PlaceDirect(traits().name, source.path, source.file_offset, source.bytes);
   }

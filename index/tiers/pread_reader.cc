@@ -8,7 +8,6 @@
 #include <system_error>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
 #include "index/base/status_macros.h"
 
@@ -77,8 +76,8 @@ class PreadReader : public BlockReader {
         ++shared_->threads;
       } catch (const std::system_error& error) {
         if (i > 0) break;
-        return absl::ResourceExhaustedError(
-            absl::StrCat("a thread to read ", shared_->extent.file->path(), ": ", error.what()));
+        return ResourceExhausted("a thread to read ", shared_->extent.file->path(), ": ",
+                                 error.what());
       }
     }
     return absl::OkStatus();

@@ -106,8 +106,8 @@ std::shared_ptr<const BlockSource>& RegionBuilder::Blocks(Region& region) {
 
 absl::StatusOr<std::unique_ptr<BlockReader>> Region::NewReader(const ReaderOptions& options) const {
   if (parts_->blocks == nullptr) {
-    return absl::UnimplementedError(size() == 0 ? "an empty region has no readers"
-                                                : "an addressable tier has no readers: use data()");
+    return Unimplemented(size() == 0 ? "an empty region has no readers"
+                                     : "an addressable tier has no readers: use data()");
   }
   HMANN_RETURN_IF_ERROR(options.Validate());
   return parts_->blocks->NewReader(options);
@@ -119,9 +119,8 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   if (bytes == 0) return builder;
   const bool pool = bytes >= kHugePage && FreePoolBytes(node) >= bytes;
   if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable && !pool) {
-    return absl::ResourceExhaustedError(absl::StrCat("tier ", tier, ": ", bytes, " bytes (",
-                                                     FormatSize(bytes), ") are needed; ", usable,
-                                                     " (", FormatSize(usable), ") are usable"));
+    return ResourceExhausted("tier ", tier, ": ", bytes, " bytes (", FormatSize(bytes),
+                             ") are needed; ", usable, " (", FormatSize(usable), ") are usable");
   }
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPage;
   const std::size_t used = RoundUp(bytes, alignment);

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <new>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -188,8 +187,7 @@ class RingReader : public BlockReader {
     if (result >= 0 || result == -EAGAIN || result == -EBUSY || result == -EINTR ||
         result == -ETIME)
       return absl::OkStatus();
-    return absl::InternalError(
-        absl::StrCat("io_uring_enter ", Path(), ": ", std::strerror(-result)));
+    return Internal("io_uring_enter ", Path(), ": ", std::strerror(-result));
   }
 
   DirectExtent extent_;
@@ -208,14 +206,13 @@ class RingReader : public BlockReader {
 absl::Status RingUsable() {
   io_uring ring{};
   const int error = -InitRing(2, &ring);
-  if (error == ENOSYS || error == EPERM || error == EACCES || error == ENOMEM) {
-    return absl::UnavailableError(absl::StrCat("io_uring: ", std::strerror(error)));
-  }
+  if (error == ENOSYS || error == EPERM || error == EACCES || error == ENOMEM)
+    return Unavailable("io_uring: ", std::strerror(error));
   if (error != 0) return ErrnoError(error, "io_uring_queue_init", "a ring");
   const bool waits = (ring.features & IORING_FEAT_EXT_ARG) != 0;
   ExitRing(&ring);
   return waits ? absl::OkStatus()
-               : absl::UnavailableError("io_uring: this kernel's cannot wait with a deadline");
+               : Unavailable("io_uring: this kernel's cannot wait with a deadline");
 }
 
 absl::StatusOr<std::unique_ptr<BlockReader>> NewRingReader(const DirectExtent& extent,

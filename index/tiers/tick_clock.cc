@@ -52,13 +52,12 @@ absl::Status CheckConstantTsc(std::string_view cpuinfo) {
     const std::vector<absl::string_view> flags = absl::StrSplit(line, absl::ByAnyChar(" \t"));
     for (const char* wanted : {"constant_tsc", "nonstop_tsc"}) {
       if (std::find(flags.begin(), flags.end(), wanted) != flags.end()) continue;
-      return absl::FailedPreconditionError(
-          absl::StrCat("/proc/cpuinfo: expected the CPU flag ", wanted,
-                       ", found none: waits cannot be timed with this CPU's TSC"));
+      return FailedPrecondition("/proc/cpuinfo: expected the CPU flag ", wanted,
+                                ", found none: waits cannot be timed with this CPU's TSC");
     }
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError("/proc/cpuinfo: expected a line of CPU flags, found none");
+  return FailedPrecondition("/proc/cpuinfo: expected a line of CPU flags, found none");
 }
 
 absl::Status CheckDrift(std::span<const double> rates) {
@@ -66,10 +65,10 @@ absl::Status CheckDrift(std::span<const double> rates) {
   const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
   if (least != rates.end() && *least > 0 && *most - *least <= kMost * *least)
     return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "the CPU's tick counter drifts: expected one rate to ", kMost * 100, " %, found ",
       least == rates.end() ? "none" : absl::StrCat(*least, " to ", *most, " ticks per ns"),
-      ": waits cannot be timed with it"));
+      ": waits cannot be timed with it");
 }
 
 absl::StatusOr<double> MeasureTicksPerNs() {

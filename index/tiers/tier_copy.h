@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "hmann/progress.h"
 #include "hmann/tier.h"
 

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <array>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/tier.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
@@ -32,8 +30,7 @@ struct RandomReads {
                          kDirectBlock, frame, frame};
     begun[frame] = Probes::Clock::now();
     HMANN_ASSIGN_OR_RETURN(const std::size_t taken, reader->Submit({&read, 1}));
-    return taken == 1 ? absl::OkStatus()
-                      : absl::InternalError("a reader with a free place took no read");
+    return taken == 1 ? absl::OkStatus() : Internal("a reader with a free place took no read");
   }
 
   /// Microseconds of a read.
@@ -71,9 +68,8 @@ absl::Status AddBlockProbes(const std::string& tier, const std::string& path, Bl
   HMANN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   const std::uint64_t blocks = file.bytes().size() / kDirectBlock;
   if (blocks < 1024) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected a file of at least 4 MiB to read at random, found ",
-                     file.bytes().size(), " bytes"));
+    return InvalidArgument(path, ": expected a file of at least 4 MiB to read at random, found ",
+                           file.bytes().size(), " bytes");
   }
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> made, MakeTier("nvme"));
   auto placed = std::make_shared<PlacedFile>();

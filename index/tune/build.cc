@@ -14,7 +14,7 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
   const std::uint64_t bytes = call->plan.fast_memory_bytes;
   if (bytes == 0) return "";
   if (call->build.promote.has_value())
-    return absl::InvalidArgumentError("promote: not beside fast_memory, which chooses it");
+    return InvalidArgument("promote: not beside fast_memory, which chooses it");
   HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
   call->build = std::move(planned.build);
   const PlannedPlacement& placement = planned.placement;
@@ -31,7 +31,7 @@ absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   HMANN_RETURN_IF_ERROR(ChooseStructure(&call).status());
   const BuildOptions& build = call.build;
   HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
-  CalibratedBuild built{std::move(report), absl::NotFoundError("not asked for")};
+  CalibratedBuild built{std::move(report), NotFound("not asked for")};
   if (!call.calibrate.wanted) return built;
   call.calibrate.threads = build.threads;
   call.calibrate.cancelled = build.cancelled;

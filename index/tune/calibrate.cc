@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/build.h"
 #include "hmann/tuned_table.h"
 #include "index/base/cpu.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/dials/effort.h"
 #include "index/index_impl.h"
@@ -181,8 +181,7 @@ class CalibrationOfIndex {
                            runs_left_in));
       recall += ShareOfLeftIn(k) * std::max(0.0, others - recall);
     }
-    const double shift =
-        RecallLogit(recall, answers) - RecallLogit(middle->counted.recall, answers);
+    const double shift = Logit(recall, answers) - Logit(middle->counted.recall, answers);
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;
@@ -190,7 +189,7 @@ class CalibrationOfIndex {
     for (const EffortCurve::Point& point : curve.points()) {
       const Counted& counted = point.counted;
       const double before = made.points.empty() ? 0 : made.points.back().recall,
-                   shifted = RecallLogit(counted.recall, answers) + shift;
+                   shifted = Logit(counted.recall, answers) + shift;
       // A few queries may find less with more effort.
       made.points.push_back(
           {static_cast<float>(point.effort), std::max(before, 1 / (1 + std::exp(-shifted))),
@@ -224,7 +223,7 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   // As every search will read it: rounded.
   HMANN_ASSIGN_OR_RETURN(const TunedTable stored, ReadTunedTable(index, info.content_hash, info.n));
   if (!stored.calibration.has_value())
-    return absl::DataLossError(absl::StrCat(index, ": the calibration was written and is gone"));
+    return DataLoss(index, ": the calibration was written and is gone");
   return *stored.calibration;
 }
 

@@ -23,10 +23,10 @@ CountingRuns::CountingRuns(const std::shared_ptr<const Index>& index, const Lear
   for (int i = 0; i < pool_.threads(); ++i) searchers_.emplace_back(index);
 }
 
-absl::StatusOr<Counted> CountingRuns::Run(const Dials& dials, std::uint64_t queries) {
+absl::StatusOr<Counters> CountingRuns::Answers(
+    const Dials& dials, std::uint64_t count,
+    const std::function<void(std::size_t i, const Answer&)>& take) {
   constexpr std::size_t kChunk = 8;
-  const std::uint64_t count = std::min(queries, learning_.n());
-  std::vector<double> recalls(count);
   std::vector<absl::Status> outcome(searchers_.size());
   std::vector<Counters> counters(searchers_.size());
   pool_.ParallelFor(count, kChunk, [&](std::size_t begin, std::size_t end, int thread) {
@@ -38,12 +38,22 @@ absl::StatusOr<Counted> CountingRuns::Run(const Dials& dials, std::uint64_t quer
       else
         outcome[place] = searchers_[place].Search(learning_.Row(i), dials, &answer,
                                                   &counters[place], learning_.Limits(i));
-      if (outcome[place].ok()) recalls[i] = learning_.RecallOf(i, dials.k, answer);
+      if (outcome[place].ok()) take(i, answer);
     }
   });
   for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
+  for (std::size_t thread = 1; thread < counters.size(); ++thread) counters[0] += counters[thread];
+  return counters[0];
+}
+
+absl::StatusOr<Counted> CountingRuns::Run(const Dials& dials, std::uint64_t queries) {
+  const std::uint64_t count = std::min(queries, learning_.n());
+  std::vector<double> recalls(count);
   Counted counted{.queries = count};
-  for (const Counters& of_thread : counters) counted.counters += of_thread;
+  HMANN_ASSIGN_OR_RETURN(counted.counters,
+                         Answers(dials, count, [&](std::size_t i, const Answer& answer) {
+                           recalls[i] = learning_.RecallOf(i, dials.k, answer);
+                         }));
   const auto n = static_cast<double>(count);
   const RecallSummary summary = SummariseRecall(recalls);
   counted.recall = summary.mean;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,6 +44,11 @@ class CountingRuns {
   /// The first `queries` of the learning set. Errors: those of Searcher::Search,
   /// CANCELLED.
   absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);
+
+  /// Answers the first `count` rows of the learning set, be their neighbours known or not,
+  /// and hands each answer to `take`, on all threads. Returns the counters. Errors: as Run.
+  absl::StatusOr<Counters> Answers(const Dials& dials, std::uint64_t count,
+                                   const std::function<void(std::size_t i, const Answer&)>& take);
 
  private:
   const LearningSet& learning_;

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
-
-double RecallLogit(double recall, double answers) {
-  const double least = 0.5 / std::max(answers, 1.0);
-  const double share = std::clamp(recall, least, 1 - least);
-  return std::log(share / (1 - share));
-}
 
 absl::Status EffortCurve::At(double effort) {
   const auto place = std::find_if(points_.begin(), points_.end(),
@@ -43,10 +38,10 @@ const EffortCurve::Point* EffortCurve::Highest(double recall) const {
 double EffortCurve::Guess(double recall, double guess) const {
   const Point *above = Lowest(recall), *below = Highest(recall);
   if (above == nullptr && below == nullptr) return guess > 0 ? guess : 1;
-  const double wanted = RecallLogit(recall, answers_);
+  const double wanted = Logit(recall, answers_);
   if (above != nullptr && below != nullptr) {
-    const double low = RecallLogit(below->counted.recall, answers_),
-                 high = RecallLogit(above->counted.recall, answers_);
+    const double low = Logit(below->counted.recall, answers_),
+                 high = Logit(above->counted.recall, answers_);
     // A little above: below the target it would be of no use.
     const double share =
         high > low ? std::clamp((wanted - low) / (high - low) + 0.02, 0.1, 0.9) : 0.5;
@@ -55,8 +50,7 @@ double EffortCurve::Guess(double recall, double guess) const {
   // Of SIFT and words: elsewhere a guess, which costs a run more and no answer.
   constexpr double kEffortALogit = 1.8, kMostStep = 4;
   const Point& nearest = above != nullptr ? *above : *below;
-  const double step =
-      std::pow(kEffortALogit, wanted - RecallLogit(nearest.counted.recall, answers_));
+  const double step = std::pow(kEffortALogit, wanted - Logit(nearest.counted.recall, answers_));
   return above != nullptr ? nearest.effort * std::clamp(0.95 * step, 1 / kMostStep, 0.9)
                           : nearest.effort * std::clamp(1.05 * step, 1.2, kMostStep);
 }

@@ -9,10 +9,6 @@
 
 namespace hmann {
 
-/// The logarithm of the odds of a recall, over so many answers: the scale on which recall
-/// grows evenly with the logarithm of the effort.
-double RecallLogit(double recall, double answers);
-
 /// Recall by effort of one way of searching, measured where it is asked for.
 class EffortCurve {
  public:

@@ -1,6 +1,5 @@
 #include "index/tune/exact_search.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "index/base/cpu.h"

@@ -13,7 +13,6 @@
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
 #include "index/construct/jobs/work_folder.h"

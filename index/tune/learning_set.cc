@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "index/base/random.h"
@@ -21,9 +20,8 @@ absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, 
   HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options.queries));
   HMANN_RETURN_IF_ERROR(file.FitQueries(info.dim, info.dtype, "the index"));
   if (file.n() <= options.first) {
-    return absl::InvalidArgumentError(absl::StrCat(options.queries, ": expected more than ",
-                                                   options.first, " queries to learn from, found ",
-                                                   file.n()));
+    return InvalidArgument(options.queries, ": expected more than ", options.first,
+                           " queries to learn from, found ", file.n());
   }
   const std::vector<std::uint32_t> order =
       RandomPermutation(static_cast<std::uint32_t>(file.n()), options.seed);
@@ -86,9 +84,8 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
                       Progress& progress) {
   const IndexInfo& info = file.info();
   if (options.k >= info.n)
-    return absl::InvalidArgumentError(
-        absl::StrCat("k: expected fewer than the ", info.n,
-                     " vectors of the index, of which one is left out, found ", options.k));
+    return InvalidArgument("k: expected fewer than the ", info.n,
+                           " vectors of the index, of which one is left out, found ", options.k);
   set.origin = kLeftOutInTurn;
   const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
@@ -121,11 +118,10 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   const IndexInfo& info = file.info();
   LearningSet set;
   set.vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
-  if (options.most == 0)
-    return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
+  if (options.most == 0) return InvalidArgument("learning queries: expected at least 1, found 0");
   if (options.k == 0 || options.k > info.n) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("k: expected 1 to the ", info.n, " vectors of the index, found ", options.k));
+    return InvalidArgument("k: expected 1 to the ", info.n, " vectors of the index, found ",
+                           options.k);
   }
   if (options.queries.empty()) {
     HMANN_RETURN_IF_ERROR(LeaveOut(options, file, set, progress));
@@ -140,9 +136,8 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   }
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(options.groundtruth));
   const std::uint64_t needed = std::uint64_t{*std::max_element(chosen.begin(), chosen.end())} + 1;
-  if (const absl::Status covers = CheckTruthCovers(truth, needed, options.k); !covers.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(options.groundtruth, ": ", covers.message()));
-  }
+  if (const absl::Status covers = CheckTruthCovers(truth, needed, options.k); !covers.ok())
+    return InvalidArgument(options.groundtruth, ": ", covers.message());
   set.truth = Chosen(truth, chosen);
   return set;
 }

@@ -56,12 +56,6 @@ struct Measured {
   Probes probes;
 };
 
-absl::Status WriteBytes(const std::string& path, const Buffer& bytes) {
-  HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  HMANN_RETURN_IF_ERROR(file.Append(bytes.data(), bytes.size()));
-  return file.Commit();
-}
-
 absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Measured& measured,
                      Progress& progress) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(tier, absl::MaxSplits(':', 1));
@@ -74,20 +68,22 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
   if (kind == "mapped" || kind == "dax" || kind == "nvme") {
     const std::string& beside = path.empty() ? options.scratch : path;
     if (beside.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", tier, " is measured on a file: give a path beside which one may be made"));
+      return InvalidArgument("tier ", tier,
+                             " is measured on a file: give a path beside which one may be made");
     }
     // Not PATH itself: it may hold an index's L0. A folder can be shared, a device
     // cannot.
     struct stat found {};
     if (stat(beside.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode))) {
-      return absl::UnimplementedError(absl::StrCat(
-          "tier ", tier, ": a whole device is not measured, since that would overwrite it"));
+      return Unimplemented("tier ", tier,
+                           ": a whole device is not measured, since that would overwrite it");
     }
     measured.files.push_back(std::make_unique<ScratchFile>(beside));
     const std::string& file = measured.files.back()->path();
     if (kind == "nvme") {
-      HMANN_RETURN_IF_ERROR(WriteBytes(file, measured.chain));
+      const Buffer& chain = measured.chain;
+      HMANN_RETURN_IF_ERROR(
+          WriteTextFile(file, {reinterpret_cast<const char*>(chain.data()), chain.size()}));
       return AddBlockProbes(tier, file, measured.profile.blocks.emplace_back(), measured.probes);
     }
     made = absl::StrCat(kind, ":", file);

@@ -45,10 +45,10 @@ absl::Status CheckSlow(const std::string& slow) {
   const bool needs_more = kind == "numa" || kind == "emulated" || kind == "dax";
   if (needs_more ? colon != std::string::npos : kind == "nvme" || kind == "mapped")
     return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("slow: expected a tier other than dram, of which the fast memory is (nvme, "
-                   "numa:N, emulated:SETTINGS, dax:PATH or mapped), found '",
-                   slow, "'"));
+  return InvalidArgument(
+      "slow: expected a tier other than dram, of which the fast memory is (nvme, "
+      "numa:N, emulated:SETTINGS, dax:PATH or mapped), found '",
+      slow, "'");
 }
 
 /// What lies in fast memory, each a mapping of its own, and L0 last.
@@ -256,10 +256,10 @@ class MemoryRule {
     std::uint64_t smallest = least + ReservedFastBytes(0, request_.threads);
     while (least + ReservedFastBytes(smallest, request_.threads) > smallest)
       smallest = least + ReservedFastBytes(smallest, request_.threads);
-    return absl::ResourceExhaustedError(
-        absl::StrCat("--fast-memory ", request_.fast_bytes,
-                     " is too small: what must lie there and the scratch of ", request_.threads,
-                     " search threads need ", smallest, " bytes (", FormatSize(smallest), ")"));
+    return ResourceExhausted("--fast-memory ", request_.fast_bytes,
+                             " is too small: what must lie there and the scratch of ",
+                             request_.threads, " search threads need ", smallest, " bytes (",
+                             FormatSize(smallest), ")");
   }
 
   const PlanRequest& request_;

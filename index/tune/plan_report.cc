@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -13,8 +12,7 @@ namespace {
 absl::StatusOr<PlanStructure> StructureOf(const std::string& index) {
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(index));
   if (info.layers.size() < 2)
-    return absl::FailedPreconditionError(
-        absl::StrCat(index, ": nothing is promoted, so there is nothing to place"));
+    return FailedPrecondition(index, ": nothing is promoted, so there is nothing to place");
   return PlanStructure{static_cast<NodeId>(info.layers[1].nodes), info.codes.bits,
                        std::max(info.codes.replicas, 1u)};
 }
@@ -25,7 +23,7 @@ absl::StatusOr<PlanShape> ShapeOf(const PlanInput& input) {
     return ShapeOf(build);
   if (build.rows > 0 && input.dim > 0)
     return ShapeOf(build, build.rows, input.dim, build.dtype.value_or(DType::kU8));
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "expected an index, or --base, or --rows and --dim of what will be indexed");
 }
 

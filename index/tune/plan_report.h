@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "hmann/build.h"

@@ -13,10 +13,8 @@ namespace hmann {
 
 absl::Status PlanShape::Validate() const {
   if (n < 2 || n > kMaxNodes)
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows: expected 2 to ", kMaxNodes, ", found ", n));
-  if (m < 2 || m > 512)
-    return absl::InvalidArgumentError(absl::StrCat("m: expected 2 to 512, found ", m));
+    return InvalidArgument("rows: expected 2 to ", kMaxNodes, ", found ", n);
+  if (m < 2 || m > 512) return InvalidArgument("m: expected 2 to 512, found ", m);
   return ChooseKernels(dtype, metric, dim).status();
 }
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "hmann/distance.h"
 #include "hmann/tune.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/tune/probes.h"
 #include "nlohmann/json.hpp"
@@ -109,8 +109,8 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
 
 absl::Status ProfileOptions::Validate() const {
   if (repeats < 3 || repeats > 1000)
-    return absl::InvalidArgumentError(absl::StrCat("repeats: expected 3 to 1000, found ", repeats));
-  if (budget.count() < 1) return absl::InvalidArgumentError("budget: expected at least 1 ms");
+    return InvalidArgument("repeats: expected 3 to 1000, found ", repeats);
+  if (budget.count() < 1) return InvalidArgument("budget: expected at least 1 ms");
   return absl::OkStatus();
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"

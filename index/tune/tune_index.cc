@@ -32,8 +32,7 @@ class TuningOfIndex {
       : options_(options), progress_(progress) {}
 
   absl::StatusOr<TuneReport> Run() {
-    if (options_.k.empty())
-      return absl::InvalidArgumentError("k: expected at least one, found none");
+    if (options_.k.empty()) return InvalidArgument("k: expected at least one, found none");
     HMANN_RETURN_IF_ERROR(CheckTargets());
     // No other codes than those that its times will be kept for.
     OpenOptions open = options_.open;
@@ -55,12 +54,10 @@ class TuningOfIndex {
  private:
   absl::Status CheckTargets() {
     for (const Target& target : options_.targets) {
-      if (!(target.recall >= 0 && target.recall <= 1)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("recall: expected a target in (0, 1], found ", target.recall));
-      }
+      if (!(target.recall >= 0 && target.recall <= 1))
+        return InvalidArgument("recall: expected a target in (0, 1], found ", target.recall);
       if (!(target.latency_us >= 0) || target.recall + target.latency_us == 0)
-        return absl::InvalidArgumentError("a target needs a recall or a latency");
+        return InvalidArgument("a target needs a recall or a latency");
       if (target.recall > 0) recalls_.push_back(target.recall);
     }
     // The first contest teaches the others: from the middle outwards.
@@ -148,9 +145,8 @@ class TuningOfIndex {
         "itself",
         of_k.others.Describe(), of_k.same_again);
     if (!options_.accept_noise) {
-      return absl::UnavailableError(
-          absl::StrCat(noise, ": nothing was stored for k = ", of_k.entry.k,
-                       ". Run it again when nothing else runs, or with --accept-noise"));
+      return Unavailable(noise, ": nothing was stored for k = ", of_k.entry.k,
+                         ". Run it again when nothing else runs, or with --accept-noise");
     }
     report_.warnings.push_back(noise);
     return absl::OkStatus();

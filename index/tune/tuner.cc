@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "hmann/target.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
@@ -382,7 +381,7 @@ class Tuner {
     for (const double recall : kFollowed) {
       std::size_t nearest = 0;
       const auto away = [&](std::size_t i) {
-        return std::abs(RecallLogit(options_.recalls[i], 1e6) - RecallLogit(recall, 1e6));
+        return std::abs(Logit(options_.recalls[i], 1e6) - Logit(recall, 1e6));
       };
       for (std::size_t i = 1; i < winners.size(); ++i)
         nearest = away(i) < away(nearest) ? i : nearest;
@@ -404,14 +403,12 @@ class Tuner {
 
 absl::StatusOr<Tuned> TuneDials(const TuningRuns& runs, const TunerOptions& options) {
   if (options.queries == 0)
-    return absl::InvalidArgumentError("learning queries: expected at least 1, found 0");
+    return InvalidArgument("learning queries: expected at least 1, found 0");
   if (options.recalls.empty())
-    return absl::InvalidArgumentError("recall: expected at least one to tune for, found none");
+    return InvalidArgument("recall: expected at least one to tune for, found none");
   for (const double recall : options.recalls) {
-    if (!(recall > 0 && recall <= 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("recall: expected a target in (0, 1], found ", recall));
-    }
+    if (!(recall > 0 && recall <= 1))
+      return InvalidArgument("recall: expected a target in (0, 1], found ", recall);
   }
   return Tuner(runs, options).Run();
 }

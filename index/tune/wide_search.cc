@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
-#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "index/base/thread_pool.h"
 #include "index/dials/effort.h"
 #include "index/index_impl.h"
 #include "index/tune/counting.h"
@@ -20,28 +17,6 @@ namespace {
 constexpr std::size_t kNeighboursCompared = 3000, kMostSample = 500;
 constexpr double kMissed = 1.0 / 2000;
 constexpr double kFirstEffort = 3, kStep = 1.4, kMostEffort = 64;
-
-absl::Status SearchAll(const std::shared_ptr<const Index>& index, const Dials& dials,
-                       const LearningSet& queries, GroundTruth& truth) {
-  ThreadPool pool(UsableCores());
-  std::vector<Searcher> searchers;
-  searchers.reserve(static_cast<std::size_t>(pool.threads()));
-  for (int i = 0; i < pool.threads(); ++i) searchers.emplace_back(index);
-  std::vector<absl::Status> outcome(searchers.size());
-  pool.ParallelFor(truth.n, 8, [&](std::size_t begin, std::size_t end, int thread) {
-    const auto place = static_cast<std::size_t>(thread);
-    Answer answer;
-    for (std::size_t i = begin; i < end && outcome[place].ok(); ++i) {
-      outcome[place] = searchers[place].Search(queries.Row(i), dials, &answer);
-      for (std::size_t j = 0; j < answer.nearest.size() && outcome[place].ok(); ++j) {
-        truth.ids[i * truth.k + j] = answer.nearest[j].label;
-        truth.distances[i * truth.k + j] = answer.nearest[j].distance;
-      }
-    }
-  });
-  for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -69,7 +44,13 @@ absl::StatusOr<GroundTruth> WideSearch(const std::string& index, const IndexFile
     GroundTruth truth{.n = static_cast<std::uint32_t>(count), .k = k, .ids = {}, .distances = {}};
     truth.ids.resize(count * k, kNoNeighbour);
     truth.distances.resize(count * k, std::numeric_limits<float>::infinity());
-    HMANN_RETURN_IF_ERROR(SearchAll(opened, dials, set, truth));
+    const auto keep = [&](std::size_t i, const Answer& answer) {
+      for (std::size_t j = 0; j < answer.nearest.size(); ++j) {
+        truth.ids[i * k + j] = answer.nearest[j].label;
+        truth.distances[i * k + j] = answer.nearest[j].distance;
+      }
+    };
+    HMANN_RETURN_IF_ERROR(runs.Answers(dials, count, keep).status());
     return truth;
   }
   return ExactSearch(file, queries, k, 0, progress);

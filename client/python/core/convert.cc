@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/units.h"
 #include "index/report/report.h"
 
@@ -60,8 +61,7 @@ std::int64_t ToInteger(const std::string& name, py::handle value, std::int64_t l
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow == 0 && number >= least && number <= most) return number;
-  Raise(absl::InvalidArgumentError(
-      absl::StrCat(name, ": expected ", least, " to ", most, ", found ", Shown(index))));
+  Raise(InvalidArgument(name, ": expected ", least, " to ", most, ", found ", Shown(index)));
 }
 
 double ToNumber(const std::string& name, py::handle value) {
@@ -105,8 +105,7 @@ std::uint64_t ToSize(const std::string& name, py::handle value) {
         ToInteger(name, value, 0, std::numeric_limits<std::int64_t>::max()));
   }
   const absl::StatusOr<std::uint64_t> size = ParseSize(ToText(name, value));
-  if (!size.ok())
-    Raise(absl::InvalidArgumentError(absl::StrCat(name, ": ", size.status().message())));
+  if (!size.ok()) Raise(InvalidArgument(name, ": ", size.status().message()));
   return *size;
 }
 
@@ -114,17 +113,14 @@ std::chrono::nanoseconds ToDuration(const std::string& name, py::handle value) {
   constexpr double kMostSeconds = 1e9;
   if (PyUnicode_Check(value.ptr()) != 0) {
     const absl::StatusOr<std::chrono::nanoseconds> time = ParseDuration(ToText(name, value));
-    if (!time.ok())
-      Raise(absl::InvalidArgumentError(absl::StrCat(name, ": ", time.status().message())));
+    if (!time.ok()) Raise(InvalidArgument(name, ": ", time.status().message()));
     return *time;
   }
   const bool is_delta = py::hasattr(value, "total_seconds");
   const double seconds =
       is_delta ? ToNumber(name, value.attr("total_seconds")()) : ToNumber(name, value);
-  if (!(seconds > 0 && seconds <= kMostSeconds)) {
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected seconds above 0, found ", Shown(value))));
-  }
+  if (!(seconds > 0 && seconds <= kMostSeconds))
+    Raise(InvalidArgument(name, ": expected seconds above 0, found ", Shown(value)));
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(seconds));
 }

@@ -8,6 +8,7 @@
 #include "client/python/core/search.h"
 #include "client/python/core/vectors.h"
 #include "client/python/core/works.h"
+#include "index/base/errors.h"
 
 namespace hmann::python {
 namespace {
@@ -19,9 +20,9 @@ void Translate(std::exception_ptr thrown) {
     try {
       if (thrown != nullptr) std::rethrow_exception(thrown);
     } catch (const std::bad_alloc&) {
-      Raise(absl::ResourceExhaustedError("out of memory"));
+      Raise(ResourceExhausted("out of memory"));
     } catch (const std::system_error& error) {
-      Raise(absl::ResourceExhaustedError(error.what()));
+      Raise(ResourceExhausted(error.what()));
     }
   } catch (py::error_already_set& error) {
     error.restore();

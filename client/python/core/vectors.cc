@@ -9,6 +9,7 @@
 #include "client/python/core/gil.h"
 #include "datasets/recall.h"
 #include "datasets/vector_writer.h"
+#include "index/base/errors.h"
 
 namespace hmann::python {
 namespace {
@@ -18,7 +19,7 @@ std::string ShapeOf(const py::array& array) { return Shown(array.attr("shape"));
 
 [[noreturn]] void RaiseArray(const std::string& name, const char* expected,
                              const std::string& found) {
-  Raise(absl::InvalidArgumentError(absl::StrCat(name, ": expected ", expected, ", found ", found)));
+  Raise(InvalidArgument(name, ": expected ", expected, ", found ", found));
 }
 
 /// Of numpy's number of a type.
@@ -125,8 +126,7 @@ py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too) {
   if (!labels) throw py::error_already_set();
   for (py::ssize_t i = 0; i < labels.size(); ++i) {
     if (labels.data()[i] >= 0) continue;
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat("labels: expected 0 to 2^63 - 1, found ", labels.data()[i], " at ", i)));
+    Raise(InvalidArgument("labels: expected 0 to 2^63 - 1, found ", labels.data()[i], " at ", i));
   }
   return labels;
 }

@@ -3,12 +3,8 @@
 #include <pybind11/stl.h>
 
 #include <limits>
-#include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "client/python/core/options.h"
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
@@ -53,7 +49,7 @@ py::object Plan(const py::dict& options) {
   PlanCall call;
   Fill(PlanTable(), options, &call);
   if (call.plan.fast_memory_bytes == 0)
-    Raise(absl::InvalidArgumentError("fast_memory: expected bytes, found none"));
+    Raise(InvalidArgument("fast_memory: expected bytes, found none"));
   const PlanReport report = Value(ReportPlan(call));
   nlohmann::ordered_json json = ToJson(report);
   if (call.explain) json["explain"] = report.plan.rule;

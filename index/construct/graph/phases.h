@@ -1,7 +1,6 @@
 #pragma once
 
 #include <sys/resource.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,21 +8,20 @@
 #include <vector>
 
 #include "hmann/progress.h"
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 
 namespace hmann {
 
 /// CPU time of the process so far, and of the workers it has waited for.
 inline double ProcessCpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   rusage workers{};
   getrusage(RUSAGE_CHILDREN, &workers);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) +
-         seconds(workers.ru_utime) + seconds(workers.ru_stime);
+  return ClockSeconds(CLOCK_PROCESS_CPUTIME_ID) + seconds(workers.ru_utime) +
+         seconds(workers.ru_stime);
 }
 
 /// The phases of a build: shown as they run, timed for the report.

@@ -1,8 +1,6 @@
 #include "index/construct/graph/vectors.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"

@@ -26,8 +26,7 @@ absl::Status StoredVectorCheck::LoadExpected(std::uint64_t row) {
   double squares = 0;
   for (float x : expected_) squares += static_cast<double>(x) * x;
   if (squares == 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat(base_.path(), ": row ", row, ": a zero vector has no cosine"));
+    return InvalidArgument(base_.path(), ": row ", row, ": a zero vector has no cosine");
   const double norm = std::sqrt(squares);
   for (float& x : expected_) x = static_cast<float>(x / norm);
   return absl::OkStatus();

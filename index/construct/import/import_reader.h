@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 
 namespace hmann {
@@ -75,13 +75,13 @@ class ImportReader {
   /// DATA_LOSS: the file contradicts itself or its size.
   absl::Status Corrupt(std::uint64_t offset, const std::string& what,
                        const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
-    return absl::DataLossError(Message(offset, what, expected, found));
+    return DataLoss(Message(offset, what, expected, found));
   }
 
   /// INVALID_ARGUMENT: the file may be sound, but it is not the one that was asked for.
   absl::Status Mismatch(std::uint64_t offset, const std::string& what,
                         const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
-    return absl::InvalidArgumentError(Message(offset, what, expected, found));
+    return InvalidArgument(Message(offset, what, expected, found));
   }
 
  private:

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -66,8 +65,7 @@ absl::Status Artefacts::Write(const std::string& name, std::string_view bytes) c
 
 absl::StatusOr<Buffer> MemoryArtefacts::Map(const std::vector<std::string>& names) const {
   const auto found = names.size() == 1 ? artefacts_.find(names[0]) : artefacts_.end();
-  if (found == artefacts_.end())
-    return absl::NotFoundError(absl::StrCat(names.empty() ? "" : names[0], ": not made"));
+  if (found == artefacts_.end()) return NotFound(names.empty() ? "" : names[0], ": not made");
   return Buffer::Of(found->second);
 }
 

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -110,8 +109,8 @@ absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
                                            std::uint32_t replicas, Stages stages) {
   const LayerView& l1 = upper[0];
   if (replicas < 1 || replicas > 2 || replicas > l1.nodes) {
-    return absl::InvalidArgumentError(absl::StrCat("replicas: expected 1 or 2, at most the ",
-                                                   l1.nodes, " promoted nodes; found ", replicas));
+    return InvalidArgument("replicas: expected 1 or 2, at most the ", l1.nodes,
+                           " promoted nodes; found ", replicas);
   }
   const Job& job = stages.job();
   if (!stages.HasAll("cells", sources.steps)) stages.Undo("cells");

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/job.h"
 #include "index/construct/jobs/node_range.h"
 #include "index/construct/jobs/stages.h"
 #include "index/graph/cells.h"

@@ -3,14 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
-#include "index/base/job.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/jobs/layer_stages.h"
 #include "index/construct/jobs/leaf_store.h"

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
 #include "index/base/buffer.h"
-#include "index/base/job.h"
 #include "index/graph/select.h"
 #include "index/graph/types.h"
 

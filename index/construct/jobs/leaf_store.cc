@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/construct/jobs/varint.h"
 
@@ -77,7 +76,7 @@ absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t
                                     leaves.files_.back().size());
     for (GroupBytes bytes = 0; !rest.empty(); rest = rest.subspan(bytes)) {
       if (!TakeFront(rest, &bytes) || bytes > rest.size())
-        return absl::DataLossError(absl::StrCat(stages.Name("leaves", j), ": no leaves"));
+        return DataLoss(stages.Name("leaves", j), ": no leaves");
       leaves.groups_.push_back(rest.first(bytes));
     }
   }
@@ -105,7 +104,7 @@ absl::Status StoredLeaves::ForEach(
       }
     }
   });
-  if (damaged) return absl::DataLossError("leaves of the work folder are damaged");
+  if (damaged) return DataLoss("leaves of the work folder are damaged");
   return absl::OkStatus();
 }
 

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/construct/jobs/varint.h"
 
@@ -14,9 +13,7 @@ namespace {
 
 constexpr NodeId kLast = NodeId{1} << 31;
 
-absl::Status Damaged(const char* what) {
-  return absl::DataLossError(absl::StrCat(what, " of the work folder are damaged"));
-}
+absl::Status Damaged(const char* what) { return DataLoss(what, " of the work folder are damaged"); }
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 #include "index/construct/jobs/near_rows.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "index/base/status_macros.h"

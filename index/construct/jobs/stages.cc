@@ -107,14 +107,12 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
     if (Done(jobs.stage)) return absl::OkStatus();
     for (std::size_t j = 0; j < jobs.count; ++j) made += jobs.has(j) ? 1 : 0;
     if (made == jobs.count) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(work_.path(), ": before ", only_->stage,
-                                                      " comes ", name, ", of which ", made, " of ",
-                                                      jobs.count, " jobs are made"));
+    return FailedPrecondition(work_.path(), ": before ", only_->stage, " comes ", name,
+                              ", of which ", made, " of ", jobs.count, " jobs are made");
   }
   if (only_->first >= only_->last || only_->last > jobs.count) {
-    return absl::InvalidArgumentError(absl::StrCat("jobs of ", name, ": expected some of 0-",
-                                                   jobs.count - 1, "; found ", only_->first, "-",
-                                                   only_->last - 1));
+    return InvalidArgument("jobs of ", name, ": expected some of 0-", jobs.count - 1, "; found ",
+                           only_->first, "-", only_->last - 1);
   }
   for (std::size_t j = only_->first; j < only_->last; ++j) {
     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -42,10 +40,10 @@ std::optional<ArtefactFooter> ReadFooter(const std::string& path) {
 }
 
 absl::Status Damaged(const std::string& path) {
-  return absl::DataLossError(absl::StrCat(
+  return DataLoss(
       path,
       ": an artefact of the build is missing, short or damaged; the same command makes it "
-      "again"));
+      "again");
 }
 
 }  // namespace
@@ -53,8 +51,7 @@ absl::Status Damaged(const std::string& path) {
 absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& path,
                                                              const std::string& identity) {
   std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return ErrnoError(error.value(), "create folder", path);
+  HMANN_RETURN_IF_ERROR(MakeFolders(path));
   std::unique_ptr<WorkFolder> folder(new WorkFolder(path));
   HMANN_RETURN_IF_ERROR(folder->Lock());
   const std::string manifest = absl::StrCat(path, "/", kManifest);
@@ -80,15 +77,13 @@ absl::Status WorkFolder::Lock() {
   const bool ours = fs::exists(absl::StrCat(path_, "/", kManifest), error) ||
                     fs::exists(path, error) || fs::is_empty(path_, error);
   if (!ours) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path_, ": the work folder holds other files: give an empty one, or one that is not there"));
+    return FailedPrecondition(
+        path_, ": the work folder holds other files: give an empty one, or one that is not there");
   }
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) return ErrnoError(errno, "open", path);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": another build is at work in this folder"));
-  }
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    return FailedPrecondition(path_, ": another build is at work in this folder");
   return absl::OkStatus();
 }
 
@@ -100,14 +95,12 @@ absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
     return found.is_object() && found.contains(key) ? found[key] : nlohmann::ordered_json();
   };
   if (at("format") == kFormat && at("version") != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": the work folder is of another version: ", at("version").dump(),
-                     ", and this program's is ", kVersion, "; remove the folder"));
+    return FailedPrecondition(path,
+                              ": the work folder is of another version: ", at("version").dump(),
+                              ", and this program's is ", kVersion, "; remove the folder");
   }
-  if (at("format") != kFormat || !at("of").is_object()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(manifest, ": not the manifest of a work folder; remove the folder"));
-  }
+  if (at("format") != kFormat || !at("of").is_object())
+    return FailedPrecondition(manifest, ": not the manifest of a work folder; remove the folder");
   return at("of").dump();
 }
 
@@ -125,9 +118,9 @@ absl::Status WorkFolder::CheckIdentity(const std::string& identity) const {
   for (const auto& [key, value] : now.items()) {
     const auto there = found.value(key, nlohmann::ordered_json());
     if (there == value) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": the work folder was begun with another ", key, ": ", there.dump(),
-                     ", and now ", value.dump(), "; give another folder, or remove this one"));
+    return FailedPrecondition(path_, ": the work folder was begun with another ", key, ": ",
+                              there.dump(), ", and now ", value.dump(),
+                              "; give another folder, or remove this one");
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/construct/jobs/joined_layer.h"
 #include "index/construct/jobs/layer_stages.h"
