@@ -80,7 +80,7 @@ std::uint64_t Microseconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
-  constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
+  static constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
   SearchOptions options{.k = wire.k()};
   for (const Dial& dial : DialTable()) {
     const std::optional<double> value = Read(wire, dial);

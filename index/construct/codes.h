@@ -10,6 +10,7 @@
 #include "hmann/distance.h"
 #include "hmann/info.h"
 #include "index/base/buffer.h"
+#include "index/base/thread_pool.h"
 #include "index/codes/encoder.h"
 #include "index/graph/cells.h"
 
