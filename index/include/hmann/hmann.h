@@ -19,6 +19,7 @@
 #include "hmann/dials.h"
 #include "hmann/distance.h"
 #include "hmann/info.h"
+#include "hmann/progress.h"
 #include "hmann/search_options.h"
 #include "hmann/tuned_table.h"
 
