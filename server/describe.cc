@@ -3,7 +3,7 @@
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/convert.h"
-#include "server/errors.h"
+#include "server/grpc_status.h"
 #include "server/service.h"
 
 namespace hmann {
@@ -13,11 +13,10 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
                                                   v1::DescribeResponse* response) {
   const auto describe = [&]() -> absl::Status {
     HMANN_RETURN_IF_ERROR(Authorized(*context, request->where() ? Role::kAdmin : Role::kRead));
-    HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, registry_.Find(request->index()));
-    HMANN_ASSIGN_OR_RETURN(const Index* const index, served->Get());
-    response->set_index(served->name());
+    HMANN_ASSIGN_OR_RETURN(const Snapshot index, serving_.registry.Get(request->index()));
+    response->set_index(index.served().name());
     ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : served->placements()) {
+    for (const Placement& placement : index.served().placements()) {
       v1::Placement& wire = *response->add_placements();
       wire.set_structure(placement.structure);
       wire.set_tier(placement.tier);
@@ -25,14 +24,14 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
       wire.set_bytes(placement.bytes);
     }
     response->set_simd(std::string(index->kernels().simd));
-    response->set_threads(static_cast<std::uint32_t>(pool_.threads()));
+    response->set_threads(static_cast<std::uint32_t>(serving_.pool.threads()));
     v1::Limits* limits = response->mutable_limits();
-    limits->set_max_batch(limits_.max_batch);
-    limits->set_max_k(limits_.max_k);
-    limits->set_max_ef(limits_.max_ef);
-    limits->set_max_query_threads(limits_.max_query_threads);
+    limits->set_max_batch(serving_.limits.max_batch);
+    limits->set_max_k(serving_.limits.max_k);
+    limits->set_max_ef(serving_.limits.max_ef);
+    limits->set_max_query_threads(serving_.limits.max_query_threads);
     limits->set_max_request_bytes(max_request_bytes_);
-    limits->set_max_reply_bytes(limits_.max_reply_bytes);
+    limits->set_max_reply_bytes(serving_.limits.max_reply_bytes);
     return absl::OkStatus();
   };
   const absl::Status status = describe();
@@ -43,7 +42,7 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
                                               const v1::ListRequest*, v1::ListResponse* response) {
   if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
     return Reply(context, status);
-  for (const auto& served : registry_.indexes()) {
+  for (const auto& served : serving_.registry.indexes()) {
     v1::IndexSummary* summary = response->add_indexes();
     summary->set_name(served->name());
     switch (served->state()) {
@@ -55,7 +54,8 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
         summary->set_reason(std::string(served->ForClients(served->failure()).message()));
         break;
       case IndexState::kServing: {
-        const IndexInfo& info = (*served->Get())->info();
+        const absl::StatusOr<Snapshot> index = served->Get();
+        const IndexInfo& info = (*index)->info();
         summary->set_state(v1::INDEX_STATE_SERVING);
         summary->set_n(info.n);
         summary->set_dim(info.dim);

@@ -18,8 +18,8 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "server/registry.h"
-#include "server/search_pool.h"
+#include "server/core/registry.h"
+#include "server/core/search_pool.h"
 #include "server/service.h"
 #include "server/testing/fixture.h"
 

@@ -1,6 +1,6 @@
 // What an operator's programs see over HTTP: pages of a real server, asked for by a real
 // client.
-#include "server/metrics.h"
+#include "server/core/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

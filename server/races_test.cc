@@ -17,11 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "datasets/testing/temp_folder.h"
-#include "server/metrics.h"
-#include "server/scrubber.h"
-#include "server/search_pool.h"
+#include "server/core/metrics.h"
+#include "server/core/scrubber.h"
+#include "server/core/search_pool.h"
+#include "server/core/tokens.h"
 #include "server/testing/fixture.h"
-#include "server/tokens.h"
 
 namespace hmann {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
-#include "server/errors.h"
+#include "server/core/errors.h"
 
 namespace hmann {
 

@@ -20,7 +20,8 @@
 #include "index/base/check.h"
 #include "index/base/random.h"
 #include "index/construct/pipeline.h"
-#include "server/parsed_query.h"
+#include "server/convert.h"
+#include "server/core/search_pool.h"
 #include "server/raw_message.h"
 
 namespace hmann {
@@ -49,22 +50,24 @@ const Registry& Served() {
   return *registry;
 }
 
-void Search(const ParsedQuery& parsed) {
-  const std::unique_ptr<Searcher> searcher = parsed.index->TakeSearcher();
+void Search(const Query& query) {
+  const std::unique_ptr<Searcher> searcher = query.index.TakeSearcher();
   HMANN_CHECK(searcher != nullptr);
-  for (std::size_t i = 0; i < parsed.vectors.count; ++i) {
+  const Dials& dials = query.options.search.dials;
+  for (std::size_t i = 0; i < query.vectors.count; ++i) {
     Answer answer;
     Counters counters;
-    const absl::Status status = searcher->Search(
-        parsed.vectors.row(i), parsed.dials, &answer, &counters,
-        parsed.WithBudget({SearchJob::Clock::now() + std::chrono::seconds(5), nullptr}));
+    const absl::Status status =
+        searcher->Search(query.vectors.row(i), dials, &answer, &counters,
+                         {SearchJob::Clock::now() + std::chrono::seconds(5), nullptr});
     HMANN_CHECK(status.ok() || absl::IsInvalidArgument(status));
-    HMANN_CHECK(answer.nearest.size() <= parsed.dials.k && parsed.dials.k <= kLimits.max_k);
+    HMANN_CHECK(answer.nearest.size() <= dials.k && dials.k <= kLimits.max_k);
     static const bool canary = std::getenv("HMANN_FUZZ_CANARY") != nullptr;
-    HMANN_CHECK(!canary || !status.ok() || parsed.dials.walk != WalkKind::kBestFirst);
+    HMANN_CHECK(!canary || !status.ok() || dials.walk != WalkKind::kBestFirst);
     v1::SearchResponse response;
-    ToWire(parsed, answer, counters, &response);
-    TellDials(parsed, &response);
+    ToWire(answer, &response);
+    ToWire(counters, response.mutable_counters());
+    TellDials(query.options.search, &response);
     grpc::ByteBuffer reply;
     HMANN_CHECK(Write(response, &reply).ok());
   }
@@ -75,24 +78,25 @@ void Ask(std::string name, v1::Vectors* vectors, const v1::SearchOptions& option
          bool whole, std::uint64_t most) {
   if (named) name = "a";
   if (whole) vectors->mutable_raw()->resize(kDim * (vectors->raw().size() / kDim + 1));
-  absl::StatusOr<ParsedQuery> parsed = ParseOptions(Served(), kLimits, name, options);
-  if (!parsed.ok() || !ParseVectors(*vectors, most, "query", kLimits, &*parsed).ok()) return;
-  HMANN_CHECK(parsed->vectors.count >= 1 && parsed->vectors.count <= most);
-  HMANN_CHECK(parsed->Bytes() < (1 << 20) && parsed->Together() >= 1);
-  Search(*parsed);
+  const absl::StatusOr<Query> query =
+      ReadQuery(Served(), kLimits, name, *vectors, most, "query", options);
+  if (!query.ok()) return;
+  HMANN_CHECK(query->vectors.count >= 1 && query->vectors.count <= most);
+  HMANN_CHECK(query->options.together >= 1);
+  Search(*query);
 }
 
 void Get(v1::GetRequest& request, bool named) {
   if (named) request.set_index("a");
-  const absl::StatusOr<ServedIndex*> served = Served().Find(request.index());
-  if (!served.ok()) return;
-  const auto bytes = CheckGet(request, (*(*served)->Get())->info(), kLimits);
-  if (!bytes.ok()) return;
-  HMANN_CHECK(*bytes == kDim && request.labels_size() <= static_cast<int>(kLimits.max_batch));
-  std::array<std::byte, std::size_t{4} * kDim> vectors;
+  const absl::StatusOr<Snapshot> index = Served().Get(request.index());
+  if (!index.ok()) return;
   const std::span<const std::uint64_t> labels(request.labels().data(),
                                               static_cast<std::size_t>(request.labels_size()));
-  const absl::Status status = (*served)->TakeSearcher()->Get(labels, vectors.data());
+  const auto bytes = CheckGet(labels.size(), (*index)->info(), kLimits);
+  if (!bytes.ok()) return;
+  HMANN_CHECK(*bytes == kDim && labels.size() <= kLimits.max_batch);
+  std::array<std::byte, std::size_t{4} * kDim> vectors;
+  const absl::Status status = index->TakeSearcher()->Get(labels, vectors.data());
   HMANN_CHECK(status.ok() || absl::IsNotFound(status));
 }
 

@@ -15,19 +15,19 @@
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "server/acceptor.h"
-#include "server/connection_guard.h"
+#include "server/connections/acceptor.h"
+#include "server/connections/connection_guard.h"
+#include "server/connections/grpc_bounds.h"
+#include "server/connections/reply_watch.h"
+#include "server/connections/tls.h"
 #include "server/convert.h"
-#include "server/grpc_bounds.h"
+#include "server/core/metrics.h"
+#include "server/core/registry.h"
+#include "server/core/scrubber.h"
+#include "server/core/search_pool.h"
+#include "server/core/tokens.h"
 #include "server/http_port.h"
-#include "server/metrics.h"
-#include "server/registry.h"
-#include "server/reply_watch.h"
-#include "server/scrubber.h"
-#include "server/search_pool.h"
 #include "server/service.h"
-#include "server/tls.h"
-#include "server/tokens.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann {
@@ -145,7 +145,8 @@ absl::Status Server::ListenHttp() {
     return HttpPort::Reply{any && !loading && !draining_.load() ? 200 : 503, text};
   });
   http_->Add("/metrics", [this] {
-    return HttpPort::Reply{200, metrics_->Text(*pool_, guard_.get())};
+    return HttpPort::Reply{200,
+                           metrics_->Text(*pool_, guard_ == nullptr ? nullptr : &guard_->counts())};
   });
   return absl::OkStatus();
 }
@@ -174,7 +175,7 @@ void Server::Load() {
       continue;
     }
     const double seconds = SecondsSince(start);
-    if (const absl::StatusOr<const Index*> loaded = index->Get(); loaded.ok()) {
+    if (const absl::StatusOr<Snapshot> loaded = index->Get(); loaded.ok()) {
       spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
                    (*loaded)->info().n, (*loaded)->info().dim, seconds);
     }

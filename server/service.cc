@@ -5,40 +5,23 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
-#include "server/caller.h"
 #include "server/convert.h"
-#include "server/errors.h"
-#include "server/parsed_query.h"
+#include "server/core/caller.h"
+#include "server/core/errors.h"
+#include "server/core/jobs.h"
 #include "server/raw_message.h"
+#include "server/unary_call.h"
 
 namespace hmann {
 namespace {
-
-/// Reads and checks all of a request.
-absl::StatusOr<ParsedQuery> Parse(const Registry& registry, const RequestLimits& limits,
-                                  const std::string& name, const v1::Vectors& vectors,
-                                  std::uint64_t most, absl::string_view field,
-                                  const v1::SearchOptions& options) {
-  HMANN_ASSIGN_OR_RETURN(ParsedQuery parsed, ParseOptions(registry, limits, name, options));
-  HMANN_RETURN_IF_ERROR(ParseVectors(vectors, most, field, limits, &parsed));
-  return parsed;
-}
-
-/// Where a reply goes.
-struct ReplyTo {
-  grpc::CallbackServerContext* context;
-  grpc::ByteBuffer* bytes;
-  ReplyWatch* watch;
-};
 
 /// A call that was answered when it came.
 class AnsweredCall : public grpc::ServerUnaryReactor {
@@ -54,140 +37,55 @@ class AnsweredCall : public grpc::ServerUnaryReactor {
   ReplyWatch::Reply reply_;
 };
 
-/// A call that waits for the pool. gRPC and the pool both hold it; it deletes itself when
-/// gRPC is done, which is after Complete.
-class PooledCall : public grpc::ServerUnaryReactor, public SearchJob {
- public:
-  PooledCall(Method method, ParsedQuery parsed, Clock::time_point deadline, const ReplyTo& to)
-      : SearchJob(parsed.index, parsed.vectors.count, EffortOf(parsed.dials, parsed.budget),
-                  parsed.Bytes(), deadline),
-        method_(method),
-        parsed_(std::move(parsed)),
-        out_(*to.bytes),
-        reply_(to.watch, [context = to.context] { context->TryCancel(); }) {}
-
-  void Complete(const absl::Status& status) override {
-    parsed_.metrics->Ended(method_, parsed_.index, status, Clock::now() - parsed_.began,
-                           parsed_.vectors.count);
-    reply_.Sent(out_.Length());
-    Finish(ToGrpc(status));
-  }
-  void OnCancel() override { Cancel(); }
-  void OnDone() override { delete this; }
-
- protected:
-  /// `keep` gets the answer to each of the queries [begin, end); `field(i)` names one.
-  absl::Status Search(std::size_t begin, std::size_t end, Searcher& searcher,
-                      const SearchLimits& limits, absl::FunctionRef<std::string(std::size_t)> field,
-                      absl::FunctionRef<void(std::size_t, const hmann::Answer&)> keep,
-                      Counters* counters) {
-    const auto row = [this](std::size_t i) { return parsed_.vectors.row(i); };
-    return parsed_.Search(
-        begin, end, row, searcher, limits,
-        [&](std::size_t i, const absl::Status& status, const hmann::Answer& answer) {
-          // The options were valid when the call was parsed, so it is the vector.
-          if (absl::IsInvalidArgument(status)) return BadField(field(i), status.message());
-          if (status.ok()) keep(i, answer);
-          return status;
-        },
-        counters);
-  }
-
-  const Method method_;
-  const ParsedQuery parsed_;
-  grpc::ByteBuffer& out_;
-
- private:
-  ReplyWatch::Reply reply_;
-};
-
-class SingleCall : public PooledCall {
+class SingleCall : public UnaryCall<QueryRequest> {
  public:
   using Request = v1::SearchRequest;
   static constexpr Method kMethod = Method::kSearch;
 
-  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
-                                                  const RequestLimits& limits,
-                                                  const v1::SearchRequest& request) {
-    return Parse(registry, limits, request.index(), request.query(), 1, "query", request.options());
+  static absl::StatusOr<Query> Read(const Serving& serving, const Request& request) {
+    return ReadQuery(serving.registry, serving.limits, request.index(), request.query(), 1, "query",
+                     request.options());
   }
 
-  SingleCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
-             const ReplyTo& to)
-      : PooledCall(kMethod, std::move(parsed), deadline, to), request_(std::move(request)) {}
-
-  void Complete(const absl::Status& status) override {
-    PooledCall::Complete(status.ok() ? Write(response_, &out_) : status);
-  }
-
- protected:
-  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
-                      const SearchLimits& limits) override {
-    Counters counters;
-    HMANN_RETURN_IF_ERROR(Search(
-        begin, end, searcher, limits, [](std::size_t) { return "query"; },
-        [&](std::size_t, const hmann::Answer& answer) { ToWire(answer, &response_); }, &counters));
-    TellDials(parsed_, &response_);
-    if (parsed_.counters) ToWire(counters, response_.mutable_counters());
-    return absl::OkStatus();
-  }
+  SingleCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
+             Query query, const CallFacts& facts)
+      : UnaryCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
+  void Keep(std::size_t, const hmann::Answer& answer) override { ToWire(answer, &response_); }
+  void KeepWork(std::size_t, const Counters& work) override {
+    ToWire(work, response_.mutable_counters());
+  }
+  const google::protobuf::MessageLite& Message() override {
+    TellDials(options().search, &response_);
+    return response_;
+  }
+
   const std::unique_ptr<Request> request_;  // whose bytes the vectors are
   v1::SearchResponse response_;
 };
 
-class BatchCall : public PooledCall {
+class BatchCall : public UnaryCall<QueryRequest> {
  public:
   using Request = v1::SearchBatchRequest;
   static constexpr Method kMethod = Method::kSearchBatch;
 
-  static absl::StatusOr<ParsedQuery> ParseRequest(const Registry& registry,
-                                                  const RequestLimits& limits,
-                                                  const v1::SearchBatchRequest& request) {
-    return Parse(registry, limits, request.index(), request.queries(), limits.max_batch, "queries",
-                 request.options());
+  static absl::StatusOr<Query> Read(const Serving& serving, const Request& request) {
+    return ReadQuery(serving.registry, serving.limits, request.index(), request.queries(),
+                     serving.limits.max_batch, "queries", request.options());
   }
 
-  BatchCall(std::unique_ptr<Request> request, ParsedQuery parsed, Clock::time_point deadline,
-            const ReplyTo& to)
-      : PooledCall(kMethod, std::move(parsed), deadline, to), request_(std::move(request)) {}
-
-  void Complete(const absl::Status& status) override {
-    if (!status.ok()) {
-      PooledCall::Complete(status);
-    } else {
-      CloseGaps();
-      TellDials(parsed_, &response_);
-      response_.set_cut_short(cut_short_.load());
-      if (parsed_.counters) ToWire(counters_, response_.mutable_counters());
-      PooledCall::Complete(Write(response_, &out_));
-    }
-  }
-
- protected:
-  std::size_t Together() const override { return parsed_.Together(); }
-
-  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
-                      const SearchLimits& limits) override {
-    Counters counters;
-    const absl::Status status = Search(
-        begin, end, searcher, limits,
-        [](std::size_t i) { return absl::StrCat("queries[", i, "]"); },
-        [&](std::size_t i, const hmann::Answer& answer) { Keep(i, answer); }, &counters);
-    if (!parsed_.counters) return status;
-    const std::lock_guard lock(mutex_);
-    counters_ += counters;
-    return status;
-  }
+  BatchCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
+            Query query, const CallFacts& facts)
+      : UnaryCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
   /// Into the places of query `i`, which no other thread touches.
-  void Keep(std::size_t i, const hmann::Answer& answer) {
+  void Keep(std::size_t i, const hmann::Answer& answer) override {
     std::call_once(sized_, [this] { MakeRoom(); });
     cut_short_ += answer.cut_short ? 1 : 0;
-    std::uint64_t* ids = response_.mutable_ids()->mutable_data() + i * parsed_.dials.k;
-    float* distances = response_.mutable_distances()->mutable_data() + i * parsed_.dials.k;
+    std::uint64_t* ids = response_.mutable_ids()->mutable_data() + i * k();
+    float* distances = response_.mutable_distances()->mutable_data() + i * k();
     for (std::size_t j = 0; j < answer.nearest.size(); ++j) {
       ids[j] = answer.nearest[j].label;
       distances[j] = answer.nearest[j].distance;
@@ -196,15 +94,27 @@ class BatchCall : public PooledCall {
         static_cast<std::uint32_t>(answer.nearest.size());
   }
 
+  void KeepWork(std::size_t, const Counters& work) override {
+    const std::lock_guard lock(mutex_);
+    work_ += work;
+  }
+
+  const google::protobuf::MessageLite& Message() override {
+    CloseGaps();
+    TellDials(options().search, &response_);
+    response_.set_cut_short(cut_short_.load());
+    if (options().counters) ToWire(work_, response_.mutable_counters());
+    return response_;
+  }
+
   /// Each query's answer has k places of its own in the response, so that threads do not
   /// meet. Not before the first search begins: a call that is refused or waits takes no
   /// memory for its reply.
   void MakeRoom() {
-    const int queries = static_cast<int>(parsed_.vectors.count),
-              ids = queries * static_cast<int>(parsed_.dials.k);
+    const int count = static_cast<int>(queries()), ids = count * static_cast<int>(k());
     response_.mutable_ids()->Resize(ids, 0);
     response_.mutable_distances()->Resize(ids, 0);
-    response_.mutable_counts()->Resize(queries, 0);
+    response_.mutable_counts()->Resize(count, 0);
   }
 
   /// Moves answers together where one has fewer than k.
@@ -213,8 +123,7 @@ class BatchCall : public PooledCall {
     float* distances = response_.mutable_distances()->mutable_data();
     std::size_t end = 0;
     for (int i = 0; i < response_.counts_size(); ++i) {
-      const std::size_t begin = static_cast<std::size_t>(i) * parsed_.dials.k,
-                        count = response_.counts(i);
+      const std::size_t begin = static_cast<std::size_t>(i) * k(), count = response_.counts(i);
       if (begin != end) {
         std::copy_n(ids + begin, count, ids + end);
         std::copy_n(distances + begin, count, distances + end);
@@ -230,7 +139,41 @@ class BatchCall : public PooledCall {
   std::once_flag sized_;
   std::atomic<std::uint32_t> cut_short_{0};
   std::mutex mutex_;
-  Counters counters_;
+  Counters work_;
+};
+
+/// An index, and the bytes of a vector of it.
+using Place = std::pair<Snapshot, std::uint64_t>;
+
+class GetCall : public UnaryCall<LabelsRequest> {
+ public:
+  using Request = v1::GetRequest;
+  static constexpr Method kMethod = Method::kGet;
+
+  static absl::StatusOr<Place> Read(const Serving& serving, const Request& request) {
+    HMANN_ASSIGN_OR_RETURN(Snapshot index, serving.registry.Get(request.index()));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t bytes,
+                           CheckGet(LabelsOf(request).size(), index->info(), serving.limits));
+    return Place(std::move(index), bytes);
+  }
+
+  GetCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
+          const Place& place, const CallFacts& facts)
+      : UnaryCall(to, serving, place.first, LabelsOf(*request), place.second, facts),
+        request_(std::move(request)) {}
+
+ private:
+  static std::span<const std::uint64_t> LabelsOf(const Request& request) {
+    return {request.labels().data(), static_cast<std::size_t>(request.labels_size())};
+  }
+  char* Room(std::size_t bytes) override {
+    response_.mutable_vectors()->mutable_raw()->resize(bytes);
+    return response_.mutable_vectors()->mutable_raw()->data();
+  }
+  const google::protobuf::MessageLite& Message() override { return response_; }
+
+  const std::unique_ptr<Request> request_;  // whose labels are read
+  v1::GetResponse response_;
 };
 
 }  // namespace
@@ -254,34 +197,36 @@ grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* c
   return new AnsweredCall({context, nullptr, &replies_}, status, bytes);
 }
 
-grpc::ServerUnaryReactor* SearchService::Refuse(Method method, grpc::CallbackServerContext* context,
-                                                const absl::Status& status) {
-  metrics_.Ended(method, nullptr, status, {}, 0);
-  return Reply(context, status);
+std::uint64_t SearchService::CallerOf(const grpc::CallbackServerContext& context) const {
+  if (tokens_ != nullptr) {
+    const auto found = context.client_metadata().find("authorization");
+    if (found != context.client_metadata().end())
+      return CallerWith({found->second.data(), found->second.size()});
+  }
+  return CallerAt(context.peer());
 }
 
 template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer& bytes,
                                                grpc::ByteBuffer* reply) {
-  const auto began = SearchJob::Clock::now();
-  if (const absl::Status status = MayStart(*context); !status.ok())
-    return Refuse(Call::kMethod, context, status);
-  auto request = std::make_unique<typename Call::Request>();
-  if (const absl::Status status = Read(bytes, request.get()); !status.ok())
-    return Refuse(Call::kMethod, context, status);
-  absl::StatusOr<ParsedQuery> parsed = Call::ParseRequest(registry_, limits_, *request);
-  if (!parsed.ok()) return Refuse(Call::kMethod, context, parsed.status());
-  parsed->metrics = &metrics_;
-  parsed->began = began;
-  const bool narrow = parsed->IsNarrow();
-  auto* call = new Call(std::move(request), *std::move(parsed),
-                        DeadlineOf(context->deadline(), default_deadline_),
-                        ReplyTo{context, reply, &replies_});
-  if (narrow && pool_.TryRunHere(call)) return call;
-  const std::uint64_t caller = CallerOf(*context, tokens_ != nullptr);
-  if (const absl::Status status = pool_.Submit(call, caller); !status.ok()) call->Complete(status);
-  return call;
+  const CallFacts facts{Call::kMethod, SearchJob::Clock::now(), context->deadline()};
+  const auto make = [&]() -> absl::StatusOr<Call*> {
+    HMANN_RETURN_IF_ERROR(MayStart(*context));
+    auto request = std::make_unique<typename Call::Request>();
+    HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
+    auto read = Call::Read(serving_, *request);
+    if (!read.ok()) return read.status();
+    return new Call({context, reply, &replies_}, std::move(request), serving_, *std::move(read),
+                    facts);
+  };
+  const absl::StatusOr<Call*> call = make();
+  if (!call.ok()) {
+    serving_.metrics.Ended(Call::kMethod, nullptr, call.status(), {}, 0);
+    return Reply(context, call.status());
+  }
+  serving_.pool.Start(*call, [&] { return CallerOf(*context); });
+  return *call;
 }
 
 grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
@@ -296,15 +241,20 @@ grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext
   return Start<BatchCall>(context, *request, reply);
 }
 
+grpc::ServerUnaryReactor* SearchService::Get(grpc::CallbackServerContext* context,
+                                             const grpc::ByteBuffer* request,
+                                             grpc::ByteBuffer* reply) {
+  return Start<GetCall>(context, *request, reply);
+}
+
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::SearchStream(
     grpc::CallbackServerContext* context) {
   if (const absl::Status status = MayStart(*context); !status.ok()) {
-    metrics_.Ended(Method::kSearchStream, nullptr, status, {}, 0);
+    serving_.metrics.Ended(Method::kSearchStream, nullptr, status, {}, 0);
     return StreamCall::Refuse(status);
   }
   std::shared_ptr<StreamCall> stream =
-      StreamCall::Start({registry_, pool_, limits_, default_deadline_, metrics_, replies_}, context,
-                        CallerOf(*context, tokens_ != nullptr));
+      StreamCall::Start(serving_, &replies_, context, CallerOf(*context));
   {
     const std::lock_guard lock(mutex_);
     // Twice as many as live, at most.

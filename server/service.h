@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "hmann/v1/search.grpc.pb.h"
-#include "server/metrics.h"
-#include "server/options.h"
-#include "server/registry.h"
-#include "server/reply_watch.h"
-#include "server/search_pool.h"
+#include "server/connections/reply_watch.h"
+#include "server/core/jobs.h"
+#include "server/core/tokens.h"
 #include "server/stream_call.h"
-#include "server/tokens.h"
 
 namespace hmann {
 
@@ -31,12 +28,8 @@ class SearchService
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
                 std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline,
                 Metrics* metrics, ReplyWatch* replies)
-      : registry_(*registry),
-        pool_(*pool),
-        limits_(limits),
+      : serving_{*registry, *pool, limits, default_deadline, *metrics},
         max_request_bytes_(max_request_bytes),
-        default_deadline_(default_deadline),
-        metrics_(*metrics),
         replies_(*replies) {}
 
   /// From then on calls need a token. Before the server starts; not owned.
@@ -73,20 +66,15 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
-  grpc::ServerUnaryReactor* Refuse(Method method, grpc::CallbackServerContext* context,
-                                   const absl::Status& status);
   /// Ends a call at once, with a reply of so many bytes.
   grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
                                      const absl::Status& status, std::uint64_t bytes);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
+  std::uint64_t CallerOf(const grpc::CallbackServerContext& context) const;
 
-  const Registry& registry_;
-  SearchPool& pool_;
-  const RequestLimits limits_;
+  const Serving serving_;
   const std::uint64_t max_request_bytes_;
-  const std::chrono::nanoseconds default_deadline_;
-  Metrics& metrics_;
   ReplyWatch& replies_;
   const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};

@@ -5,7 +5,7 @@
 
 #include "index/base/status_macros.h"
 #include "server/convert.h"
-#include "server/errors.h"
+#include "server/grpc_status.h"
 #include "server/raw_message.h"
 
 namespace hmann {
@@ -37,53 +37,15 @@ class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffe
 
 /// Queries of the same options that the pool has together. Their answers leave together,
 /// after the pool has looked whether the index's file is the same still.
-class StreamCall::Group : public SearchJob {
+class StreamCall::Group : public QueryJob {
  public:
-  Group(StreamCall* stream, std::vector<Asked> asked, Clock::time_point deadline)
-      : SearchJob(asked[0].options->index, asked.size(),
-                  EffortOf(asked[0].options->dials, asked[0].options->budget), Bytes(asked),
-                  deadline),
+  Group(StreamCall* stream, std::vector<Asked> queries)
+      : QueryJob(stream->serving_, queries[0].index, *queries[0].options, queries.size(),
+                 queries.size() * queries[0].vectors.bytes.size(),
+                 {Method::kSearchStream, queries[0].began, stream->deadline_}),
         stream_(*stream),
-        asked_(std::move(asked)),
-        options_(asked_[0].options),
-        ends_(asked_.size()) {}
-
-  bool IsNarrow() const { return asked_.size() == 1 && options_->IsNarrow(); }
-
-  void Complete(const absl::Status& status) override {
-    std::vector<grpc::ByteBuffer> replies(asked_.size());
-    for (std::size_t i = 0; i < asked_.size(); ++i) {
-      absl::Status end = status.ok() ? ends_[i].status : status;
-      if (end.ok()) end = Write(ends_[i].response, &replies[i]);
-      if (!end.ok()) replies[i] = FailureOf(asked_[i].id, end);
-      options_->metrics->Ended(Method::kSearchStream, options_->index, end,
-                               Clock::now() - asked_[i].began, 1);
-    }
-    stream_.Answered(this, replies);
-    delete this;
-  }
-
- protected:
-  std::size_t Together() const override { return options_->Together(); }
-
-  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
-                      const SearchLimits& limits) override {
-    // Work is counted by query, or for all of them at once.
-    const std::size_t at_once = options_->counters ? 1 : end - begin;
-    for (std::size_t i = begin; i < end; i += at_once) {
-      Counters counters;
-      HMANN_RETURN_IF_ERROR(options_->Search(
-          i, i + at_once, [this](std::size_t one) { return asked_[one].vectors.row(0); }, searcher,
-          limits,
-          [this](std::size_t one, const absl::Status& status, const hmann::Answer& answer) {
-            return Keep(one, status, answer);
-          },
-          &counters));
-      if (options_->counters)
-        ToWire(counters, ends_[i].response.mutable_answer()->mutable_counters());
-    }
-    return absl::OkStatus();
-  }
+        queries_(std::move(queries)),
+        ends_(queries_.size()) {}
 
  private:
   struct End {
@@ -91,35 +53,45 @@ class StreamCall::Group : public SearchJob {
     v1::SearchStreamResponse response;
   };
 
-  static std::uint64_t Bytes(const std::vector<Asked>& asked) {
-    return asked.size() *
-           (asked[0].vectors.bytes.size() + ReplyBytes(1, asked[0].options->dials.k));
+  const void* Row(std::size_t i) const override { return queries_[i].vectors.row(0); }
+  std::string Field(std::size_t) const override { return "search.query"; }
+  void Keep(std::size_t i, const hmann::Answer& answer) override {
+    v1::SearchStreamResponse& response = ends_[i].response;
+    response.set_id(queries_[i].id);
+    ToWire(answer, response.mutable_answer());
+    TellDials(options().search, response.mutable_answer());
+  }
+  /// A vector that cannot be searched for fails its query; all else fails the group.
+  absl::Status KeepError(std::size_t i, absl::Status why) override {
+    if (!absl::IsInvalidArgument(why)) return why;
+    ends_[i].status = std::move(why);
+    return absl::OkStatus();
+  }
+  void KeepWork(std::size_t i, const Counters& work) override {
+    ToWire(work, ends_[i].response.mutable_answer()->mutable_counters());
   }
 
-  /// A vector that cannot be searched for fails its query; all else fails the group.
-  absl::Status Keep(std::size_t i, const absl::Status& status, const hmann::Answer& answer) {
-    if (absl::IsInvalidArgument(status)) {
-      ends_[i].status = BadField("search.query", status.message());
-      return absl::OkStatus();
+  void Complete(const absl::Status& status) override {
+    std::vector<grpc::ByteBuffer> replies(queries_.size());
+    for (std::size_t i = 0; i < queries_.size(); ++i) {
+      absl::Status end = status.ok() ? ends_[i].status : status;
+      if (end.ok()) end = Write(ends_[i].response, &replies[i]);
+      if (!end.ok()) replies[i] = FailureOf(queries_[i].id, end);
+      Count(end, queries_[i].began, 1);
     }
-    if (!status.ok()) return status;
-    v1::SearchStreamResponse& response = ends_[i].response;
-    response.set_id(asked_[i].id);
-    ToWire(answer, response.mutable_answer());
-    TellDials(*options_, response.mutable_answer());
-    return absl::OkStatus();
+    stream_.Answered(this, replies);
+    delete this;
   }
 
   StreamCall& stream_;
-  const std::vector<Asked> asked_;
-  const std::shared_ptr<const ParsedQuery> options_;
+  const std::vector<Asked> queries_;
   std::vector<End> ends_;
 };
 
-std::shared_ptr<StreamCall> StreamCall::Start(const CallContext& context,
+std::shared_ptr<StreamCall> StreamCall::Start(const Serving& serving, ReplyWatch* replies,
                                               grpc::CallbackServerContext* call,
                                               std::uint64_t caller) {
-  std::shared_ptr<StreamCall> stream(new StreamCall(context, call, caller));
+  std::shared_ptr<StreamCall> stream(new StreamCall(serving, replies, call, caller));
   stream->self_ = stream;
   stream->Settle(false);
   return stream;
@@ -130,12 +102,12 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
   return new Refused(status);
 }
 
-StreamCall::StreamCall(const CallContext& context, grpc::CallbackServerContext* call,
-                       std::uint64_t caller)
-    : context_(context),
+StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies,
+                       grpc::CallbackServerContext* call, std::uint64_t caller)
+    : serving_(serving),
       caller_(caller),
       deadline_(call->deadline()),
-      reply_(&context.replies, [call] { call->TryCancel(); }) {}
+      reply_(replies, [call] { call->TryCancel(); }) {}
 
 /// Under the mutex.
 void StreamCall::Queue(const grpc::ByteBuffer& reply) {
@@ -156,28 +128,34 @@ absl::Status StreamCall::Parse(Asked* asked) {
   asked->began = SearchJob::Clock::now();
   asked->id = asked->request->id();
   const v1::SearchRequest& search = asked->request->search();
-  if (!search.index().empty() || search.has_options() || options_ == nullptr) {
-    // What was said holds on even where it cannot be had: so each query is told why.
-    options_ = nullptr;
-    if (!search.index().empty()) index_ = search.index();
-    if (search.has_options()) wire_options_ = search.options();
-    HMANN_ASSIGN_OR_RETURN(ParsedQuery parsed,
-                           ParseOptions(context_.registry, context_.limits, index_, wire_options_));
-    parsed.metrics = &context_.metrics;
-    options_ = std::make_shared<const ParsedQuery>(std::move(parsed));
+  // What was said holds on even where it cannot be had: so each query is told why.
+  if (!search.index().empty() || search.has_options()) options_ = nullptr;
+  if (!search.index().empty()) index_ = search.index();
+  if (search.has_options()) wire_options_ = search.options();
+  if (options_ == nullptr) {
+    HMANN_ASSIGN_OR_RETURN(served_, serving_.registry.Find(index_));
   }
   asked->options = options_;
-  ParsedQuery one = *options_;
-  HMANN_RETURN_IF_ERROR(ParseVectors(search.query(), 1, "search.query", context_.limits, &one));
-  asked->vectors = std::move(one.vectors);
-  return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(asked->index, served_->Get());
+  const std::uint64_t generation = asked->index.generation().number();
+  if (options_ == nullptr || generation_ != generation) {
+    options_ = nullptr;
+    HMANN_ASSIGN_OR_RETURN(RequestOptions options,
+                           ReadOptions(wire_options_, asked->index, serving_.limits));
+    options_ = std::make_shared<const RequestOptions>(std::move(options));
+    generation_ = generation;
+  }
+  asked->options = options_;
+  HMANN_ASSIGN_OR_RETURN(asked->vectors,
+                         ReadVectors(search.query(), asked->index->info(), 1, "search.query"));
+  return CheckReplySize(1, options_->search.dials.k, serving_.limits);
 }
 
 std::vector<StreamCall::Asked> StreamCall::TakeTogether() {
   std::vector<Asked> together;
-  const std::shared_ptr<const ParsedQuery> options = waiting_.front().options;
+  const std::shared_ptr<const RequestOptions> options = waiting_.front().options;
   while (!waiting_.empty() && waiting_.front().options == options &&
-         together.size() < options->Together()) {
+         together.size() < options->together) {
     together.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -203,9 +181,8 @@ void StreamCall::Settle(bool here) {
         replies_.pop_front();
         writing_ = write = true;
       }
-      if (!waiting_.empty() && groups_.size() < static_cast<std::size_t>(context_.pool.threads())) {
-        group = std::make_unique<Group>(this, TakeTogether(),
-                                        DeadlineOf(deadline_, context_.default_deadline));
+      if (!waiting_.empty() && groups_.size() < static_cast<std::size_t>(serving_.pool.threads())) {
+        group = std::make_unique<Group>(this, TakeTogether());
         groups_.push_back(group.get());
       }
       if (no_more_ && groups_.empty() && replies_.empty() && !writing_ && !finished_)
@@ -215,16 +192,10 @@ void StreamCall::Settle(bool here) {
     if (write) StartWrite(&out_);
     if (finish) Finish(ToGrpc(end_));
     if (group == nullptr) return;
-    Submit(std::move(group), here);
+    // The pool has it, until it is complete and deletes itself.
+    serving_.pool.Start(
+        group.release(), [this] { return caller_; }, here);
   }
-}
-
-void StreamCall::Submit(std::unique_ptr<Group> group, bool here) {
-  // The pool has it, until it is complete and deletes itself.
-  Group* const job = group.release();
-  if (here && job->IsNarrow() && context_.pool.TryRunHere(job)) return;
-  if (const absl::Status status = context_.pool.Submit(job, caller_); !status.ok())
-    job->Complete(status);
 }
 
 void StreamCall::Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies) {
@@ -244,9 +215,8 @@ void StreamCall::OnReadDone(bool ok) {
   const bool is_query = ok && read.ok();
   const absl::Status parsed = is_query ? Parse(&asked) : read;
   if (!parsed.ok()) {
-    context_.metrics.Ended(Method::kSearchStream,
-                           asked.options == nullptr ? nullptr : asked.options->index, parsed, {},
-                           1);
+    serving_.metrics.Ended(Method::kSearchStream, asked.options == nullptr ? nullptr : served_,
+                           parsed, {}, 1);
   }
   {
     const std::lock_guard lock(mutex_);

@@ -14,24 +14,10 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "hmann/v1/search.pb.h"
-#include "server/metrics.h"
-#include "server/options.h"
-#include "server/parsed_query.h"
-#include "server/registry.h"
-#include "server/reply_watch.h"
-#include "server/search_pool.h"
+#include "server/connections/reply_watch.h"
+#include "server/core/jobs.h"
 
 namespace hmann {
-
-/// What calls are answered from; all of it outlives them.
-struct CallContext {
-  const Registry& registry;
-  SearchPool& pool;
-  const RequestLimits& limits;
-  std::chrono::nanoseconds default_deadline;
-  Metrics& metrics;
-  ReplyWatch& replies;
-};
 
 /// A SearchStream. Queries that came while the pool searched for others of this stream go
 /// to it together, so that one thread has several under way. Reads no further when
@@ -47,7 +33,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
   /// Begins to read. `caller`: as SearchPool::Submit has it. Where the call has no
   /// deadline, each query has the default.
-  static std::shared_ptr<StreamCall> Start(const CallContext& context,
+  static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
                                            grpc::CallbackServerContext* call, std::uint64_t caller);
   /// Ends at once, with an error.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
@@ -66,23 +52,24 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   struct Asked {
     std::uint64_t id = 0;
     std::unique_ptr<v1::SearchStreamRequest> request;
-    std::shared_ptr<const ParsedQuery> options;
+    Snapshot index;
+    std::shared_ptr<const RequestOptions> options;
     QueryVectors vectors;  ///< may view the request's bytes
     SearchJob::Clock::time_point began;
   };
   class Group;
 
-  StreamCall(const CallContext& context, grpc::CallbackServerContext* call, std::uint64_t caller);
+  StreamCall(const Serving& serving, ReplyWatch* replies, grpc::CallbackServerContext* call,
+             std::uint64_t caller);
 
   absl::Status Parse(Asked* asked);
   /// Does whatever can be done now. `here`: this thread may search.
   void Settle(bool here);
   std::vector<Asked> TakeTogether();
-  void Submit(std::unique_ptr<Group> group, bool here);
   void Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies);
   void Queue(const grpc::ByteBuffer& reply);
 
-  const CallContext context_;
+  const Serving& serving_;
   const std::uint64_t caller_;
   const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
   ReplyWatch::Reply reply_;                               ///< of replies_ and out_
@@ -92,7 +79,9 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::ByteBuffer in_;
   std::string index_;
   v1::SearchOptions wire_options_;
-  std::shared_ptr<const ParsedQuery> options_;  ///< that hold on, without vectors
+  std::shared_ptr<const RequestOptions> options_;  ///< that hold on
+  ServedIndex* served_ = nullptr;                  ///< that they are for
+  std::uint64_t generation_ = 0;                   ///< of it
 
   std::mutex mutex_;  ///< of what follows
   grpc::ByteBuffer out_;

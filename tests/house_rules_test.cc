@@ -217,6 +217,16 @@ TEST(HouseRules, ArrowsPointUp) {
   EXPECT_GT(seen, 100u);
 }
 
+TEST(HouseRules, TheServingCoreHasNoWire) {
+  EXPECT_FALSE(Reach("server/core").contains("proto"));
+  const std::regex wire("^#include [<\"](grpc|google/|proto/|httplib|nlohmann)");
+  for (const SourceFile& file : Tree()) {
+    if (!file.path.starts_with("server/core/") || file.Test()) continue;
+    for (const std::string& line : file.lines)
+      EXPECT_FALSE(std::regex_search(line, wire)) << file.path << ": " << line;
+  }
+}
+
 TEST(HouseRules, ARoomInsideAnotherIsARoom) {
   EXPECT_EQ(RoomOf("index/tune/tuner.h"), "index/tune");
   EXPECT_EQ(RoomOf("index/include/hmann/tune.h"), "index/tune");

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "CLI/App.hpp"
-#include "server/options.h"
+#include "server/connections/options.h"
 
 namespace hmann {
 

@@ -8,11 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "index/base/check.h"
 #include "index/construct/pipeline.h"
+#include "server/core/errors.h"
+#include "server/grpc_status.h"
 
 namespace hmann {
 namespace {
@@ -43,6 +46,17 @@ class BuiltIndex {
  private:
   const std::string path_;
 };
+
+/// As a client has it: what comes of the core is not on the wire yet.
+absl::Status OnTheWire(const absl::Status& status) {
+  google::rpc::Status wire;
+  if (ReasonOf(status).empty() || !wire.ParseFromString(ToGrpc(status).error_details()))
+    return status;
+  absl::Status sent(status.code(), status.message());
+  for (const auto& detail : wire.details())
+    sent.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  return sent;
+}
 
 }  // namespace
 
@@ -105,7 +119,7 @@ client::SearchOptions SlowDials() {
 }
 
 std::string Reason(const absl::Status& status) {
-  const auto payload = status.GetPayload("type.googleapis.com/google.rpc.ErrorInfo");
+  const auto payload = OnTheWire(status).GetPayload("type.googleapis.com/google.rpc.ErrorInfo");
   google::rpc::ErrorInfo info;
   if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
   EXPECT_EQ(info.domain(), "hmann");
@@ -113,7 +127,7 @@ std::string Reason(const absl::Status& status) {
 }
 
 bool HasDetail(const absl::Status& status, const std::string& type) {
-  return status.GetPayload(absl::StrCat("type.googleapis.com/", type)).has_value();
+  return OnTheWire(status).GetPayload(absl::StrCat("type.googleapis.com/", type)).has_value();
 }
 
 }  // namespace hmann

@@ -1,0 +1,233 @@
+#include "server/connections/acceptor.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace hmann {
+namespace {
+
+/// Descriptors that connections leave to files: an index has a few, a pool of rings one a
+/// thread.
+constexpr std::uint64_t kForFiles = 64;
+constexpr int kBacklog = 1024;
+
+std::uint64_t DescriptorLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+/// A small limit is halved, so that something is left for both.
+bool TooMany(int descriptor) {
+  const std::uint64_t limit = DescriptorLimit();
+  const std::uint64_t most = limit / 2 > kForFiles ? limit - kForFiles : limit / 2;
+  return static_cast<std::uint64_t>(descriptor) >= most;
+}
+
+void SetPort(sockaddr* address, int port) {
+  const auto number = htons(static_cast<std::uint16_t>(port));
+  if (address->sa_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = number;
+  else
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = number;
+}
+
+int PortOf(int listener) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return 0;
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                           : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen) {
+  std::unique_ptr<Acceptor> acceptor(new Acceptor);
+  const std::string path = UnixPath(listen);
+  if (const absl::Status status = path.empty() ? acceptor->Open(listen) : acceptor->OpenUnix(path);
+      !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message()));
+  }
+  for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
+    *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  }
+  return acceptor;
+}
+
+absl::Status Acceptor::Open(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  std::string host = listen.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
+      error != 0) {
+    return absl::InvalidArgumentError(gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  absl::Status first_error;
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next)
+    first_error.Update(Bind(*address));
+  return listeners_.empty() ? first_error : absl::OkStatus();
+}
+
+absl::Status Acceptor::OpenUnix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a path of at most ", sizeof(address.sun_path) - 1, " characters is expected"));
+  }
+  path.copy(address.sun_path, path.size());
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
+  listeners_.push_back(listener);  // closed by Stop
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  // A socket at which nobody listens is what a server that was killed left.
+  struct stat found {};
+  if (stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connect(probe, to, sizeof(address)) != 0 && errno == ECONNREFUSED) unlink(path.c_str());
+    if (probe >= 0) close(probe);
+  }
+  if (bind(listener, to, sizeof(address)) != 0) return absl::ErrnoToStatus(errno, "bind");
+  path_ = path;
+  if (::listen(listener, kBacklog) != 0) return absl::ErrnoToStatus(errno, "listen");
+  return absl::OkStatus();
+}
+
+absl::Status Acceptor::Bind(const addrinfo& address) {
+  const int listener =
+      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
+  const int on = 1, off = 0;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
+  // [::] takes connections of the older protocol, too.
+  if (address.ai_family == AF_INET6)
+    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (port_ != 0) SetPort(address.ai_addr, port_);
+  if (bind(listener, address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(listener, kBacklog) != 0) {
+    const absl::Status status = absl::ErrnoToStatus(errno, "bind");
+    close(listener);
+    return status;
+  }
+  port_ = PortOf(listener);
+  listeners_.push_back(listener);
+  return absl::OkStatus();
+}
+
+void Acceptor::Start(ConnectionGuard* guard, std::int64_t server, Take take) {
+  guard_ = guard;
+  server_ = server;
+  take_ = std::move(take);
+  thread_ = std::thread([this] { Run(); });
+  watch_ = std::thread([this] { Watch(); });
+}
+
+void Acceptor::Stop() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_, 1);
+    thread_.join();
+    watch_.join();
+  }
+  for (const int listener : listeners_) close(listener);
+  if (guard_ != nullptr && !listeners_.empty()) {
+    for (const int connection : guard_->held()) close(connection);
+  }
+  listeners_.clear();
+  if (!path_.empty()) unlink(std::exchange(path_, "").c_str());
+  for (int* event : {&stop_, &came_, &due_}) {
+    if (*event >= 0) close(std::exchange(*event, -1));
+  }
+}
+
+void Acceptor::Run() {
+  std::vector<pollfd> waiting;
+  waiting.reserve(listeners_.size() + 2);
+  for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
+  waiting.push_back({due_, POLLIN, 0});
+  waiting.push_back({stop_, POLLIN, 0});
+  for (;;) {
+    if (poll(waiting.data(), waiting.size(), -1) <= 0) continue;  // a signal
+    if (waiting.back().revents != 0) return;
+    for (std::size_t i = 0; i < listeners_.size(); ++i) {
+      if (waiting[i].revents != 0) AcceptAll(waiting[i].fd);
+    }
+    eventfd_t due = 0;
+    if (waiting[listeners_.size()].revents == 0 || eventfd_read(due_, &due) != 0) continue;
+    for (const int connection : guard_->Released()) take_(listeners_.front(), connection);
+    guard_->Trim();
+  }
+}
+
+void Acceptor::Watch() {
+  // Little work, and a flood must not keep it from being done. Without the right to it
+  // the thread is as others are.
+  constexpr int kNice = -10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  std::array<pollfd, 2> waiting = {{{came_, POLLIN, 0}, {stop_, POLLIN, 0}}};
+  while (waiting.back().revents == 0) {
+    guard_->Look(server_);
+    if (guard_->IsAnythingDue()) eventfd_write(due_, 1);
+    poll(&waiting.back(), 1, static_cast<int>(guard_->Tick().count()));
+    eventfd_t came = 0;
+    if (guard_->idle()) poll(waiting.data(), waiting.size(), -1);
+    eventfd_read(came_, &came);
+  }
+}
+
+void Acceptor::AcceptAll(int listener) {
+  for (;;) {
+    const int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection >= 0 && TooMany(connection)) {
+      close(connection);
+      Refused(Refusal::kDescriptors);
+    } else if (connection >= 0) {
+      const ConnectionGuard::Verdict verdict = guard_->Take(connection);
+      if (verdict == ConnectionGuard::Verdict::kTake) {
+        eventfd_write(came_, 1);
+        take_(listener, connection);
+      }
+      if (verdict == ConnectionGuard::Verdict::kClose) close(connection);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // It waits in the backlog until there is room.
+      Refused(Refusal::kDescriptors);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;  // none is left, or the network's own errors, which are of that connection
+    }
+  }
+}
+
+void Acceptor::Refused(Refusal why) {
+  guard_->Refused(why);
+  ++refused_;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  if (now < next_line_ns_) return;
+  next_line_ns_ = now + 1'000'000'000;
+  spdlog::warn("{} connections refused: {} descriptors may be open (ulimit -n)",
+               refused_ - std::exchange(told_, refused_), DescriptorLimit());
+}
+
+}  // namespace hmann

@@ -1,0 +1,19 @@
+/// What gRPC itself can bound.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "server/connections/options.h"
+
+namespace hmann {
+
+void Bound(const ConnectionLimits& limits, grpc::ServerBuilder* builder);
+
+/// Starts the server. Also: its number in channelz, where its connections are counted.
+std::pair<std::unique_ptr<grpc::Server>, std::int64_t> StartNumbered(grpc::ServerBuilder& builder);
+
+}  // namespace hmann

@@ -1,0 +1,39 @@
+#include "server/core/caller.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <string>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+
+namespace hmann {
+
+std::uint64_t CallerWith(std::string_view authorization) {
+  return absl::HashOf(absl::string_view(authorization.data(), authorization.size()));
+}
+
+std::uint64_t CallerAt(std::string_view peer) {
+  const std::string address = absl::StrReplaceAll(absl::string_view(peer.data(), peer.size()),
+                                                  {{"%5B", "["}, {"%5D", "]"}});
+  const std::string host = address.substr(0, address.rfind(':'));
+  constexpr absl::string_view kIpv6 = "ipv6:[";
+  if (absl::StartsWith(host, kIpv6) && host.back() == ']') {
+    const std::string inner = host.substr(kIpv6.size(), host.size() - kIpv6.size() - 1);
+    in6_addr parsed{};
+    std::uint64_t network = 0;
+    if (inet_pton(AF_INET6, inner.substr(0, inner.find('%')).c_str(), &parsed) == 1) {
+      // An IPv4 client of a socket of both kinds has its address in the last 32 bits.
+      std::memcpy(&network, parsed.s6_addr + (IN6_IS_ADDR_V4MAPPED(&parsed) ? 8 : 0),
+                  sizeof(network));
+      return absl::HashOf(network);
+    }
+  }
+  return absl::HashOf(absl::StartsWith(host, "ipv4:") ? host : std::string("unix"));
+}
+
+}  // namespace hmann

@@ -1,0 +1,164 @@
+#include "server/core/errors.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "index/base/units.h"
+
+namespace hmann {
+namespace {
+
+using Metadata = std::initializer_list<std::pair<const char*, std::string>>;
+
+/// `status` with its reason and, where it is worth a retry, when.
+absl::Status WithReason(absl::Status status, absl::string_view reason, Metadata metadata = {},
+                        std::chrono::nanoseconds retry_after = {}) {
+  status.SetPayload(kReason, absl::Cord(reason));
+  for (const auto& [key, value] : metadata)
+    status.SetPayload(absl::StrCat(kMetadata, key), absl::Cord(value));
+  if (retry_after.count() > 0)
+    status.SetPayload(kRetryNs, absl::Cord(absl::StrCat(retry_after.count())));
+  return status;
+}
+
+absl::Status WithResource(absl::Status status, const char* type, absl::string_view name) {
+  status.SetPayload(absl::StrCat(kResource, type), absl::Cord(name));
+  return status;
+}
+
+/// Of a name that a client sent: how much is sent back.
+constexpr std::size_t kMostName = 64;
+
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+std::string ReasonOf(const absl::Status& status) {
+  return std::string(status.GetPayload(kReason).value_or(absl::Cord()));
+}
+
+std::string WithoutFolder(absl::string_view message, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return std::string(message);
+  return absl::StrReplaceAll(message, {{path.substr(0, slash + 1), ""}});
+}
+
+absl::Status BadField(absl::string_view field, absl::string_view description) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+  status.SetPayload(kField, absl::Cord(field));
+  return status;
+}
+
+absl::Status NotAuthenticated(bool has_token) {
+  return WithReason(
+      absl::UnauthenticatedError(
+          has_token ? "the token is not known to this server"
+                    : "expected a token (metadata `authorization: Bearer TOKEN`), found none"),
+      has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING");
+}
+
+absl::Status NotPermitted(absl::string_view needed) {
+  return WithReason(absl::PermissionDeniedError(absl::StrCat("expected a token of role ", needed,
+                                                             ", found one of a lower role")),
+                    "ROLE_TOO_LOW", {{"needed", std::string(needed)}});
+}
+
+absl::Status UnknownIndex(absl::string_view asked) {
+  // Whatever its length, it has to fit into a header.
+  const std::string name =
+      asked.size() <= kMostName
+          ? std::string(asked)
+          : absl::StrCat(asked.substr(0, kMostName), "... (", asked.size(), " bytes)");
+  return WithResource(
+      absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name")),
+      "index", name);
+}
+
+absl::Status UnknownLabel(const absl::Status& why) {
+  // "label 7: no vector ..."
+  const absl::string_view name = why.message().substr(0, why.message().find(':'));
+  return WithResource(absl::NotFoundError(why.message()), "label", name.substr(name.find(' ') + 1));
+}
+
+absl::Status NoLabelOrder(const absl::Status& why) {
+  return WithReason(absl::FailedPreconditionError(why.message()), "NO_LABEL_ORDER");
+}
+
+absl::Status IndexLoading(absl::string_view name) {
+  return WithReason(absl::UnavailableError(absl::StrCat("index '", name, "' is loading")),
+                    "INDEX_LOADING", {{"index", std::string(name)}},
+                    std::chrono::milliseconds(200));
+}
+
+absl::Status ServerStopping() {
+  return WithReason(absl::UnavailableError("the server is stopping"), "SERVER_STOPPING");
+}
+
+absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("index '", name, "' is not served: ", why.message())),
+                    "INDEX_FAILED",
+                    {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}});
+}
+
+absl::Status FileChanged(absl::string_view name) {
+  return IndexFailed(name, absl::FailedPreconditionError("its file changed while it was served"));
+}
+
+absl::Status NotTuned(const absl::Status& why) {
+  return WithReason(absl::FailedPreconditionError(why.message()), "NOT_TUNED",
+                    {{"code", absl::StatusCodeToString(why.code())}});
+}
+
+absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait")),
+      "QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, delay);
+}
+
+absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("the requests under way and their replies take most of the ",
+                                     most_bytes, " bytes allowed")),
+                    "MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, delay);
+}
+
+absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay) {
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "it would not be answered in time: it takes a thread about ",
+                        FormatDuration(Seconds(work)), ", and other requests come first")),
+                    "NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, delay);
+}
+
+absl::Status OverShare(std::chrono::nanoseconds delay) {
+  return WithReason(
+      absl::ResourceExhaustedError(
+          "not all that waits can be answered in time, and of yours more waits than of others"),
+      "OVER_SHARE", {}, delay);
+}
+
+absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most) {
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("it would take a thread about ", FormatDuration(Seconds(work)),
+                                     ", and at most ", FormatDuration(Seconds(most)),
+                                     " are allowed: send fewer queries at once or ask for less")),
+                    "WORK_TOO_LARGE",
+                    {{"work_us", absl::StrCat(work.count() / 1000)},
+                     {"max_work_us", absl::StrCat(most.count() / 1000)}});
+}
+
+absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::uint64_t most,
+                           absl::string_view instead) {
+  return WithReason(
+      BadField(field, absl::StrCat("the answers would take ", bytes, " bytes, expected at most ",
+                                   most, ": ", instead)),
+      "REPLY_TOO_LARGE",
+      {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}});
+}
+
+}  // namespace hmann

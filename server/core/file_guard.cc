@@ -1,0 +1,142 @@
+#include "server/core/file_guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+namespace {
+
+/// A mapping of a guarded file, for the handler of SIGBUS, which can take no lock: a
+/// place is free while `torn` is null, and `torn` is written last.
+struct Mapping {
+  std::atomic<std::uintptr_t> begin{0}, end{0};
+  std::atomic<std::atomic<bool>*> torn{nullptr};
+};
+
+constexpr std::size_t kMostMappings = 4096;
+std::array<Mapping, kMostMappings> g_mappings;
+std::mutex g_mappings_mutex;   // of those who write to it
+struct sigaction g_before {};  // what SIGBUS did before us
+
+/// The page is gone from the file: zeros take its place, and the file's guard says that
+/// it changed. Of any other mapping it is what it was without us.
+void OnBus(int signal, siginfo_t* info, void*) {
+  const int saved = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Mapping& mapping : g_mappings) {
+    std::atomic<bool>* torn = mapping.torn.load(std::memory_order_acquire);
+    if (torn == nullptr || address < mapping.begin.load() || address >= mapping.end.load())
+      continue;
+    const auto size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    torn->store(true);
+    auto* page = static_cast<std::byte*>(info->si_addr) - address % size;
+    if (mmap(page, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+      errno = saved;
+      return;
+    }
+  }
+  sigaction(signal, &g_before, nullptr);  // raised again when the handler returns
+}
+
+void HandleSignals() {
+  static const bool done = [] {
+    struct sigaction bus {};
+    bus.sa_sigaction = OnBus;
+    bus.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &bus, &g_before);
+    // The kernel's word that a lease is wanted back; Changed looks for itself.
+    ::signal(SIGIO, SIG_IGN);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+void Watch(std::uintptr_t begin, std::uintptr_t end, std::atomic<bool>* torn) {
+  const std::lock_guard lock(g_mappings_mutex);
+  for (Mapping& mapping : g_mappings) {
+    if (mapping.torn.load() != nullptr) continue;
+    mapping.begin.store(begin);
+    mapping.end.store(end);
+    mapping.torn.store(torn, std::memory_order_release);
+    return;
+  }
+}
+
+void Forget(const std::atomic<bool>* torn) {
+  const std::lock_guard lock(g_mappings_mutex);
+  for (Mapping& mapping : g_mappings) {
+    if (mapping.torn.load() == torn) mapping.torn.store(nullptr);
+  }
+}
+
+bool SameTime(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileGuard>> FileGuard::Take(const std::string& path) {
+  HandleSignals();
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return ErrnoError(errno, "open", path);
+  std::unique_ptr<FileGuard> guard(new FileGuard(path, file));
+  guard->lease_ = fcntl(file, F_SETLEASE, F_RDLCK) == 0;
+  if (fstat(file, &guard->before_) != 0) return ErrnoError(errno, "stat", path);
+  return guard;
+}
+
+FileGuard::~FileGuard() {
+  Forget(&torn_);
+  close(file_);
+}
+
+absl::Status FileGuard::WatchMappings() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t begin = 0, end = 0, inode = 0;
+    unsigned device_major = 0, device_minor = 0;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &begin, &end,
+                    &device_major, &device_minor, &inode) == 5 &&
+        inode == before_.st_ino && makedev(device_major, device_minor) == before_.st_dev) {
+      Watch(begin, end, &torn_);
+    }
+  }
+  struct stat now {};
+  if (stat(path_.c_str(), &now) != 0 || now.st_ino != before_.st_ino ||
+      now.st_dev != before_.st_dev || Changed()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, " was replaced or written to while it was opened: start again"));
+  }
+  return absl::OkStatus();
+}
+
+bool FileGuard::Changed() const {
+  if (torn_.load(std::memory_order_relaxed)) return true;
+  // Of a lease that is wanted back the kernel tells what it will be.
+  if (lease_) return fcntl(file_, F_GETLEASE) != F_RDLCK;
+  struct stat now {};
+  return fstat(file_, &now) != 0 || now.st_size != before_.st_size ||
+         !SameTime(now.st_mtim, before_.st_mtim);
+}
+
+void FileGuard::Release() {
+  if (lease_) fcntl(file_, F_SETLEASE, F_UNLCK);
+}
+
+}  // namespace hmann

@@ -1,0 +1,99 @@
+// A file that changes while it is served.
+#include "server/core/file_guard.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::size_t kBytes = 16384;  // four pages
+
+class FileGuardTest : public testing::Test {
+ protected:
+  FileGuardTest() : path_(absl::StrCat(testing::TempDir(), "/hmann_guard_", getpid())) {
+    Write(path_);
+  }
+  ~FileGuardTest() override { std::filesystem::remove(path_); }
+
+  static void Write(const std::string& path) {
+    std::ofstream(path, std::ios::binary) << std::string(kBytes, 'x');
+  }
+  static std::unique_ptr<FileGuard> Taken(const std::string& path) {
+    auto guard = FileGuard::Take(path);
+    EXPECT_TRUE(guard.ok()) << guard.status();
+    return *std::move(guard);
+  }
+  /// As a writer that does not wait; -1 with EWOULDBLOCK where one would.
+  int OpenToWrite() const { return open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); }
+
+  const std::string path_;
+};
+
+TEST_F(FileGuardTest, AWriterWaitsUntilItIsLetGoOn) {
+  const auto guard = Taken(path_);
+  if (!guard->has_lease()) GTEST_SKIP() << "no leases on the file system of " << path_;
+  EXPECT_TRUE(guard->WatchMappings().ok());
+  EXPECT_FALSE(guard->Changed());
+  EXPECT_EQ(OpenToWrite(), -1);
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  EXPECT_TRUE(guard->Changed());
+  guard->Release();
+  const int file = OpenToWrite();
+  EXPECT_GE(file, 0);
+  close(file);
+}
+
+TEST_F(FileGuardTest, WithoutALeaseSizeAndTimeTell) {
+  const int writer = OpenToWrite();  // nobody gets a lease beside it
+  const auto guard = Taken(path_);
+  EXPECT_FALSE(guard->has_lease());
+  EXPECT_TRUE(guard->WatchMappings().ok());
+  EXPECT_FALSE(guard->Changed());
+  EXPECT_EQ(pwrite(writer, "y", 1, 5), 1);
+  EXPECT_TRUE(guard->Changed());
+  close(writer);
+}
+
+TEST_F(FileGuardTest, APageThatIsGoneReadsAsZerosAndTells) {
+  const int writer = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  const auto guard = Taken(path_);
+  void* mapped = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, writer, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  ASSERT_TRUE(guard->WatchMappings().ok());
+  ASSERT_EQ(ftruncate(writer, 4096), 0);
+  const auto* bytes = static_cast<const volatile char*>(mapped);
+  EXPECT_EQ(bytes[100], 'x');
+  EXPECT_EQ(bytes[2 * 4096 + 100], 0);
+  EXPECT_TRUE(guard->Changed());
+  munmap(mapped, kBytes);
+  close(writer);
+}
+
+TEST_F(FileGuardTest, ARenameIsNoChangeOnceItIsServed) {
+  const auto guard = Taken(path_);
+  ASSERT_TRUE(guard->WatchMappings().ok());
+  Write(path_ + ".new");
+  std::filesystem::rename(path_ + ".new", path_);
+  EXPECT_FALSE(guard->Changed());
+  // While it is opened it is one: the file of that name is not the one that is guarded.
+  EXPECT_THAT(std::string(guard->WatchMappings().message()),
+              testing::HasSubstr("was replaced or written to while it was opened"));
+}
+
+TEST_F(FileGuardTest, AFileThatIsNotThereIsNamed) {
+  EXPECT_THAT(std::string(FileGuard::Take("/nowhere/x.hmann").status().message()),
+              testing::HasSubstr("/nowhere/x.hmann"));
+}
+
+}  // namespace
+}  // namespace hmann

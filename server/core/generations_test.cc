@@ -1,0 +1,170 @@
+// What a name stands for changes while it is searched, through the core alone: no face, no
+// wire.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/testing/temp_folder.h"
+#include "hmann/progress.h"
+#include "index/base/random.h"
+#include "index/construct/pipeline.h"
+#include "server/core/errors.h"
+#include "server/core/jobs.h"
+
+namespace hmann {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kDim = 8;
+constexpr std::size_t kQueries = 24;
+
+/// Vectors whose components begin at `from`: of 0 near the queries, of 200 far away.
+std::string Built(const TempFolder& folder, const char* name, std::uint8_t from) {
+  std::array<std::byte, std::size_t{400} * kDim> rows;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<std::byte>(from + Random(from, i) % 50);
+  BuildOptions options;
+  options.vectors = {rows.data(), DType::kU8, kDim, rows.size() / kDim, kDim};
+  options.out = folder / name;
+  Progress silent(Progress::Show::kNever);
+  EXPECT_TRUE(BuildIndex(options, silent).ok());
+  return options.out;
+}
+
+/// A face that keeps how many answers were of the near vectors and of the far ones.
+class Asking : public QueryRequest {
+ public:
+  Asking(const Serving& serving, Query query)
+      : QueryRequest(
+            serving, std::move(query),
+            {Method::kSearchBatch, Clock::now(), std::chrono::system_clock::time_point::max()}) {}
+
+  std::future<absl::Status> end() { return end_.get_future(); }
+  std::atomic<std::size_t> near{0}, far{0};
+
+ private:
+  void Keep(std::size_t, const hmann::Answer& answer) override {
+    for (const Neighbour& neighbour : answer.nearest)
+      ++(neighbour.distance < kDim * 100.0F * 100.0F ? near : far);
+  }
+  void KeepWork(std::size_t, const Counters&) override {}
+  absl::Status Reply() override { return absl::OkStatus(); }
+  void End(const absl::Status& status) override {
+    std::promise<absl::Status> end = std::move(end_);  // whoever waits deletes this
+    end.set_value(status);
+  }
+
+  std::promise<absl::Status> end_;
+};
+
+class GenerationsTest : public testing::Test {
+ protected:
+  std::shared_ptr<Generation> Open(bool near) { return *Generation::Open(near ? near_ : far_, {}); }
+  ServedIndex& served() { return *registry_.indexes()[0]; }
+  std::unique_ptr<Asking> Ask(const Snapshot& index) {
+    static constexpr std::array<std::byte, kQueries * kDim> kZeros{};
+    return std::make_unique<Asking>(
+        serving_,
+        Query{index, *ResolveFor(index, {.k = 10}, serving_.limits),
+              *VectorsOf(std::span<const std::byte>(kZeros), index->info(), kQueries, "queries")});
+  }
+  absl::Status Answered(Asking& asking) {
+    std::future<absl::Status> end = asking.end();
+    serving_.pool.Start(&asking, [] { return 0; });
+    return end.get();
+  }
+
+  const TempFolder folder_;
+  const std::string near_ = Built(folder_, "near", 0), far_ = Built(folder_, "far", 200);
+  Registry registry_{std::vector<IndexSpec>{{"name", near_}}};
+  SearchPool pool_{3, {1000, 1 << 30, 1h}};
+  Metrics metrics_{registry_};
+  const Serving serving_{registry_, pool_, {.max_query_threads = 1}, 1h, metrics_};
+};
+
+TEST_F(GenerationsTest, EachAnswerIsOfOneAndTheLastRequestEndsIt) {
+  std::vector<std::weak_ptr<Generation>> all;
+  ASSERT_TRUE(served().Load({}).ok());
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> near{0}, far{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&] {
+      while (!stop) {
+        const auto asking = Ask(*registry_.Get("name"));
+        EXPECT_EQ(Answered(*asking), absl::OkStatus());
+        EXPECT_EQ(asking->near + asking->far, kQueries * 10);
+        EXPECT_TRUE(asking->near == 0 || asking->far == 0);
+        ++(asking->far == 0 ? near : far);
+      }
+    });
+  }
+  for (int i = 0; i < 60 || near == 0 || far == 0; ++i) {
+    std::shared_ptr<Generation> next = Open(i % 2 == 1);
+    all.push_back(next);
+    served().Serve(std::move(next));
+    std::this_thread::sleep_for(1ms);
+  }
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_FALSE(all.back().expired());
+  all.pop_back();
+  for (const auto& old : all) EXPECT_TRUE(old.expired());
+}
+
+TEST_F(GenerationsTest, ARequestKeepsWhatItBeganWith) {
+  std::shared_ptr<Generation> opened = Open(true);
+  const std::weak_ptr<Generation> old = opened;
+  served().Serve(std::move(opened));
+  auto begun = Ask(Snapshot(&served()));
+  served().Serve(Open(false));
+  EXPECT_FALSE(old.expired());
+  EXPECT_EQ(Answered(*begun), absl::OkStatus());
+  EXPECT_EQ(begun->near, kQueries * 10);
+  begun.reset();
+  EXPECT_TRUE(old.expired());
+  const auto after = Ask(*registry_.Get("name"));
+  EXPECT_EQ(Answered(*after), absl::OkStatus());
+  EXPECT_EQ(after->far, kQueries * 10);
+}
+
+TEST_F(GenerationsTest, WhatIsFoundOfAnOldOneIsNotOfTheNew) {
+  served().Serve(Open(true));
+  const Snapshot old(&served());
+  const auto begun = Ask(old);
+  served().Serve(Open(false));
+  EXPECT_FALSE(served().Withdraw(old, absl::DataLossError("the test says so")));
+  EXPECT_EQ(served().state(), IndexState::kServing);
+  // Nobody watches the file of an old one, so its answers are compared with it.
+  const int file = open(near_.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK);
+  if (file >= 0) {  // there was no lease, which a writer would wait for
+    EXPECT_EQ(write(file, "changed", 7), 7);
+    close(file);
+  }
+  EXPECT_FALSE(served().WithdrawIfChanged());
+  EXPECT_EQ(Answered(*begun), FileChanged("name"));
+}
+
+TEST_F(GenerationsTest, ANameThatFailedServesAgain) {
+  ASSERT_TRUE(served().Load({}).ok());
+  const auto begun = Ask(Snapshot(&served()));
+  ASSERT_TRUE(served().Withdraw(absl::DataLossError("the test says so")));
+  EXPECT_EQ(ReasonOf(registry_.Get("name").status()), "INDEX_FAILED");
+  served().Serve(Open(false));
+  const auto after = Ask(*registry_.Get("name"));
+  EXPECT_EQ(Answered(*after), absl::OkStatus());
+  EXPECT_EQ(after->far, kQueries * 10);
+  EXPECT_EQ(Answered(*begun), FileChanged("name"));
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,129 @@
+#include "server/core/jobs.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/status_macros.h"
+#include "server/core/errors.h"
+
+namespace hmann {
+namespace {
+
+using Clock = SearchJob::Clock;
+
+/// By the clock of the pool.
+Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call) {
+  const auto now = Clock::now();
+  if (call.deadline == std::chrono::system_clock::time_point::max())
+    return now + serving.default_deadline;
+  return now + std::chrono::duration_cast<Clock::duration>(call.deadline -
+                                                           std::chrono::system_clock::now());
+}
+
+/// Labels that a thread takes together: more reads than a device has under way at once.
+constexpr std::size_t kLabelsTogether = 64;
+
+/// What the engine says of a label, with details.
+absl::Status OfLabel(const absl::Status& status) {
+  if (absl::IsNotFound(status)) return UnknownLabel(status);
+  return absl::IsFailedPrecondition(status) ? NoLabelOrder(status) : status;
+}
+
+}  // namespace
+
+QueryJob::QueryJob(const Serving& serving, Snapshot index, const RequestOptions& options,
+                   std::size_t queries, std::uint64_t bytes, const CallFacts& call)
+    : SearchJob(std::move(index), queries, EffortOf(options.search.dials, options.budget),
+                bytes + ReplyBytes(queries, options.search.dials.k), DeadlineOf(serving, call)),
+      metrics_(serving.metrics),
+      options_(options),
+      call_(call) {}
+
+void QueryJob::Count(const absl::Status& status, Clock::time_point began, std::size_t queries) {
+  metrics_.Ended(call_.method, &index().served(), status, Clock::now() - began, queries);
+}
+
+/// The budget ends before the call's deadline: the answer is still to be sent.
+SearchLimits QueryJob::WithBudget(const SearchLimits& limits) const {
+  constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
+  SearchLimits bounded = limits;
+  if (options_.budget.count() == 0) return bounded;
+  const std::chrono::nanoseconds left = limits.deadline - Clock::now();
+  bounded.budget =
+      std::max(kAtOnce, std::min(options_.budget, left - std::max(kLeastMargin, left / 20)));
+  return bounded;
+}
+
+absl::Status QueryJob::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                              const SearchLimits& limits) {
+  // Work is counted by query, or for all of them at once.
+  const bool each = options_.counters && call_.method == Method::kSearchStream;
+  const std::size_t at_once = each ? 1 : end - begin;
+  for (std::size_t first = begin; first < end; first += at_once) {
+    absl::Status first_error;
+    const auto done = [&](std::size_t i, const absl::Status& status, hmann::Answer& answer) {
+      if (status.ok()) return Keep(first + i, answer);
+      // The options were valid when the request was checked, so it is the vector.
+      first_error.Update(KeepError(first + i, absl::IsInvalidArgument(status)
+                                                  ? BadField(Field(first + i), status.message())
+                                                  : status));
+    };
+    Counters work;
+    const absl::Status status = searcher.SearchMany(
+        at_once, [&](std::size_t i) { return Row(first + i); }, options_.search.dials,
+        static_cast<std::uint32_t>(at_once), std::ref(done), &work, WithBudget(limits));
+    metrics_.Worked(index().served(), work);
+    HMANN_RETURN_IF_ERROR(status);
+    HMANN_RETURN_IF_ERROR(first_error);
+    if (options_.counters) KeepWork(first, work);
+  }
+  return absl::OkStatus();
+}
+
+QueryRequest::QueryRequest(const Serving& serving, Query query, const CallFacts& call)
+    : QueryJob(serving, std::move(query.index), query.options, query.vectors.count,
+               query.vectors.bytes.size() + query.vectors.converted.size(), call),
+      vectors_(std::move(query.vectors)) {}
+
+std::string QueryRequest::Field(std::size_t i) const {
+  return call().method == Method::kSearchBatch ? absl::StrCat("queries[", i, "]") : "query";
+}
+
+void QueryRequest::Complete(const absl::Status& status) {
+  const absl::Status end = status.ok() ? Reply() : status;
+  Count(end, call().began, queries());
+  End(end);
+}
+
+LabelsRequest::LabelsRequest(const Serving& serving, Snapshot index,
+                             std::span<const std::uint64_t> labels, std::uint64_t vector_bytes,
+                             const CallFacts& call)
+    : SearchJob(std::move(index), labels.size(), {.walk = {}},
+                labels.size() * (vector_bytes + sizeof(std::uint64_t)), DeadlineOf(serving, call)),
+      metrics_(serving.metrics),
+      labels_(labels),
+      vector_bytes_(vector_bytes),
+      call_(call) {}
+
+std::size_t LabelsRequest::Together() const { return kLabelsTogether; }
+
+absl::Status LabelsRequest::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                                   const SearchLimits& limits) {
+  // A request that is refused or waits takes no memory for its reply.
+  std::call_once(sized_, [&] { vectors_ = Room(labels_.size() * vector_bytes_); });
+  Counters work;
+  const absl::Status status = searcher.Get(labels_.subspan(begin, end - begin),
+                                           vectors_ + begin * vector_bytes_, &work, limits);
+  metrics_.Worked(index().served(), work);
+  return OfLabel(status);
+}
+
+void LabelsRequest::Complete(const absl::Status& status) {
+  const absl::Status end = status.ok() ? Reply() : status;
+  metrics_.Ended(call_.method, &index().served(), end, Clock::now() - call_.began, 0);
+  End(end);
+}
+
+}  // namespace hmann

@@ -1,0 +1,189 @@
+#include "server/core/metrics.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "prometheus/text_serializer.h"
+#include "server/core/errors.h"
+
+namespace hmann {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using Labels = std::map<std::string, std::string>;
+
+constexpr std::array kMethods = {
+    std::pair(Method::kSearch, "Search"), std::pair(Method::kSearchBatch, "SearchBatch"),
+    std::pair(Method::kSearchStream, "SearchStream"), std::pair(Method::kGet, "Get")};
+
+/// Of a search in memory to one that waited; a factor of two to two and a half each.
+const Histogram::BucketBoundaries& Seconds() {
+  static const Histogram::BucketBoundaries seconds = {50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3,
+                                                      5e-3,  10e-3,  20e-3,  50e-3,  0.1,  0.2,
+                                                      0.5,   1,      2,      5,      10};
+  return seconds;
+}
+
+double ToSeconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// A counter that is kept elsewhere.
+void Follow(Counter& counter, std::uint64_t now) {
+  counter.Increment(static_cast<double>(now) - counter.Value());
+}
+
+}  // namespace
+
+const char* Name(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kDescriptors:
+      return "descriptors";
+    case Refusal::kConnections:
+      return "connections";
+    case Refusal::kPeer:
+      return "peer";
+    case Refusal::kStreams:
+      return "streams";
+    case Refusal::kCancels:
+      return "cancels";
+    case Refusal::kHalfSent:
+      return "half_sent";
+  }
+  return "";
+}
+
+struct Metrics::OfIndex {
+  std::array<Histogram*, kMethods.size()> seconds{};
+  Counter *queries, *slow_reads, *io_reads, *io_bytes, *distances, *scrubbed;
+};
+
+Metrics::Metrics(const Registry& registry)
+    : indexes_(registry), families_(std::make_unique<prometheus::Registry>()) {
+  const auto counter = [&](const char* name, const char* help) -> auto& {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(*families_);
+  };
+  auto& seconds =
+      prometheus::BuildHistogram()
+          .Name("hmann_request_seconds")
+          .Help("Calls that were answered, from when the request was there to the reply")
+          .Register(*families_);
+  auto& queries = counter("hmann_queries_total", "Queries that were answered");
+  auto& slow_reads = counter("hmann_slow_reads_total", "Records of slow memory that queries read");
+  auto& io_reads = counter("hmann_device_reads_total", "Reads that queries asked a device for");
+  auto& io_bytes = counter("hmann_device_read_bytes_total", "Bytes of these");
+  auto& distances = counter("hmann_distances_total", "Exact distances that queries computed");
+  auto& scrubbed = counter("hmann_scrubbed_bytes_total",
+                           "Bytes read in place that were compared with their checksums");
+  for (const auto& index : indexes_.indexes()) {
+    const Labels name = {{"index", index->name()}};
+    auto of = std::make_unique<OfIndex>();
+    for (const auto& [method, word] : kMethods) {
+      of->seconds[static_cast<std::size_t>(method)] =
+          &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
+    }
+    of->queries = &queries.Add(name);
+    of->slow_reads = &slow_reads.Add(name);
+    of->io_reads = &io_reads.Add(name);
+    of->io_bytes = &io_bytes.Add(name);
+    of->distances = &distances.Add(name);
+    of->scrubbed = &scrubbed.Add(name);
+    of_index_.push_back(std::move(of));
+  }
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::Ended(Method method, const ServedIndex* index, const absl::Status& status,
+                    std::chrono::nanoseconds took, std::size_t queries) {
+  for (std::size_t i = 0; status.ok() && i < of_index_.size(); ++i) {
+    if (indexes_.indexes()[i].get() != index) continue;
+    of_index_[i]->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
+    of_index_[i]->queries->Increment(static_cast<double>(queries));
+    return;
+  }
+  const std::string name = index == nullptr ? "" : index->name();
+  prometheus::BuildCounter()
+      .Name("hmann_failed_requests_total")
+      .Help("Calls that ended with an error, by code and, where it has one, reason")
+      .Register(*families_)
+      .Add({{"index", name},
+            {"method", kMethods[static_cast<std::size_t>(method)].second},
+            {"code", absl::StatusCodeToString(status.code())},
+            {"reason", ReasonOf(status)}})
+      .Increment();
+}
+
+void Metrics::Worked(const ServedIndex& index, const Counters& work) {
+  for (std::size_t i = 0; i < of_index_.size(); ++i) {
+    if (indexes_.indexes()[i].get() != &index) continue;
+    const OfIndex& of = *of_index_[i];
+    of.slow_reads->Increment(static_cast<double>(work.slow_reads));
+    of.io_reads->Increment(static_cast<double>(work.io_reads));
+    of.io_bytes->Increment(static_cast<double>(work.io_bytes));
+    of.distances->Increment(static_cast<double>(work.distances_fast + work.distances_slow));
+  }
+}
+
+std::string Metrics::Text(const SearchPool& pool, const ConnectionCounts* connections) {
+  const std::lock_guard lock(reading_);
+  const auto gauge = [&](const char* name, const char* help, const Labels& labels) -> Gauge& {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(*families_).Add(labels);
+  };
+  for (std::size_t i = 0; i < of_index_.size(); ++i) {
+    ServedIndex& index = *indexes_.indexes()[i];
+    Follow(*of_index_[i]->scrubbed, index.scrub().bytes.load());
+    for (const IndexState state :
+         {IndexState::kLoading, IndexState::kServing, IndexState::kFailed}) {
+      gauge("hmann_index_state", "1 of the state that an index is in",
+            {{"index", index.name()}, {"state", Name(state)}})
+          .Set(index.state() == state ? 1 : 0);
+    }
+    for (const Placement& placement : index.placements()) {
+      gauge("hmann_placed_bytes", "Bytes of an index, by structure and tier",
+            {{"index", index.name()}, {"structure", placement.structure}, {"tier", placement.tier}})
+          .Set(static_cast<double>(placement.bytes));
+    }
+  }
+  const PoolLoad load = pool.load();
+  for (const auto& [lane, of] : {std::pair("quick", load.quick), std::pair("bulk", load.bulk)}) {
+    gauge("hmann_queued_requests", "Calls that wait for a thread, wholly or in part",
+          {{"lane", lane}})
+        .Set(static_cast<double>(of.jobs));
+    gauge("hmann_queued_seconds", "What they and those that run will take of a thread, estimated",
+          {{"lane", lane}})
+        .Set(ToSeconds(of.work));
+    gauge("hmann_busy_threads", "Threads that search", {{"lane", lane}}).Set(of.busy);
+  }
+  gauge("hmann_request_bytes", "Bytes of requests under way and of their replies, about", {})
+      .Set(static_cast<double>(load.bytes));
+  if (connections != nullptr) {
+    gauge("hmann_connections", "Connections that are open", {})
+        .Set(static_cast<double>(connections->open.load()));
+    Follow(prometheus::BuildCounter()
+               .Name("hmann_connections_accepted_total")
+               .Help("Connections that were taken")
+               .Register(*families_)
+               .Add({}),
+           connections->accepted.load());
+    for (const Refusal refusal : kRefusals) {
+      Follow(prometheus::BuildCounter()
+                 .Name("hmann_connections_refused_total")
+                 .Help("Connections that were not taken, or were shut down, by reason")
+                 .Register(*families_)
+                 .Add({{"reason", Name(refusal)}}),
+             connections->refused[static_cast<std::size_t>(refusal)].load());
+    }
+  }
+  return prometheus::TextSerializer().Serialize(families_->Collect());
+}
+
+}  // namespace hmann

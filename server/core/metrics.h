@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "hmann/counters.h"
+#include "server/core/registry.h"
+#include "server/core/search_pool.h"
+
+namespace prometheus {
+class Counter;
+class Histogram;
+class Registry;
+}  // namespace prometheus
+
+namespace hmann {
+
+/// Why a connection was not taken, or was shut down.
+enum class Refusal { kDescriptors, kConnections, kPeer, kStreams, kCancels, kHalfSent };
+constexpr std::array kRefusals = {Refusal::kDescriptors, Refusal::kConnections, Refusal::kPeer,
+                                  Refusal::kStreams,     Refusal::kCancels,     Refusal::kHalfSent};
+/// "descriptors", "connections", "peer", "streams", "cancels", "half_sent".
+const char* Name(Refusal refusal);
+
+/// What the connections of a server did; any thread may read it.
+struct ConnectionCounts {
+  std::atomic<std::uint64_t> open{0}, accepted{0};
+  std::array<std::atomic<std::uint64_t>, kRefusals.size()> refused{};
+};
+
+/// A call that runs in the pool; of a stream, each query is one.
+enum class Method { kSearch, kSearchBatch, kSearchStream, kGet };
+
+/// What a server counts, for Prometheus. Only names that the server itself chose become
+/// labels, so no client can make the text grow.
+///
+/// Thread safety: all from any thread.
+class Metrics {
+ public:
+  /// `registry` must outlive this.
+  explicit Metrics(const Registry& registry);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// A call has ended. `index`: null when it named none of this server's. `took`: from
+  /// when its request was there; `queries`: in it.
+  void Ended(Method method, const ServedIndex* index, const absl::Status& status,
+             std::chrono::nanoseconds took, std::size_t queries);
+  /// What the queries of a call took.
+  void Worked(const ServedIndex& index, const Counters& work);
+
+  /// All of it in Prometheus' text format, 0.0.4. `connections`: null while there are
+  /// none.
+  std::string Text(const SearchPool& pool, const ConnectionCounts* connections);
+
+ private:
+  struct OfIndex;
+
+  const Registry& indexes_;
+  const std::unique_ptr<prometheus::Registry> families_;
+  std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< as in indexes_
+  std::mutex reading_;                              ///< one text at a time
+};
+
+}  // namespace hmann

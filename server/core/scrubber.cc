@@ -1,0 +1,88 @@
+#include "server/core/scrubber.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "index/base/units.h"
+#include "spdlog/spdlog.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::chrono::hours kBetweenPasses(1);
+constexpr std::chrono::minutes kAfterAnError(1);
+constexpr std::chrono::milliseconds kForTheNext(50);
+/// Searches come first.
+constexpr int kNice = 10;
+
+}  // namespace
+
+Scrubber::Scrubber(const Registry& registry, std::uint64_t bytes_per_second, Withdrawn withdrawn)
+    : registry_(registry),
+      bytes_per_second_(static_cast<double>(bytes_per_second)),
+      withdrawn_(std::move(withdrawn)) {
+  if (bytes_per_second > 0) thread_ = std::thread([this] { Run(); });
+}
+
+void Scrubber::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Scrubber::Run() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  std::vector<std::pair<std::uint64_t, Clock::time_point>> passed(registry_.indexes().size());
+  do {
+    for (std::size_t i = 0; i < passed.size(); ++i) {
+      auto& [generation, due] = passed[i];
+      const absl::StatusOr<Snapshot> index = registry_.indexes()[i]->Get();
+      if (!index.ok()) continue;
+      const std::uint64_t now = index->generation().number();
+      if (std::exchange(generation, now) != now || due <= Clock::now()) due = Pass(*index);
+    }
+  } while (WaitUntil(Clock::now() + kForTheNext));
+}
+
+/// When the next is due.
+Scrubber::Clock::time_point Scrubber::Pass(const Snapshot& index) {
+  if (index->bytes_in_place() == 0) return Clock::now() + kBetweenPasses;
+  ServedIndex& served = index.served();
+  const absl::Status status = index->Scrub([&](std::uint64_t bytes) { return Pace(index, bytes); });
+  if (status.ok()) {
+    ++served.scrub().passes;
+    spdlog::info("index {}: {} that are read in place have their checksums", served.name(),
+                 FormatSize(index->bytes_in_place()));
+    return Clock::now() + kBetweenPasses;
+  }
+  if (absl::IsCancelled(status)) return Clock::now();
+  if (absl::IsDataLoss(status)) {
+    if (served.Withdraw(index, status)) withdrawn_(served);
+  } else {
+    spdlog::warn("index {}: not checked: {}", served.name(), std::string(status.message()));
+  }
+  return Clock::now() + kAfterAnError;
+}
+
+/// Before so many bytes are read: waits its turn. False: they need not be.
+bool Scrubber::Pace(const Snapshot& index, std::uint64_t bytes) {
+  if (!WaitUntil(next_read_)) return false;
+  const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
+  next_read_ = std::max(next_read_, Clock::now()) + std::chrono::ceil<Clock::duration>(takes);
+  index.served().scrub().bytes += bytes;
+  return index.generation().current();
+}
+
+/// False: it was stopped.
+bool Scrubber::WaitUntil(Clock::time_point time) {
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_until(lock, time, [this] { return stop_; });
+}
+
+}  // namespace hmann

@@ -1,0 +1,271 @@
+#include "server/core/search_pool.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/core/errors.h"
+
+namespace hmann {
+namespace {
+
+/// Work of a job of the quick lane, at most.
+constexpr std::chrono::nanoseconds kQuick = std::chrono::milliseconds(2);
+/// Of the bulk lane's threads: the kernel gives them a third of what it gives others.
+constexpr int kBulkNice = 5;
+/// One part in so many of a job's time is left for what the estimate does not know.
+constexpr int kSpare = 20;
+
+std::chrono::nanoseconds AtLeastAMillisecond(std::chrono::nanoseconds delay) {
+  return std::clamp<std::chrono::nanoseconds>(delay, std::chrono::milliseconds(1),
+                                              std::chrono::seconds(30));
+}
+
+}  // namespace
+
+SearchJob::SearchJob(Snapshot index, std::size_t queries, const Effort& effort, std::uint64_t bytes,
+                     Clock::time_point deadline)
+    : index_(std::move(index)),
+      queries_(queries),
+      effort_(effort),
+      bytes_(bytes),
+      deadline_(deadline),
+      unfinished_(queries) {}
+
+void SearchJob::Fail(absl::Status status) {
+  const std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  status_ = std::move(status);
+  failed_.store(true, std::memory_order_relaxed);
+}
+
+SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
+  workers_.reserve(static_cast<std::size_t>(threads) * 2);
+  for (int i = 0; i < threads; ++i) {
+    workers_.emplace_back([this] { Loop(quick_); });
+    workers_.emplace_back([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
+      Loop(bulk_);
+    });
+  }
+}
+
+SearchPool::~SearchPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  quick_.wake.notify_all();
+  bulk_.wake.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+PoolLoad SearchPool::load() const {
+  const std::lock_guard lock(mutex_);
+  const auto of = [](const Lane& lane) {
+    PoolLoad::Lane load{lane.jobs.size(), lane.running, lane.busy};
+    for (const SearchJob* job : lane.jobs) load.work += job->Left();
+    return load;
+  };
+  return {of(quick_), of(bulk_), bytes_};
+}
+
+std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job) const {
+  if (lane.jobs.empty() && lane.busy == 0) return {};
+  const auto now = SearchJob::Clock::now();
+  // By how much `of` is late when the lane has to do `work` first, its own with it.
+  const auto late = [&](const SearchJob& of, std::chrono::nanoseconds work) {
+    const std::chrono::nanoseconds left = of.deadline_ - now,
+                                   needed = std::max(work / threads_, of.one_);
+    return std::max(needed - (left - left / kSpare), std::chrono::nanoseconds::zero());
+  };
+  const std::chrono::nanoseconds own = job.Left(), none{0};
+  std::chrono::nanoseconds before = lane.running;
+  bool placed = false;
+  for (const SearchJob* waiting : lane.jobs) {
+    if (!placed && job.deadline_ < waiting->deadline_) {
+      placed = true;
+      if (const auto by = late(job, before + own); by > none) return by;
+    }
+    before += waiting->Left();
+    if (placed && late(*waiting, before) == none) {
+      if (const auto by = late(*waiting, before + own); by > none) return by;
+    }
+  }
+  return placed ? none : late(job, before + own);
+}
+
+absl::Status SearchPool::Admit(const Lane& lane, const SearchJob& job) const {
+  if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
+  if (bytes_ > 0 && bytes_ + job.bytes_ > bounds_.bytes)
+    return MemoryFull(bounds_.bytes, RetryDelay(lane));
+  if (const std::chrono::nanoseconds late = Late(lane, job); late.count() > 0)
+    return NoTime(job.Left(), AtLeastAMillisecond(late));
+  return absl::OkStatus();
+}
+
+/// Of the caller who has most waiting, more than `job` and what waits beside it of the
+/// same caller: the last that is not begun. Null: there is none.
+SearchJob* SearchPool::ToGiveWay(const Lane& lane, const SearchJob& job) {
+  absl::flat_hash_map<std::uint64_t, std::chrono::nanoseconds> waiting;
+  waiting[job.caller_] = job.Left();
+  for (const SearchJob* one : lane.jobs) waiting[one->caller_] += one->Left();
+  const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
+    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  });
+  if (most->second <= waiting[job.caller_]) return nullptr;
+  const auto last = std::find_if(lane.jobs.rbegin(), lane.jobs.rend(), [&](const SearchJob* one) {
+    return one->caller_ == most->first && one->next_ == 0;
+  });
+  return last == lane.jobs.rend() ? nullptr : *last;
+}
+
+/// As Admit, after what has to give way has left the lane; where that does not help, all
+/// stays.
+absl::Status SearchPool::AdmitWithShares(Lane& lane, const SearchJob& job,
+                                         std::vector<SearchJob*>* give_way) {
+  absl::Status status = Admit(lane, job);
+  while (!status.ok()) {
+    SearchJob* const other = ToGiveWay(lane, job);
+    if (other == nullptr) break;
+    give_way->push_back(other);
+    std::erase(lane.jobs, other);
+    bytes_ -= other->bytes_;
+    status = Admit(lane, job);
+  }
+  if (status.ok()) return status;
+  for (; !give_way->empty(); give_way->pop_back()) {
+    Insert(lane, give_way->back());
+    bytes_ += give_way->back()->bytes_;
+  }
+  return status;
+}
+
+void SearchPool::Insert(Lane& lane, SearchJob* job) {
+  const auto behind = std::upper_bound(
+      lane.jobs.begin(), lane.jobs.end(), job,
+      [](const SearchJob* a, const SearchJob* b) { return a->deadline_ < b->deadline_; });
+  lane.jobs.insert(behind, job);
+}
+
+absl::Status SearchPool::Submit(SearchJob* job, std::uint64_t caller) {
+  const std::size_t queries = job->queries_;
+  job->one_ = job->index_.served().meter().Estimate(job->effort_);
+  job->caller_ = caller;
+  if (job->Left() > bounds_.work) return WorkTooLarge(job->Left(), bounds_.work);
+  Lane& lane = job->Left() <= kQuick ? quick_ : bulk_;
+  std::vector<SearchJob*> give_way;
+  std::chrono::nanoseconds delay{0};
+  {
+    const std::lock_guard lock(mutex_);
+    if (absl::Status status = AdmitWithShares(lane, *job, &give_way); !status.ok()) return status;
+    Insert(lane, job);
+    bytes_ += job->bytes_;
+    if (!give_way.empty()) delay = RetryDelay(lane);
+  }
+  // The job may be gone from here on.
+  if (queries == 1) {
+    lane.wake.notify_one();
+  } else {
+    lane.wake.notify_all();
+  }
+  for (SearchJob* other : give_way) other->Complete(OverShare(delay));
+  return absl::OkStatus();
+}
+
+void SearchPool::Start(SearchJob* job, absl::FunctionRef<std::uint64_t()> caller, bool here) {
+  if (here && job->IsNarrow() && TryRunHere(job)) return;
+  if (const absl::Status status = Submit(job, caller()); !status.ok()) job->Complete(status);
+}
+
+bool SearchPool::TryRunHere(SearchJob* job) {
+  const Work work{job, 0, 1};
+  {
+    const std::lock_guard lock(mutex_);
+    if (here_ || !quick_.jobs.empty() || quick_.busy >= threads_) return false;
+    here_ = true;
+    ++quick_.busy;
+  }
+  Run(work);
+  Release(quick_, true, work, 0);
+  return true;
+}
+
+void SearchPool::Loop(Lane& lane) {
+  for (Work work = Take(lane); work.job != nullptr; work = Take(lane)) {
+    const std::uint64_t bytes = work.job->bytes_;
+    const bool last = Run(work);
+    Release(lane, false, work, last ? bytes : 0);
+  }
+}
+
+SearchPool::Work SearchPool::Take(Lane& lane) {
+  std::unique_lock lock(mutex_);
+  lane.wake.wait(lock, [&] { return stop_ || (!lane.jobs.empty() && lane.busy < threads_); });
+  if (lane.jobs.empty()) return {};
+  SearchJob* job = lane.jobs.front();
+  const std::size_t begin = job->next_;
+  const auto threads = static_cast<std::size_t>(threads_);
+  const std::size_t share =
+      std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
+  job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
+  if (job->next_ == job->queries_) lane.jobs.pop_front();
+  const std::chrono::nanoseconds estimate = job->one_ * (job->next_ - begin);
+  lane.running += estimate;
+  ++lane.busy;
+  return {job, begin, job->next_, estimate};
+}
+
+bool SearchPool::Run(const Work& work) {
+  SearchJob& job = *work.job;
+  const auto start = SearchJob::Clock::now();
+  if (job.cancelled_.load(std::memory_order_relaxed)) {
+    job.Fail(absl::CancelledError("the client went away"));
+  } else if (start > job.deadline_) {
+    job.Fail(
+        absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
+  } else if (job.failed_.load(std::memory_order_relaxed)) {
+    // Another part of the job did; this one is not begun.
+  } else if (std::unique_ptr<Searcher> searcher = job.index_.TakeSearcher(); searcher == nullptr) {
+    job.Fail(job.index_.WhyNot());
+  } else {
+    const SearchLimits limits{job.deadline_, &job.cancelled_};
+    absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
+    job.index_.GiveBack(std::move(searcher));
+    if (status.ok() || absl::IsDeadlineExceeded(status)) {
+      const std::chrono::nanoseconds time = SearchJob::Clock::now() - start;
+      job.index_.served().meter().Observe(job.effort_, time / (work.end - work.begin), status.ok());
+    }
+    if (!status.ok()) job.Fail(std::move(status));
+  }
+  const std::size_t done = work.end - work.begin;
+  if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return false;
+  if (job.status_.ok() && !job.index_.Intact()) job.Fail(FileChanged(job.index_.served().name()));
+  job.Complete(job.status_);
+  return true;
+}
+
+void SearchPool::Release(Lane& lane, bool here, const Work& work, std::uint64_t bytes) {
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --lane.busy;
+    lane.running -= work.estimate;
+    bytes_ -= bytes;
+    if (here) here_ = false;
+    more = here && !lane.jobs.empty();
+  }
+  if (more) lane.wake.notify_one();
+}
+
+/// Until the job in front has been taken, about: then there is a place.
+std::chrono::nanoseconds SearchPool::RetryDelay(const Lane& lane) const {
+  const std::chrono::nanoseconds left =
+      lane.jobs.empty() ? std::chrono::nanoseconds::zero() : lane.jobs.front()->Left();
+  return AtLeastAMillisecond(left / threads_);
+}
+
+}  // namespace hmann

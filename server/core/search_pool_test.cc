@@ -1,0 +1,259 @@
+#include "server/core/search_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+#include "server/testing/fixture.h"
+
+namespace hmann {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = SearchJob::Clock;
+
+/// A job that notes what was asked of it, and whose first query can be held until the
+/// test says so.
+class NotedJob : public SearchJob {
+ public:
+  NotedJob(ServedIndex* index, std::size_t queries,
+           Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1,
+           const Effort& effort = {})
+      : SearchJob(index, queries, effort, bytes, deadline), answered(queries) {}
+
+  std::future<absl::Status> done() { return done_.get_future(); }
+  std::future<void> begun() { return begun_.get_future(); }
+  void HoldFirst() { held_ = true; }
+  void Go() { go_.set_value(); }
+
+  std::vector<std::atomic<int>> answered;  ///< times that each query was
+  int fails_at = -1;
+  std::vector<NotedJob*>* order = nullptr;  ///< appended to at each query; for pools of one thread
+
+ protected:
+  /// The pool gives it one at a time.
+  absl::Status Answer(std::size_t i, std::size_t end, Searcher&, const SearchLimits&) override {
+    EXPECT_EQ(end, i + 1);
+    ++answered[i];
+    if (order != nullptr) order->push_back(this);
+    if (i == 0 && held_) {
+      begun_.set_value();
+      go_.get_future().wait();
+    }
+    return static_cast<int>(i) == fails_at ? absl::InvalidArgumentError("this one")
+                                           : absl::OkStatus();
+  }
+  void Complete(const absl::Status& status) override { done_.set_value(status); }
+
+ private:
+  bool held_ = false;
+  std::promise<void> begun_, go_;
+  std::promise<absl::Status> done_;
+};
+
+/// Of so many microseconds by the guess that holds while nothing was measured.
+Effort Guessed(std::uint64_t microseconds) { return {WalkKind::kBestFirst, microseconds}; }
+
+constexpr Clock::time_point kNever = Clock::time_point::max();
+
+PoolBounds Bounds(std::size_t queue, std::uint64_t bytes = 1000) {
+  return {queue, bytes, std::chrono::hours(100)};
+}
+
+class SearchPoolTest : public testing::Test {
+ protected:
+  SearchPoolTest() : index_({"sift", SampleIndex()}) { EXPECT_TRUE(index_.Load({}).ok()); }
+  ServedIndex index_;
+};
+
+TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {
+  SearchPool pool(3, Bounds(10));
+  NotedJob job(&index_, 1000);
+  ASSERT_TRUE(pool.Submit(&job).ok());
+  EXPECT_TRUE(job.done().get().ok());
+  for (const auto& times : job.answered) EXPECT_EQ(times, 1);
+}
+
+TEST_F(SearchPoolTest, TheEarliestDeadlineIsFirst) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob held(&index_, 2, Clock::now() + 1h), later(&index_, 2, Clock::now() + 3h),
+      sooner(&index_, 2, Clock::now() + 2h);
+  std::vector<NotedJob*> order;
+  held.order = later.order = sooner.order = &order;
+  held.HoldFirst();
+  auto begun = held.begun();
+  ASSERT_TRUE(pool.Submit(&held).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&later).ok());
+  ASSERT_TRUE(pool.Submit(&sooner).ok());
+  held.Go();
+  for (NotedJob* job : {&held, &later, &sooner}) EXPECT_TRUE(job->done().get().ok());
+  EXPECT_THAT(order, testing::ElementsAre(&held, &held, &sooner, &sooner, &later, &later));
+}
+
+TEST_F(SearchPoolTest, AShortJobDoesNotWaitForALongOne) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob batch(&index_, 100, kNever, 1, Guessed(1000)), single(&index_, 1);
+  batch.HoldFirst();
+  auto begun = batch.begun();
+  ASSERT_TRUE(pool.Submit(&batch).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&single).ok());
+  EXPECT_TRUE(single.done().get().ok());  // though the batch holds the one thread of its lane
+  EXPECT_EQ(batch.answered[1], 0);
+  batch.Go();
+  EXPECT_TRUE(batch.done().get().ok());
+}
+
+TEST_F(SearchPoolTest, RefusesWhatCannotBeDoneInTime) {
+  SearchPool pool(1, Bounds(10));
+  const auto start = Clock::now();
+  // An idle lane takes it, though by the guess it takes two hours.
+  NotedJob running(&index_, 2, start + 1h, 1, Guessed(3'600'000'000)),
+      long_one(&index_, 1, start + 30min, 1, Guessed(3'600'000'000)),
+      fits(&index_, 1, start + 10h, 1, Guessed(3'600'000'000)),
+      pushes(&index_, 15, start + 9h + 30min, 1, Guessed(1'620'000'000));
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running).ok());
+  begun.wait();
+  const absl::Status refused = pool.Submit(&long_one);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(refused), "NO_TIME");
+  EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
+  ASSERT_TRUE(pool.Submit(&fits).ok());
+  // In time itself, it would make another late that was taken before.
+  EXPECT_EQ(Reason(pool.Submit(&pushes)), "NO_TIME");
+  running.Go();
+  for (NotedJob* job : {&running, &fits}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedJob* job : {&long_one, &pushes}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, RefusesTooMuchWork) {
+  SearchPool pool(1, {10, 1000, 10ms});
+  NotedJob much(&index_, 11, kNever, 1, Guessed(1000)),
+      enough(&index_, 10, kNever, 1, Guessed(1000));
+  EXPECT_EQ(Reason(pool.Submit(&much)), "WORK_TOO_LARGE");
+  ASSERT_TRUE(pool.Submit(&enough).ok());
+  EXPECT_TRUE(enough.done().get().ok());
+}
+
+TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
+  SearchPool pool(1, Bounds(2, 10));
+  NotedJob first(&index_, 1, kNever, 4), second(&index_, 1, kNever, 4),
+      large(&index_, 1, kNever, 4), third(&index_, 1), fourth(&index_, 1);
+  first.HoldFirst();
+  auto begun = first.begun();
+  ASSERT_TRUE(pool.Submit(&first).ok());
+  begun.wait();  // it runs, and waits no longer
+  ASSERT_TRUE(pool.Submit(&second).ok());
+  EXPECT_EQ(Reason(pool.Submit(&large)), "MEMORY_FULL");
+  ASSERT_TRUE(pool.Submit(&third).ok());
+  const absl::Status full = pool.Submit(&fourth);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(full), "QUEUE_FULL");
+  EXPECT_TRUE(HasDetail(full, "google.rpc.RetryInfo"));
+  EXPECT_FALSE(pool.TryRunHere(&fourth));  // the thread is busy
+  first.Go();
+  for (NotedJob* job : {&first, &second, &third}) EXPECT_TRUE(job->done().get().ok());
+  EXPECT_EQ(fourth.answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, WhoHasMostWaitingGivesWayToWhoHasLess) {
+  SearchPool pool(1, Bounds(3));
+  constexpr std::uint64_t kHeavy = 1, kLight = 2;
+  NotedJob running(&index_, 5), sooner(&index_, 5, Clock::now() + 1h), later(&index_, 5),
+      again(&index_, 5), light(&index_, 2), more(&index_, 1), equal(&index_, 4);
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running, kHeavy).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&sooner, kHeavy).ok());
+  ASSERT_TRUE(pool.Submit(&later, kHeavy).ok());  // the queue is full
+  EXPECT_EQ(Reason(pool.Submit(&again, kHeavy)), "QUEUE_FULL");
+  ASSERT_TRUE(pool.Submit(&light, kLight).ok());
+  const absl::Status gave_way = later.done().get();
+  EXPECT_EQ(gave_way.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(gave_way), "OVER_SHARE");
+  EXPECT_TRUE(HasDetail(gave_way, "google.rpc.RetryInfo"));
+  EXPECT_EQ(Reason(pool.Submit(&again, kHeavy)), "QUEUE_FULL");  // it has more waiting
+  ASSERT_TRUE(pool.Submit(&more, kLight).ok());                  // less, with it
+  EXPECT_EQ(Reason(sooner.done().get()), "OVER_SHARE");
+  // What heavy has left is begun.
+  EXPECT_EQ(Reason(pool.Submit(&equal, kLight)), "QUEUE_FULL");
+  running.Go();
+  for (NotedJob* job : {&running, &light, &more}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedJob* job : {&sooner, &later, &again, &equal}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, NothingGivesWayWhereThatDoesNotHelp) {
+  SearchPool pool(1, Bounds(10));
+  const auto start = Clock::now();
+  const Effort hour = Guessed(3'600'000'000);
+  NotedJob running(&index_, 20, start + 30h, 1, hour), waiting(&index_, 5, start + 100h, 1, hour),
+      pushes(&index_, 12, start + 13h, 1, hour);
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running, 1).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&waiting, 1).ok());
+  const PoolLoad before = pool.load();
+  // It would make the one late that is begun and does not give way.
+  EXPECT_EQ(Reason(pool.Submit(&pushes, 2)), "NO_TIME");
+  EXPECT_EQ(pool.load().bulk.jobs, before.bulk.jobs);
+  EXPECT_EQ(pool.load().bytes, before.bytes);
+  EXPECT_EQ(pool.load().bulk.work, before.bulk.work);
+  running.Go();
+  for (NotedJob* job : {&running, &waiting}) EXPECT_TRUE(job->done().get().ok());
+}
+
+TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob here(&index_, 1);
+  ASSERT_TRUE(pool.TryRunHere(&here));
+  EXPECT_TRUE(here.done().get().ok());
+  EXPECT_EQ(here.answered[0], 1);
+
+  // While one runs here, the pool's one thread keeps to the bound and a second is not run
+  // here.
+  NotedJob held(&index_, 1), other(&index_, 1), queued(&index_, 1);
+  held.HoldFirst();
+  auto begun = held.begun();
+  std::future<bool> ran = std::async(std::launch::async, [&] { return pool.TryRunHere(&held); });
+  begun.wait();
+  EXPECT_FALSE(pool.TryRunHere(&other));
+  ASSERT_TRUE(pool.Submit(&queued).ok());
+  EXPECT_EQ(queued.answered[0], 0);
+  held.Go();
+  EXPECT_TRUE(ran.get());
+  EXPECT_TRUE(queued.done().get().ok());
+}
+
+TEST_F(SearchPoolTest, DropsWhatIsLateOrCancelled) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob late(&index_, 3, Clock::now() - 1s), cancelled(&index_, 3);
+  cancelled.Cancel();
+  ASSERT_TRUE(pool.Submit(&late).ok());
+  ASSERT_TRUE(pool.Submit(&cancelled).ok());
+  EXPECT_EQ(late.done().get().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cancelled.done().get().code(), absl::StatusCode::kCancelled);
+  for (NotedJob* job : {&late, &cancelled}) {
+    for (const auto& times : job->answered) EXPECT_EQ(times, 0);
+  }
+}
+
+TEST_F(SearchPoolTest, OneBadQueryFailsItsJobAlone) {
+  SearchPool pool(1, Bounds(10));
+  NotedJob bad(&index_, 100), good(&index_, 100);
+  bad.fails_at = 7;
+  ASSERT_TRUE(pool.Submit(&bad).ok());
+  ASSERT_TRUE(pool.Submit(&good).ok());
+  EXPECT_EQ(bad.done().get(), absl::InvalidArgumentError("this one"));
+  EXPECT_EQ(bad.answered[8], 0);
+  EXPECT_TRUE(good.done().get().ok());
+}
+
+}  // namespace
+}  // namespace hmann

@@ -1,0 +1,61 @@
+#include "server/grpc_status.h"
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/core/errors.h"
+
+namespace hmann {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::ErrorInfo info;
+  google::rpc::Status wire;
+  wire.set_code(static_cast<int>(status.code()));
+  wire.set_message(std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view kind, const absl::Cord& payload) {
+    const std::string text(payload);
+    std::int64_t retry_ns = 0;
+    if (kind == kReason) {
+      info.set_reason(text);
+    } else if (absl::ConsumePrefix(&kind, kMetadata)) {
+      (*info.mutable_metadata())[std::string(kind)] = text;
+    } else if (kind == kRetryNs && absl::SimpleAtoi(text, &retry_ns)) {
+      google::rpc::RetryInfo retry;
+      retry.mutable_retry_delay()->set_seconds(retry_ns / 1000000000);
+      retry.mutable_retry_delay()->set_nanos(static_cast<std::int32_t>(retry_ns % 1000000000));
+      wire.add_details()->PackFrom(retry);
+    } else if (kind == kField) {
+      google::rpc::BadRequest bad;
+      auto* violation = bad.add_field_violations();
+      violation->set_field(text);
+      violation->set_description(
+          std::string(absl::StripPrefix(status.message(), absl::StrCat(text, ": "))));
+      wire.add_details()->PackFrom(bad);
+    } else if (absl::ConsumePrefix(&kind, kResource)) {
+      google::rpc::ResourceInfo resource;
+      resource.set_resource_type(std::string(kind));
+      resource.set_resource_name(text);
+      wire.add_details()->PackFrom(resource);
+    }
+  });
+  if (!info.reason().empty()) {
+    info.set_domain("hmann");
+    wire.add_details()->PackFrom(info);
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+                      wire.details().empty() ? std::string() : wire.SerializeAsString());
+}
+
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+}  // namespace hmann
