@@ -51,7 +51,7 @@ const Registry& Served() {
 }
 
 void Search(const Query& query) {
-  const std::unique_ptr<Searcher> searcher = query.index.TakeSearcher();
+  const std::unique_ptr<Searcher> searcher = query.index.generation().TakeSearcher();
   HMANN_CHECK(searcher != nullptr);
   const Dials& dials = query.options.search.dials;
   for (std::size_t i = 0; i < query.vectors.count; ++i) {
@@ -96,7 +96,7 @@ void Get(v1::GetRequest& request, bool named) {
   if (!bytes.ok()) return;
   HMANN_CHECK(*bytes == kDim && labels.size() <= kLimits.max_batch);
   std::array<std::byte, std::size_t{4} * kDim> vectors;
-  const absl::Status status = index->TakeSearcher()->Get(labels, vectors.data());
+  const absl::Status status = index->generation().TakeSearcher()->Get(labels, vectors.data());
   HMANN_CHECK(status.ok() || absl::IsNotFound(status));
 }
 

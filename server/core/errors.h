@@ -34,8 +34,7 @@ absl::Status UnknownIndex(absl::string_view name);
 /// What the engine says of a label that no vector has, as NOT_FOUND, resource of type
 /// "label".
 absl::Status UnknownLabel(const absl::Status& why);
-/// FAILED_PRECONDITION, NO_LABEL_ORDER: the index was made before there were
-/// any.
+/// FAILED_PRECONDITION, NO_LABEL_ORDER: the index was made before there were any.
 absl::Status NoLabelOrder(const absl::Status& why);
 /// UNAVAILABLE, INDEX_LOADING, worth a retry.
 absl::Status IndexLoading(absl::string_view name);

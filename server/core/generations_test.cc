@@ -1,5 +1,5 @@
-// What a name stands for changes while it is searched, through the core alone: no face, no
-// wire.
+// What a name stands for changes while it is searched, through the core alone, with no
+// face and no wire.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

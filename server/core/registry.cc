@@ -60,6 +60,11 @@ void Generation::GiveBack(std::unique_ptr<Searcher> searcher) {
   if (--lent_ == 0) returned_.notify_all();
 }
 
+bool Generation::Intact() const {
+  // Nobody looks any more whether a writer waits for the lease of one that is retired.
+  return (guard_->has_lease() && !retired_.load()) || !guard_->Changed();
+}
+
 void Generation::Retire() {
   std::vector<std::unique_ptr<Searcher>> dropped;
   const std::lock_guard lock(mutex_);
@@ -84,25 +89,6 @@ void Generation::RefreshPlacements() {
 }
 
 Snapshot::Snapshot(ServedIndex* served) : served_(served), generation_(served->current_.load()) {}
-
-std::unique_ptr<Searcher> Snapshot::TakeSearcher() const {
-  return generation_ == nullptr ? nullptr : generation_->TakeSearcher();
-}
-
-void Snapshot::GiveBack(std::unique_ptr<Searcher> searcher) const {
-  generation_->GiveBack(std::move(searcher));
-}
-
-absl::Status Snapshot::WhyNot() const {
-  const absl::Status now = served_->Get().status();
-  return now.ok() ? FileChanged(served_->name()) : now;
-}
-
-bool Snapshot::Intact() const {
-  // Nobody looks any more whether a writer waits for the lease of one that is retired.
-  return (generation_->guard_->has_lease() && !generation_->retired_.load()) ||
-         !generation_->Changed();
-}
 
 absl::Status ServedIndex::Load(const OpenOptions& options, bool warm) {
   absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(spec_.path, options, warm);
@@ -131,7 +117,7 @@ void ServedIndex::Fail(absl::Status why) {
 bool ServedIndex::WithdrawIfChanged() {
   if (state() != IndexState::kServing) return false;
   const Snapshot now(this);
-  if (!now.generation().Changed()) return false;
+  if (!now.generation().guard_->Changed()) return false;
   return Withdraw(
       now,
       absl::FailedPreconditionError(absl::StrCat(

@@ -43,15 +43,18 @@ class Generation {
   const Index& index() const { return *index_; }
   /// Whether its name stands for it.
   bool current() const { return !retired_.load() && !withdrawn_.load(); }
-  bool Changed() const { return guard_->Changed(); }
+
+  /// A searcher for one query at a time; null when none may begin any more. Searchers are
+  /// kept, so that their scratch is: as many as were ever in use at once.
+  std::unique_ptr<Searcher> TakeSearcher();
+  void GiveBack(std::unique_ptr<Searcher> searcher);
+  /// Whether what searches read until now was the file as it was opened.
+  bool Intact() const;
 
  private:
   friend class ServedIndex;
-  friend class Snapshot;
   explicit Generation(std::unique_ptr<FileGuard> guard);
 
-  std::unique_ptr<Searcher> TakeSearcher();
-  void GiveBack(std::unique_ptr<Searcher> searcher);
   /// Another one is served from now on: keeps no searcher.
   void Retire();
   /// No search begins any more; returns when those that run have ended.
@@ -82,16 +85,7 @@ class Snapshot {
   const Index& operator*() const { return generation_->index(); }
   const Index* operator->() const { return &generation_->index(); }
   ServedIndex& served() const { return *served_; }
-  const Generation& generation() const { return *generation_; }
-
-  /// A searcher for one query at a time; null when no search may begin. Searchers are
-  /// kept, so that their scratch is: as many as were ever in use at once.
-  std::unique_ptr<Searcher> TakeSearcher() const;
-  void GiveBack(std::unique_ptr<Searcher> searcher) const;
-  /// Why there is none.
-  absl::Status WhyNot() const;
-  /// Whether what searches read until now was the file as it was opened.
-  bool Intact() const;
+  Generation& generation() const { return *generation_; }
 
  private:
   friend class ServedIndex;

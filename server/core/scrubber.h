@@ -14,8 +14,8 @@ namespace hmann {
 
 /// Compares with its checksums, in the background, what indexes read in place: Open did
 /// not look at it, and a device may lose a bit later. One index after the other, each
-/// once it serves (anew when its name stands for another file) and again an hour after the
-/// end of a pass.
+/// once it serves, anew when its name stands for another file, and again an hour after
+/// the end of a pass.
 class Scrubber {
  public:
   /// Of an index that was withdrawn because its bytes are damaged.

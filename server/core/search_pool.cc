@@ -221,6 +221,7 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
 
 bool SearchPool::Run(const Work& work) {
   SearchJob& job = *work.job;
+  Generation& index = job.index_.generation();
   const auto start = SearchJob::Clock::now();
   if (job.cancelled_.load(std::memory_order_relaxed)) {
     job.Fail(absl::CancelledError("the client went away"));
@@ -229,12 +230,13 @@ bool SearchPool::Run(const Work& work) {
         absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
   } else if (job.failed_.load(std::memory_order_relaxed)) {
     // Another part of the job did; this one is not begun.
-  } else if (std::unique_ptr<Searcher> searcher = job.index_.TakeSearcher(); searcher == nullptr) {
-    job.Fail(job.index_.WhyNot());
+  } else if (std::unique_ptr<Searcher> searcher = index.TakeSearcher(); searcher == nullptr) {
+    const absl::Status now = job.index_.served().Get().status();
+    job.Fail(now.ok() ? FileChanged(job.index_.served().name()) : now);
   } else {
     const SearchLimits limits{job.deadline_, &job.cancelled_};
     absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
-    job.index_.GiveBack(std::move(searcher));
+    index.GiveBack(std::move(searcher));
     if (status.ok() || absl::IsDeadlineExceeded(status)) {
       const std::chrono::nanoseconds time = SearchJob::Clock::now() - start;
       job.index_.served().meter().Observe(job.effort_, time / (work.end - work.begin), status.ok());
@@ -243,7 +245,7 @@ bool SearchPool::Run(const Work& work) {
   }
   const std::size_t done = work.end - work.begin;
   if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return false;
-  if (job.status_.ok() && !job.index_.Intact()) job.Fail(FileChanged(job.index_.served().name()));
+  if (job.status_.ok() && !index.Intact()) job.Fail(FileChanged(job.index_.served().name()));
   job.Complete(job.status_);
   return true;
 }

@@ -125,8 +125,8 @@ class SearchPool {
   /// from the work that waits; WORK_TOO_LARGE, without one.
   absl::Status Submit(SearchJob* job, std::uint64_t caller = 0);
 
-  /// Answers a narrow job in the calling thread, when `here` and TryRunHere would, or else
-  /// submits it. Its Complete is called, also with the error of Submit.
+  /// Answers a narrow job in the calling thread, when `here` and TryRunHere would, or
+  /// else submits it. Its Complete is called, also with the error of Submit.
   void Start(SearchJob* job, absl::FunctionRef<std::uint64_t()> caller, bool here = true);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs, when
