@@ -6,6 +6,7 @@
 #include "index/base/thread_pool.h"
 #include "index/construct/jobs/near_rows.h"
 #include "tools/data_flags.h"
+#include "tools/flags.h"
 
 namespace hmann {
 namespace {
