@@ -25,7 +25,7 @@ struct EvalFlags {
   std::vector<int> search_threads, in_flight = {1};
   bool json = false;
 
-  /// Declare options, each group once. `more`: further words of the example.
+  /// Declare options, each group once.
   void AddData(CLI::App& app, bool truth = true);
   void AddBuild(CLI::App& app, bool settings = true);
   void AddRuns(CLI::App& app);

@@ -1,4 +1,5 @@
-/// Errors whose message is made of parts: `return InvalidArgument("k: expected at most ", n);`
+/// Errors whose message is made of parts:
+/// `return InvalidArgument("k: expected at most ", n);`
 #pragma once
 
 #include "absl/status/status.h"

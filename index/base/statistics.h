@@ -26,7 +26,8 @@ T Percentile(const std::vector<T>& sorted, double share) {
 }
 
 /// The logarithm of the odds of a recall, over so many answers: the scale on which recall
-/// grows evenly with the logarithm of the effort. None found, or all, counts as half of one.
+/// grows evenly with the logarithm of the effort. None found, or all, counts as half of
+/// one.
 double Logit(double recall, double answers = 5e5);
 
 /// `value` with so many digits behind the point.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "hmann/search_options.h"
 
 namespace hmann {
@@ -96,15 +98,16 @@ TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
   const Dials by_constants = *SearchOptions{.k = 10}.Resolve(context);
   context.calibration = &example;
   const Dials calibrated = *SearchOptions{.k = 10}.Resolve(context);
-  EXPECT_NEAR(*calibrated.epsilon, 2 * *by_constants.epsilon, kNear);
-  EXPECT_EQ(calibrated.ef_l0, 4 * by_constants.ef_l0);
+  constexpr double kEffort = 2.05216;  // as above
+  EXPECT_NEAR(*calibrated.epsilon, kEffort * *by_constants.epsilon, kNear);
+  EXPECT_EQ(calibrated.ef_l0, std::round(kEffort * kEffort * by_constants.ef_l0));
   EXPECT_LT(*SearchOptions({.k = 10, .recall = 0.9}).Resolve(context)->epsilon,
             *calibrated.epsilon);
   EXPECT_EQ(SearchOptions({.k = 10, .ef_l0 = 50}).Resolve(context)->ef_l0, 50u);
   EXPECT_EQ(SearchOptions({.k = 10, .epsilon = 0.1f}).Resolve(context)->epsilon, 0.1f);
 
   context.has_ratios = false;
-  EXPECT_EQ(SearchOptions{.k = 10}.Resolve(context)->ef_l0, 128u) << "twice 64";
+  EXPECT_EQ(SearchOptions{.k = 10}.Resolve(context)->ef_l0, 131u) << "2.05 times 64";
   context.has_codes = context.block_tier = true;
   const Dials on_device = *SearchOptions{.k = 10}.Resolve(context);
   EXPECT_EQ(on_device.ef_l0, 60u);

@@ -16,9 +16,9 @@ namespace hmann {
 /// `n`, `n1`: vectors of the index and of L1, which no width exceeds; k is held.
 Dials WithEffort(const Dials& dials, double effort, std::uint64_t n, std::uint64_t n1);
 
-/// `epsilon` of effort 1. The more neighbours are asked for, the less far beyond the last
-/// of them lies what leads to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a recall of
-/// about 0.97 for k = 1, 10 and 100.
+/// `epsilon` of effort 1. The more neighbours are asked for, the less far beyond the
+/// last of them lies what leads to one: on 1M SIFT vectors 0.45, 0.18 and 0.07 give a
+/// recall of about 0.97 for k = 1, 10 and 100.
 float DefaultEpsilon(std::uint32_t k);
 
 }  // namespace hmann

@@ -71,8 +71,8 @@ class LabelWalk {
 /// of walks, of which one is at work at a time. Down to L1; through L0, as the dials say;
 /// to the exact distances of what was found, where these two went by codes of scalar
 /// quantisation; to what closed components have hidden, where k is not filled; to the
-/// labels. With a predicate (Dials::matches) it walks through what does not match, too,
-/// keeps what does in results_, and where k is not filled scans all that match.
+/// labels. With a predicate (Dials::matches) what matches is kept in results_, apart from
+/// what is walked through, and where k is not filled scans all that match.
 ///
 ///   query.Open(vector, dials, lists_reads);
 ///   while (!query.Done()) {

@@ -12,7 +12,7 @@ namespace hmann {
 
 /// Exact distances take the place of keys of codes: of the k nearest that a walk over
 /// codes of scalar quantisation has found, and of those after them whose vectors may be
-/// nearer (ScalarQuantiser::Margin). One step.
+/// nearer (ScalarQuantiser::Margin).
 class RerankWalk {
  public:
   /// start: of the index itself; start.scratch.beam has what was found, by keys of codes,

@@ -71,10 +71,11 @@ struct WalkStart {
   /// nearest first; visited: what was met on the way.
   LayerScratch& scratch;
   WalkCounters& counters;
-  std::uint32_t parts = 1;      ///< that may be walked side by side
-  std::uint32_t in_step = 0;    ///< beams that a part walks together; 0: as many as suit memory
-  std::uint32_t kept = 0;       ///< of the nearest that the walk finds, this many are wanted
-  Results* results = nullptr;   ///< with a predicate: what L1 and L0 score is offered to it
+  std::uint32_t parts = 1;    ///< that may be walked side by side
+  std::uint32_t in_step = 0;  ///< beams that a part walks together; 0: as many as suit memory
+  std::uint32_t kept = 0;     ///< of the nearest that the walk finds, this many are wanted
+  Results* results =
+      nullptr;  ///< with a predicate: the matches of what L1 scores, and best-first L0
   ReadsAhead* ahead = nullptr;  ///< nullptr: nobody reads ahead
 };
 

@@ -97,6 +97,12 @@ absl::Status PlacementSource::Check(std::uint64_t found) const {
   return CompareChecksum({path, file_offset, section, bytes.size()}, checksum, found);
 }
 
+absl::Status PlacementSource::CheckCopy(std::span<const std::byte> copied) const {
+  ChunkedChecksum checksum;
+  checksum.Append(copied.data(), copied.size());
+  return Check(checksum.Digest());
+}
+
 void RegionBuilder::Emulate(Region& region, std::shared_ptr<EmulatedBus> bus) {
   region.parts_->bus = std::move(bus);
 }

@@ -45,8 +45,9 @@ class CountingRuns {
   /// CANCELLED.
   absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);
 
-  /// Answers the first `count` rows of the learning set, be their neighbours known or not,
-  /// and hands each answer to `take`, on all threads. Returns the counters. Errors: as Run.
+  /// Answers the first `count` rows of the learning set, be their neighbours known or
+  /// not, and hands each answer to `take`, on all threads. Returns the counters. Errors:
+  /// as Run.
   absl::StatusOr<Counters> Answers(const Dials& dials, std::uint64_t count,
                                    const std::function<void(std::size_t i, const Answer&)>& take);
 

@@ -54,7 +54,7 @@ class QueryJob : public SearchJob {
 
   // The sink. But for Row, several threads at once, each for other queries.
 
-  /// Of query `i`, in the index's dtype.
+  /// Of query `i`, in QueryType of the index's dtype.
   virtual const void* Row(std::size_t i) const = 0;
   /// The name of a query in an error.
   virtual std::string Field(std::size_t i) const = 0;

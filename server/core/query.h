@@ -17,8 +17,8 @@
 
 namespace hmann {
 
-/// Query vectors in an index's dtype, row-major. Bytes are viewed where they lie in the
-/// request, which must outlive this.
+/// Query vectors in QueryType of an index's dtype, row-major. Bytes are viewed where they
+/// lie in the request, which must outlive this.
 struct QueryVectors {
   std::size_t count = 0;
   std::span<const std::byte> bytes;

@@ -21,6 +21,8 @@ class Shelf : public hmann::Tier {
     auto lines = std::make_shared<std::vector<Line>>((source.bytes.size() + 63) / 64);
     auto* const to = reinterpret_cast<std::byte*>(lines->data());
     std::copy(source.bytes.begin(), source.bytes.end(), to);
+    if (absl::Status status = source.CheckCopy({to, source.bytes.size()}); !status.ok())
+      return status;
     return hmann::Region::OfMemory({to, source.bytes.size()}, lines);
   }
 };

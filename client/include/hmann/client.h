@@ -2,10 +2,9 @@
 /// user's program needs neither's headers.
 ///
 ///     using hmann::client::Client, hmann::client::Vectors;
-///     HMANN_ASSIGN_OR_RETURN(auto client, Client::Connect("127.0.0.1:50051"));
-///     HMANN_RETURN_IF_ERROR(client.WaitReady("sift"));
-///     const Vectors queries = Vectors::Floats(query);
-///     HMANN_ASSIGN_OR_RETURN(auto answer, client.Search("sift", queries, {.k = 10}));
+///     absl::StatusOr<Client> client = Client::Connect("127.0.0.1:50051");
+///     if (!client.ok()) return client.status();
+///     auto answer = client->Search("sift", Vectors::Floats(query), {.k = 10});
 #pragma once
 
 #include <chrono>
@@ -197,9 +196,9 @@ class Client {
   SearchStream OpenStream(const std::string& index, const SearchOptions& options,
                           const CallOptions& call = {});
   /// Vectors by their labels, in the index's dtype, little-endian, one after the other
-  /// in the order of `labels`; f32 under cosine divided by their norm. Errors also:
-  /// NOT_FOUND naming a label that no vector has; FAILED_PRECONDITION for an index from
-  /// before there were orders of labels.
+  /// in the order of `labels`; f32 and f16 under cosine divided by their norm. Errors
+  /// also: NOT_FOUND naming a label that no vector has; FAILED_PRECONDITION for an index
+  /// from before there were orders of labels.
   absl::StatusOr<std::vector<std::byte>> Get(const std::string& index,
                                              std::span<const std::uint64_t> labels,
                                              const CallOptions& call = {});

@@ -33,8 +33,9 @@ struct Rows {
 };
 
 /// `value` as rows: an array, or what numpy makes one of. Copied only where the
-/// components of a row do not lie side by side. `most_dims` 1 for one vector too. Raises
-/// InvalidArgumentError, `name` in front, for another dtype or number of dimensions.
+/// components of a row do not lie side by side. `single_too`: one vector of shape (dim,),
+/// too. Raises InvalidArgumentError, `name` in front, for another dtype or number of
+/// dimensions.
 Rows ToRows(const std::string& name, py::handle value, bool single_too);
 
 /// Labels: whole numbers, none of them negative, since -1 stands for no answer. Of shape

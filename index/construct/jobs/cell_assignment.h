@@ -49,7 +49,7 @@ struct CellAssignment {
 /// their second-nearest centroid. The outcome does not depend on threads. `upper`: layers
 /// 1, 2, ... by id, at least one, whose kernels are L2 or cosine. Errors: CANCELLED;
 /// INVALID_ARGUMENT when replicas is not 1 or 2 or exceeds N_1. `stages`: the searches go
-/// through a work folder, and tell their phase.
+/// by jobs, and tell their phase.
 absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
                                            const std::vector<LayerView>& upper,
                                            std::uint32_t replicas, Stages stages);

@@ -37,7 +37,7 @@ class LeafEncoder {
 /// The leaves that a stage has made, mapped.
 class StoredLeaves {
  public:
-  /// `jobs`: of the stage. Errors: those of WorkFolder::Map; DATA_LOSS.
+  /// `jobs`: of the stage. Errors: those of Artefacts::Map; DATA_LOSS.
   static absl::StatusOr<StoredLeaves> Map(const Stages& stages, std::size_t jobs, NodeId n);
 
   /// Calls `take` with the members, ascending, of leaves of some groups that have some in

@@ -20,7 +20,7 @@ void PutList(std::span<const NodeId> list, std::vector<NodeId>* out);
 /// Such lists of the nodes of a range, mapped.
 class StoredLinks {
  public:
-  /// What `stage` made of a range. Errors: those of WorkFolder::Map; DATA_LOSS where the
+  /// What `stage` made of a range. Errors: those of Artefacts::Map; DATA_LOSS where the
   /// lists are not as many.
   static absl::StatusOr<StoredLinks> Map(const Stages& stages, const std::string& stage,
                                          std::size_t job, NodeRange range);

@@ -34,7 +34,7 @@ class NearestLists {
   DistanceKey Bound(NodeId node) const;
   /// Brings a node's list nearer to the cache.
   void Prefetch(NodeId node) const { PrefetchLines(List(node), length_ * sizeof(Entry)); }
-  /// Takes distinct entries in, and changes their order; `merged` is scratch. Returns the
+  /// Takes distinct entries in, and changes their order; Uses `scratch`. Returns the
   /// bound.
   DistanceKey Merge(NodeId node, std::span<const Entry> entries, std::vector<Entry>& scratch);
 

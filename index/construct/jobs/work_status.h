@@ -11,7 +11,7 @@ namespace hmann {
 /// How far a bounded build has come, seen from outside its process.
 struct WorkStatus {
   struct Stage {
-    std::string name;        ///< "l0-rows"
+    std::string name;        ///< "l0-lead"
     std::uint64_t jobs = 0;  ///< 0: not known yet
     std::uint64_t made = 0;  ///< of them
     bool done = false;
@@ -26,7 +26,7 @@ struct WorkStatus {
   std::size_t current = 0;
 };
 
-/// Stages of all builds, in order: "l0-hash", "l0-lead", ...
+/// Stages of all builds, in order: "l0-lead", "l0-leaves", ...
 std::vector<std::string> StageNames();
 
 /// Reads the folder's manifest and the names of its files. Errors: NOT_FOUND where there

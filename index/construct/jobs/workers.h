@@ -17,9 +17,10 @@ namespace hmann {
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
-  /// Has jobs (ascending) of a stage made, each by `hmann build-job` for the same work
-  /// folder, and waits until all have ended; `look` is called now and then meanwhile. A
-  /// job that fails is left to the caller. Errors: CANCELLED; those of starting.
+  /// Has jobs (ascending) of a stage ("l0-lead") made by `hmann build-job` for the same
+  /// work folder, which the runner knows, and waits until all have ended; `look` tells
+  /// progress, and is called now and then meanwhile. A job that fails is left to the
+  /// caller. Errors: CANCELLED; those of starting.
   virtual absl::Status Run(const std::string& stage, std::span<const std::size_t> jobs,
                            const Job& job, Phases& phases,
                            const std::function<void()>& look) const = 0;

@@ -14,7 +14,7 @@ struct Neighbour {
 
 /// What a query found.
 struct Answer {
-  std::vector<Neighbour> nearest;  ///< k of them, nearest first, ties by internal id
+  std::vector<Neighbour> nearest;  ///< at most k, nearest first, ties by internal id
   /// The query's budget ran out before its search was over: `nearest` is the best so far,
   /// with exact distances still, perhaps fewer than k.
   bool cut_short = false;

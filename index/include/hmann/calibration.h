@@ -47,9 +47,9 @@ struct Calibration {
   };
   /// The effort for a recall: between two that were measured on a straight line of the
   /// logarithm of the effort over the recall's odds; between two k, of the logarithm of
-  /// k (the effort's; of a walk that epsilon ends, epsilon's itself: doc/notes/tuning.md);
-  /// beyond the last k as there. A way with scalar codes that has no curve goes by
-  /// that without. Nothing: this way was not calibrated.
+  /// k (the effort's; of a walk that epsilon ends, epsilon's itself:
+  /// doc/notes/tuning.md); beyond the last k as there. A way with scalar codes that has
+  /// no curve goes by that without. Nothing: this way was not calibrated.
   std::optional<Found> Find(const Way& way, std::uint32_t k, double recall) const;
 
   /// Whether the upper layers alone reach the recall with no more distances than that

@@ -67,7 +67,9 @@ class Index {
   /// Checks the header and section table, then places upper layers, then L0. What is
   /// copied to memory is compared with its checksum; what is read in place is not (see
   /// Scrub and Verify). Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier),
-  /// DATA_LOSS (truncated or damaged), RESOURCE_EXHAUSTED. `progress`, when given, shows
+  /// DATA_LOSS (truncated or damaged), RESOURCE_EXHAUSTED,
+  /// UNIMPLEMENTED (another version of the format), FAILED_PRECONDITION (a tier that
+  /// cannot work on this machine). `progress`, when given, shows
   /// the loading.
   static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path,
                                                            const OpenOptions& options = {},

@@ -36,7 +36,8 @@ struct SearchOptions {
   std::optional<Prefetch> prefetch = {};
   std::optional<std::uint32_t> query_threads = {};
   /// Only vectors that match may be answers: the k nearest of them, or all where they are
-  /// fewer. The search walks through the others. Not owned.
+  /// fewer. Those of this index: of another of the same size they mean nothing. Not
+  /// owned.
   const Matches* matches = nullptr;
   /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a
   /// query to keep, with the best recall that it allows.

@@ -52,8 +52,8 @@ class BlockSource {
   virtual void Where(Whereabouts* where) const = 0;
 };
 
-/// Bytes that a tier holds, read-only: a write is a SIGSEGV. Move-only; the destructor
-/// gives the memory back. Thread-safe for reading.
+/// Bytes that a tier holds, read-only (of our own tiers a write is a SIGSEGV). Move-only;
+/// the destructor gives the memory back. Thread-safe for reading.
 class Region {
  public:
   Region();  ///< empty
@@ -113,6 +113,8 @@ struct PlacementSource {
   /// `found`: the checksum of what was copied. Errors: DATA_LOSS naming all of it and
   /// what to do.
   absl::Status Check(std::uint64_t found) const;
+  /// The same of all the bytes that were copied.
+  absl::Status CheckCopy(std::span<const std::byte> copied) const;
 };
 
 /// How a tier gives records to a driver.

@@ -45,10 +45,11 @@ struct TuneOptions {
 /// effort that reaches it.
 struct Contest {
   double recall = 0;
-  std::size_t settings = 0;    ///< that reach the recall
-  std::size_t unable = 0;      ///< ways that no effort brings to it
-  std::size_t dropped = 0;     ///< never timed: Equation 3.1 says that others are faster
-  bool upper_dropped = false;  ///< the upper layers alone (ef_l0 = 0) were among these two
+  std::size_t settings = 0;  ///< that reach the recall
+  std::size_t unable = 0;    ///< ways that no effort brings to it
+  std::size_t dropped = 0;   ///< never timed: Equation 3.1 says that others are faster
+  bool upper_dropped =
+      false;  ///< the upper layers alone (the paper's efSearchL0 = 0) were among these two
   std::size_t neighbours = 0;  ///< of the winner, timed beside it
   double equation_error = 0;   ///< of Equation 3.1 on what was timed: median, relative
 };
