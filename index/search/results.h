@@ -22,7 +22,11 @@ struct Results {
   }
   /// What was scored.
   void Offer(const RowBatch& batch) {
-    for (std::uint32_t i = 0; i < batch.size; ++i) Offer(batch.keys[i], batch.ids[i]);
+    if (only != nullptr) {
+      for (std::uint32_t i = 0; i < batch.size; ++i) Offer(batch.keys[i], batch.ids[i]);
+    } else {
+      for (std::uint32_t i = 0; i < batch.size; ++i) beam.InsertUnique(batch.keys[i], batch.ids[i]);
+    }
   }
 };
 
