@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/toolbox/generate.h"
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
+#include "datasets/toolbox/generate.h"
 #include "datasets/vector_file.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/graph/testing/reference_search.h"

@@ -42,9 +42,8 @@ class IndexImpl {
   void Warm(bool asked) const;
   /// See Index.
   std::uint64_t BytesInPlace() const;
-  absl::Status ForLabels(
-      const std::function<void(std::span<const NodeId>, std::span<const std::uint64_t>)>& visit)
-      const;
+  absl::Status ForLabels(const std::function<void(std::span<const NodeId>,
+                                                  std::span<const std::uint64_t>)>& visit) const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
   /// The table beside the file, if there is one; what is wrong with it is said by

@@ -10,10 +10,10 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/toolbox/archive.h"
-#include "datasets/toolbox/download.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
+#include "datasets/toolbox/archive.h"
+#include "datasets/toolbox/download.h"
 #include "datasets/toolbox/manifest.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"

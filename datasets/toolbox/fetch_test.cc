@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/toolbox/archive.h"
 #include "datasets/ground_truth.h"
-#include "datasets/toolbox/manifest.h"
 #include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/archive.h"
+#include "datasets/toolbox/manifest.h"
 #include "datasets/toolbox/testing/pattern.h"
 #include "datasets/toolbox/testing/test_server.h"
 #include "datasets/vector_file.h"

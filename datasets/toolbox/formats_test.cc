@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "absl/strings/match.h"
-#include "datasets/toolbox/answer_writer.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
 #include "datasets/labels.h"
 #include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/answer_writer.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
 #include "gmock/gmock.h"

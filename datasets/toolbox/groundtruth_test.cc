@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/exact_distance.h"
+#include "datasets/testing/temp_folder.h"
 #include "datasets/toolbox/exact_neighbours.h"
 #include "datasets/toolbox/generate.h"
-#include "datasets/testing/temp_folder.h"
 #include "gmock/gmock.h"
 #include "index/distance/reference.h"
 

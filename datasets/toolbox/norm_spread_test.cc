@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "datasets/toolbox/generate.h"
 #include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/generate.h"
 #include "datasets/vector_file.h"
 #include "gmock/gmock.h"
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <set>
 
-#include "datasets/toolbox/generate.h"
 #include "datasets/ground_truth.h"
 #include "datasets/testing/temp_folder.h"
+#include "datasets/toolbox/generate.h"
 #include "gmock/gmock.h"
 
 namespace hmann {

@@ -33,9 +33,9 @@ struct UpperSource {
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;
-  const Artefacts& work;   ///< of the stages that join L1
+  const Artefacts& work;     ///< of the stages that join L1
   const JobRunner* workers;  ///< that help with them, or none
-  std::uint64_t room;      ///< bytes that a job of theirs may take for what it loads
+  std::uint64_t room;        ///< bytes that a job of theirs may take for what it loads
 };
 
 /// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
