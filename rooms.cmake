@@ -50,10 +50,10 @@ endfunction()
 set(HMANN_PRECOMPILED <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <algorithm> <atomic> <chrono> <filesystem>
   <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <vector>)
 
-# Not CLI/Config.hpp and CLI/Formatter.hpp: with them every file has their code generated, 4 s each.
+# Not CLI/Config.hpp and CLI/Formatter.hpp: with them every file has their code generated (cmd_completion.cc 8.8 s instead of 5.6).
 set(HMANN_PRECOMPILED_COMMANDS ${HMANN_PRECOMPILED} <CLI/App.hpp> <nlohmann/json.hpp>)
 
-# hmann_cold(target): nothing of it is in a query's or a build's way, so that a release compiles it for a short build (-O1 takes two thirds of -O3).
+# hmann_cold(target): nothing of it is in a query's or a build's way, so that a release compiles it for a short build (of three files -O1 took two thirds of the time of -O3).
 function(hmann_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

@@ -35,7 +35,7 @@ class MatchesTest : public testing::Test {
     delete folder_;
   }
 
-  /// Each of 100 has the same chance.
+  /// One label in `of`, without an order.
   static auto Every(std::uint64_t of) {
     return [of](std::uint64_t label) { return (label * 2654435761u >> 7) % of == 0; };
   }
@@ -159,7 +159,7 @@ TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {
   }
 }
 
-TEST_F(MatchesTest, OnADeviceOnlyMatchesAreReadForTheirVectors) {
+TEST_F(MatchesTest, OnADeviceAPredicateReadsHardlyMore) {
   const auto device = Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
   ASSERT_TRUE(device.ok()) << device.status();
   Counters all, tenth;
@@ -196,7 +196,7 @@ TEST_F(MatchesTest, WhatCannotBeIsRefused) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(MatchesTest, ABudgetCutsAScanShort) {
+TEST_F(MatchesTest, ABudgetLeavesMatchesOnly) {
   const Matches matches = MustMatch(*index_, Every(2));
   SearchOptions options{.k = 10, .ef_l1 = 1, .ef_l0 = 10, .matches = &matches};
   options.budget = std::chrono::nanoseconds(1);
