@@ -6,6 +6,7 @@
 find_package(GTest REQUIRED)
 find_package(absl REQUIRED)
 find_package(benchmark QUIET)
+find_package(nlohmann_json REQUIRED)
 
 function(hmann_target_name room out)
   string(REPLACE "/" "_" name "${room}")
@@ -50,8 +51,6 @@ endfunction()
 set(HMANN_PRECOMPILED <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <algorithm> <atomic> <chrono> <filesystem>
   <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <vector>)
 
-# Not CLI/Config.hpp and CLI/Formatter.hpp: with them every file has their code generated (cmd_completion.cc 8.8 s instead of 5.6).
-set(HMANN_PRECOMPILED_COMMANDS ${HMANN_PRECOMPILED} <CLI/App.hpp> <nlohmann/json.hpp>)
 
 # hmann_cold(target): nothing of it is in a query's or a build's way, so that a release compiles it for a short build (of three files -O1 took two thirds of the time of -O3).
 function(hmann_cold target)
@@ -61,12 +60,22 @@ endfunction()
 add_library(hmann_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
 target_link_libraries(hmann_headers PUBLIC absl::statusor absl::strings absl::str_format)
 hmann_precompile(hmann_headers HEADERS ${HMANN_PRECOMPILED})
+if(NOT HMANN_ENGINE_ONLY)
+  # Programs with options. Not CLI/Config.hpp and CLI/Formatter.hpp: with them every file has their code generated (cmd_completion.cc 8.8 s
+  # instead of 5.6).
+  find_package(CLI11 REQUIRED)
+  add_library(hmann_command_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
+  target_link_libraries(hmann_command_headers PUBLIC absl::statusor absl::strings absl::str_format CLI11::CLI11 nlohmann_json::nlohmann_json)
+  hmann_cold(hmann_command_headers)
+  hmann_precompile(hmann_command_headers HEADERS ${HMANN_PRECOMPILED} <CLI/App.hpp> <nlohmann/json.hpp>)
+endif()
 
 # hmann_room(index/graph [PUBLIC answer.h ...] SOURCES beam.cc ... KNOWS index/base ... LINKS xxhash ...)
 # PUBLIC: its headers that are installed, included as hmann/answer.h; they lie in index/include/hmann (the client's in client/include/hmann).
-# COLD: see hmann_cold. SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries; HEADERS are precompiled instead of the usual ones. The target is hmann_index_graph.
+# COLD: see hmann_cold. SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries. HEADERS are precompiled instead of the
+# usual ones, or HEADERS_FROM names the target that has them. The target is hmann_index_graph.
 function(hmann_room room)
-  cmake_parse_arguments(R "COLD" "" "PUBLIC;SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(R "COLD" "HEADERS_FROM" "PUBLIC;SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
   hmann_target_name(${room} target)
   set(root ${CMAKE_BINARY_DIR}/rooms/${target})
   file(REMOVE_RECURSE ${root})
@@ -94,22 +103,27 @@ function(hmann_room room)
   target_link_libraries(${target} PUBLIC ${R_LINKS})
   if(R_HEADERS)
     hmann_precompile(${target} HEADERS ${R_HEADERS})
+  elseif(R_HEADERS_FROM)
+    hmann_precompile(${target} FROM ${R_HEADERS_FROM})
   elseif(room MATCHES "^(index|datasets)" AND NOT room MATCHES "^index/(base|distance|codes)$")  # others have flags of their own
     hmann_precompile(${target} FROM hmann_headers)
+  endif()
+  if(room MATCHES "^(index/distance|index/codes|proto)$")  # a file has flags of its own; generated ones define the same names
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
 endfunction()
 
 add_library(hmann_test_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
-target_link_libraries(hmann_test_headers PUBLIC GTest::gmock GTest::gtest absl::statusor absl::strings absl::str_format)
+target_link_libraries(hmann_test_headers PUBLIC GTest::gmock GTest::gtest absl::statusor absl::strings absl::str_format nlohmann_json::nlohmann_json)
 hmann_cold(hmann_test_headers)
-hmann_precompile(hmann_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> ${HMANN_PRECOMPILED})
+hmann_precompile(hmann_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${HMANN_PRECOMPILED})
 
-# hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast [TIMEOUT 120] [ARGS ...])
-# PLAIN: no precompiled headers, as it has other flags. Source: <name>.cc in the current room; one executable; ctest runs it with the working directory at the source root.
+# hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast [TIMEOUT 300] [ARGS ...])
+# PLAIN: no precompiled headers, as it has other flags. Sources: <name>.cc in the current room, and SOURCES; one executable; ctest runs it with the working directory at the source root.
 function(hmann_test name)
   cmake_parse_arguments(T "PLAIN" "TIMEOUT" "SOURCES;KNOWS;LINKS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
+    set(T_TIMEOUT 300)
   endif()
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")  # up to ten times slower
     math(EXPR T_TIMEOUT "10 * ${T_TIMEOUT}")
@@ -124,8 +138,7 @@ function(hmann_test name)
     hmann_knows(${name} PRIVATE datasets/toolbox)
   endif()
   target_link_libraries(${name} PRIVATE ${T_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
-  # Whoever links gRPC has other flags; so has what is PLAIN.
-  if(NOT T_PLAIN AND CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(index|datasets)")
+  if(NOT T_PLAIN)
     hmann_precompile(${name} FROM hmann_test_headers)
   endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

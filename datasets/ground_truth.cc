@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/hdf5_file.h"
 #include "datasets/row_layout.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
@@ -22,8 +23,8 @@ constexpr std::uint32_t kMostNeighbours = 1u
 absl::Status CheckDistances(const std::string& path, const GroundTruth& truth) {
   for (std::size_t i = 0; i < truth.distances.size(); ++i) {
     if (!std::isnan(truth.distances[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, ": query ", i / truth.k, ", neighbour ",
-                                                   i % truth.k, ": the distance is NaN"));
+    return InvalidArgument(path, ": query ", i / truth.k, ", neighbour ", i % truth.k,
+                           ": the distance is NaN");
   }
   return absl::OkStatus();
 }
@@ -34,8 +35,7 @@ absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
                          VecsLayout(path, file.bytes(), 4, 0, kMostNeighbours));
   HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, layout.n));
   if (layout.n > std::numeric_limits<std::uint32_t>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", layout.n, " queries found, less than 2^32 expected"));
+    return InvalidArgument(path, ": ", layout.n, " queries found, less than 2^32 expected");
   }
   GroundTruth truth{
       .n = static_cast<std::uint32_t>(layout.n), .k = layout.dim, .ids = {}, .distances = {}};
@@ -68,21 +68,19 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::span<const std::byte> bytes = file.bytes();
   if (bytes.size() < 8)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes found, a header of 8 expected"));
+    return InvalidArgument(path, ": ", bytes.size(), " bytes found, a header of 8 expected");
   GroundTruth truth{.n = ReadU32(bytes, 0), .k = ReadU32(bytes, 4), .ids = {}, .distances = {}};
   if (truth.n == 0 || truth.k == 0 || truth.k > kMostNeighbours) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": offset 0: ", truth.n, " queries with ", truth.k,
-                     " neighbours found, at least 1 of each and at most ", kMostNeighbours,
-                     " neighbours expected"));
+    return InvalidArgument(path, ": offset 0: ", truth.n, " queries with ", truth.k,
+                           " neighbours found, at least 1 of each and at most ", kMostNeighbours,
+                           " neighbours expected");
   }
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;  // below 2^56
   const bool has_distances = bytes.size() == 8 + 8 * count;
   if (!has_distances && bytes.size() != 8 + 4 * count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ", 8 + 8 * count,
-        " (ids and distances) expected for ", truth.n, " queries with ", truth.k, " neighbours"));
+    return InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ",
+                           8 + 8 * count, " (ids and distances) expected for ", truth.n,
+                           " queries with ", truth.k, " neighbours");
   }
   truth.ids.resize(count);
   for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = ReadU32(bytes, 8 + 4 * i);
@@ -123,21 +121,20 @@ absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path) {
 absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".hdf5" || suffix == ".h5")
-    return absl::InvalidArgumentError(absl::StrCat(path, ": write .hdf5 with its vectors"));
+    return InvalidArgument(path, ": write .hdf5 with its vectors");
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;
   if (count == 0 || truth.ids.size() != count ||
       (!truth.distances.empty() && truth.distances.size() != count)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", truth.n, " x ", truth.k, " ground truth with ", truth.ids.size(),
-                     " ids and ", truth.distances.size(), " distances"));
+    return InvalidArgument(path, ": ", truth.n, " x ", truth.k, " ground truth with ",
+                           truth.ids.size(), " ids and ", truth.distances.size(), " distances");
   }
   const bool vecs = suffix == ".ivecs";
   const std::uint64_t most = vecs || suffix == ".ibin" ? 0x7fffffff : 0xffffffff;
   std::vector<std::uint32_t> ids(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (truth.ids[i] > most && truth.ids[i] != kNoNeighbour) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": query ", i / truth.k, ": id ", truth.ids[i], " does not fit, at most ", most));
+      return InvalidArgument(path, ": query ", i / truth.k, ": id ", truth.ids[i],
+                             " does not fit, at most ", most);
     }
     ids[i] = static_cast<std::uint32_t>(truth.ids[i]);
   }

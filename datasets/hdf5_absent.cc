@@ -1,11 +1,12 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/hdf5_file.h"
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
 
 absl::Status NotBuilt(const std::string& path) {
-  return absl::UnimplementedError(absl::StrCat(path, ": this hmann was built without HDF5"));
+  return Unimplemented(path, ": this hmann was built without HDF5");
 }
 
 }  // namespace

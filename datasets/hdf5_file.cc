@@ -10,6 +10,7 @@
 #include "datasets/hdf5_handle.h"
 #include "datasets/vector_file.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -20,15 +21,15 @@ namespace {
 /// Deflate packs at most 1032 to 1: a data set that claims more per stored byte is not
 /// one that was written.
 constexpr std::uint64_t kMostCompression = 1032;
-constexpr std::uint64_t kMostNeighbours = 1u << 24;
+constexpr std::uint64_t kMostColumns = 1u << 24;
 
 absl::StatusOr<Hdf5Handle> OpenFile(const std::string& path) {
   // Ask the kernel first: HDF5 does not tell a missing file from a foreign one.
   HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
   Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.ok())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not an HDF5 file, or a damaged one (",
-                                                   readable.bytes().size(), " bytes)"));
+    return InvalidArgument(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(),
+                           " bytes)");
   return file;
 }
 
@@ -48,9 +49,8 @@ absl::Status CheckStored(const Table& table, const Hdf5Handle& properties) {
   const bool filtered = H5Pget_nfilters(properties.get()) > 0;
   if (wanted <= static_cast<unsigned __int128>(stored) * (filtered ? kMostCompression : 1))
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", stored,
-                                                 " bytes stored, not enough for ", table.n, " x ",
-                                                 table.dim, " components"));
+  return InvalidArgument(table.name, ": ", stored, " bytes stored, not enough for ", table.n, " x ",
+                         table.dim, " components");
 }
 
 absl::StatusOr<Table> OpenTable(const std::string& path, const Hdf5Handle& file,
@@ -58,26 +58,22 @@ absl::StatusOr<Table> OpenTable(const std::string& path, const Hdf5Handle& file,
   Table table;
   table.name = absl::StrCat(path, ": data set ", name);
   table.set = Hdf5Handle(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!table.set.ok())
-    return absl::InvalidArgumentError(absl::StrCat(table.name, ": not in the file"));
+  if (!table.set.ok()) return InvalidArgument(table.name, ": not in the file");
   table.type = Hdf5Handle(H5Dget_type(table.set.get()), H5Tclose);
   const Hdf5Handle space(H5Dget_space(table.set.get()), H5Sclose);
   const Hdf5Handle properties(H5Dget_create_plist(table.set.get()), H5Pclose);
   if (!table.type.ok() || !space.ok() || !properties.ok())
-    return absl::InvalidArgumentError(absl::StrCat(table.name, ": damaged"));
+    return InvalidArgument(table.name, ": damaged");
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  if (rank != 2)
-    return absl::InvalidArgumentError(
-        absl::StrCat(table.name, ": ", rank, " dimensions found, 2 expected"));
+  if (rank != 2) return InvalidArgument(table.name, ": ", rank, " dimensions found, 2 expected");
   hsize_t extent[2] = {0, 0};
   H5Sget_simple_extent_dims(space.get(), extent, nullptr);
   table.n = extent[0];
   table.dim = extent[1];
   if (table.n == 0 || table.n > std::numeric_limits<std::uint32_t>::max() || table.dim == 0 ||
       table.dim > most_dim) {
-    return absl::InvalidArgumentError(absl::StrCat(table.name, ": ", table.n, " x ", table.dim,
-                                                   " found, 1 to 2^32 - 1 rows of 1 to ", most_dim,
-                                                   " components expected"));
+    return InvalidArgument(table.name, ": ", table.n, " x ", table.dim,
+                           " found, 1 to 2^32 - 1 rows of 1 to ", most_dim, " components expected");
   }
   table.layout = H5Pget_layout(properties.get());
   HMANN_RETURN_IF_ERROR(CheckStored(table, properties));
@@ -94,8 +90,7 @@ absl::Status ReadRows(const Table& table, std::uint64_t rows, hid_t memory_type,
   if (!from.ok() || !to.ok() ||
       H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start, nullptr, count, nullptr) < 0 ||
       H5Dread(table.set.get(), memory_type, to.get(), from.get(), H5P_DEFAULT, out) < 0) {
-    return absl::DataLossError(
-        absl::StrCat(table.name, ": ", rows, " x ", table.dim, " components cannot be read"));
+    return DataLoss(table.name, ": ", rows, " x ", table.dim, " components cannot be read");
   }
   return absl::OkStatus();
 }
@@ -112,22 +107,20 @@ absl::StatusOr<std::pair<DType, bool>> TypeOf(const Table& table) {
   if (kind == H5T_INTEGER && size == 1)
     return std::pair(H5Tget_sign(type) == H5T_SGN_NONE ? DType::kU8 : DType::kI8, true);
   if (kind == H5T_FLOAT && size == 2)
-    return absl::UnimplementedError(absl::StrCat(table.name, ": f16 is not supported yet"));
-  return absl::InvalidArgumentError(
-      absl::StrCat(table.name, ": components of another type than f32, f64, u8 or i8"));
+    return Unimplemented(table.name, ": f16 is not supported yet");
+  return InvalidArgument(table.name, ": components of another type than f32, f64, u8 or i8");
 }
 
 absl::StatusOr<std::string> ReadDistance(const std::string& path, const Hdf5Handle& file) {
   constexpr std::size_t kMostBytes = 64;
   if (H5Aexists(file.get(), "distance") <= 0)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: not in the file"));
+    return InvalidArgument(path, ": attribute distance: not in the file");
   const Hdf5Handle attribute(H5Aopen(file.get(), "distance", H5P_DEFAULT), H5Aclose);
   const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
   const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
   if (!type.ok() || !space.ok() || H5Tget_class(type.get()) != H5T_STRING ||
       H5Sget_simple_extent_npoints(space.get()) != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": attribute distance: one string expected"));
+    return InvalidArgument(path, ": attribute distance: one string expected");
   }
   std::string text;
   if (H5Tis_variable_str(type.get()) > 0) {
@@ -140,8 +133,7 @@ absl::StatusOr<std::string> ReadDistance(const std::string& path, const Hdf5Hand
     char value[kMostBytes + 1] = {};
     if (H5Aread(attribute.get(), type.get(), value) >= 0) text = value;
   }
-  if (text.empty())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": attribute distance: cannot be read"));
+  if (text.empty()) return InvalidArgument(path, ": attribute distance: cannot be read");
   return text;
 }
 
@@ -150,15 +142,13 @@ absl::StatusOr<std::string> ReadDistance(const std::string& path, const Hdf5Hand
 absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
                                             std::uint64_t rows) {
   if (name != "train" && name != "test") {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": data set \"", name, "\" asked for, train or test expected"));
+    return InvalidArgument(path, ": data set \"", name, "\" asked for, train or test expected");
   }
   const Hdf5Lock lock;
   HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
   HMANN_ASSIGN_OR_RETURN(const Table table, OpenTable(path, file, name, kMaxDim));
   if (rows > table.n)
-    return absl::InvalidArgumentError(
-        absl::StrCat(table.name, ": ", rows, " rows asked for, it holds ", table.n));
+    return InvalidArgument(table.name, ": ", rows, " rows asked for, it holds ", table.n);
   HMANN_ASSIGN_OR_RETURN(const auto typed, TypeOf(table));
   const auto [dtype, as_stored] = typed;
   const std::uint64_t row_bytes = table.dim * SizeOf(dtype);
@@ -175,9 +165,9 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
   }
   const std::uint64_t bytes = vectors.layout.n * row_bytes;
   if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable) {
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return ResourceExhausted(
         table.name, ": chunked or of doubles, so it must be read into memory: ", FormatSize(bytes),
-        " needed, ", FormatSize(usable), " usable"));
+        " needed, ", FormatSize(usable), " usable");
   }
   HMANN_ASSIGN_OR_RETURN(vectors.memory, Buffer::Allocate(bytes));
   const hid_t memory_type = dtype == DType::kF32  ? H5T_IEEE_F32LE
@@ -192,25 +182,22 @@ absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
   Hdf5Neighbours truth;
   HMANN_ASSIGN_OR_RETURN(truth.distance, ReadDistance(path, file));
-  HMANN_ASSIGN_OR_RETURN(const Table ids, OpenTable(path, file, "neighbors", kMostNeighbours));
+  HMANN_ASSIGN_OR_RETURN(const Table ids, OpenTable(path, file, "neighbors", kMostColumns));
   if (H5Tget_class(ids.type.get()) != H5T_INTEGER)
-    return absl::InvalidArgumentError(absl::StrCat(ids.name, ": integers expected"));
+    return InvalidArgument(ids.name, ": integers expected");
   truth.n = ids.n;
   truth.k = ids.dim;
   if (truth.n * truth.k > UsableMemoryBytes() / 16) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(ids.name, ": ", truth.n, " x ", truth.k, " do not fit in memory"));
+    return ResourceExhausted(ids.name, ": ", truth.n, " x ", truth.k, " do not fit in memory");
   }
   truth.ids.resize(truth.n * truth.k);
   HMANN_RETURN_IF_ERROR(ReadRows(ids, ids.n, H5T_NATIVE_INT64, truth.ids.data()));
   if (H5Lexists(file.get(), "distances", H5P_DEFAULT) <= 0) return truth;
-  HMANN_ASSIGN_OR_RETURN(const Table distances,
-                         OpenTable(path, file, "distances", kMostNeighbours));
+  HMANN_ASSIGN_OR_RETURN(const Table distances, OpenTable(path, file, "distances", kMostColumns));
   if (distances.n != ids.n || distances.dim != ids.dim ||
       H5Tget_class(distances.type.get()) != H5T_FLOAT) {
-    return absl::InvalidArgumentError(absl::StrCat(distances.name, ": ", distances.n, " x ",
-                                                   distances.dim, " found, ", ids.n, " x ", ids.dim,
-                                                   " floats expected"));
+    return InvalidArgument(distances.name, ": ", distances.n, " x ", distances.dim, " found, ",
+                           ids.n, " x ", ids.dim, " floats expected");
   }
   truth.distances.resize(truth.n * truth.k);
   HMANN_RETURN_IF_ERROR(
@@ -225,8 +212,7 @@ absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) {
   if (distance == "euclidean") return Metric::kL2;
   if (distance == "angular") return Metric::kCosine;
   if (distance == "dot" || distance == "ip") return Metric::kInnerProduct;
-  return absl::UnimplementedError(
-      absl::StrCat(path, ": distance ", distance, " is not supported yet"));
+  return Unimplemented(path, ": distance ", distance, " is not supported yet");
 }
 
 }  // namespace hmann

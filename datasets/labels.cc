@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/row_layout.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
@@ -15,8 +16,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
   std::vector<std::uint64_t> labels;
   if (suffix != ".ivecs" && suffix != ".ibin") {
     if (file.bytes().size() % 8 != 0 || file.bytes().size() / 8 != n) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": ", file.bytes().size(), " bytes found, ", n, " labels of 8 bytes expected"));
+      return InvalidArgument(path, ": ", file.bytes().size(), " bytes found, ", n,
+                             " labels of 8 bytes expected");
     }
     labels.resize(n);
     if (n > 0) std::memcpy(labels.data(), file.bytes().data(), 8 * n);
@@ -26,16 +27,14 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
   HMANN_ASSIGN_OR_RETURN(const RowLayout layout,
                          (vecs ? VecsLayout : BinLayout)(path, file.bytes(), 4, 0, 1));
   if (layout.n != n)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", layout.n, " labels found, ", n, " expected"));
+    return InvalidArgument(path, ": ", layout.n, " labels found, ", n, " expected");
   if (vecs) HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, n));
   labels.resize(n);
   for (std::uint64_t i = 0; i < n; ++i) {
     labels[i] = ReadU32(file.bytes(), layout.offset + i * layout.stride);
     if (labels[i] > 0x7fffffff) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": offset ", layout.offset + i * layout.stride, ": label ",
-                       static_cast<std::int32_t>(labels[i]), " found, at least 0 expected"));
+      return InvalidArgument(path, ": offset ", layout.offset + i * layout.stride, ": label ",
+                             static_cast<std::int32_t>(labels[i]), " found, at least 0 expected");
     }
   }
   return labels;

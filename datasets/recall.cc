@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
+#include "index/base/errors.h"
 #include "index/base/statistics.h"
 
 namespace hmann {
@@ -51,9 +52,8 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
 
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {
   if (k > 0 && k <= truth.k && queries <= truth.n) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the ground truth holds ", truth.k,
-                                                 " neighbours of ", truth.n, " queries; ", k,
-                                                 " neighbours of ", queries, " are needed"));
+  return InvalidArgument("the ground truth holds ", truth.k, " neighbours of ", truth.n,
+                         " queries; ", k, " neighbours of ", queries, " are needed");
 }
 
 RecallSummary SummariseRecall(std::vector<double> per_query) {

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -21,14 +22,13 @@ constexpr std::uint64_t kSampledRows = 4096;
 absl::Status CheckDim(const std::string& path, std::uint64_t offset, std::uint32_t dim,
                       std::uint32_t most_dim) {
   if (dim >= 1 && dim <= most_dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": offset ", offset, ": dimension ", dim,
-                                                 " found, 1 to ", most_dim, " expected"));
+  return InvalidArgument(path, ": offset ", offset, ": dimension ", dim, " found, 1 to ", most_dim,
+                         " expected");
 }
 
 absl::Status CheckRows(const std::string& path, std::uint64_t rows, std::uint64_t n) {
   if (rows <= n) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", rows, " rows asked for, the file holds ", n));
+  return InvalidArgument(path, ": ", rows, " rows asked for, the file holds ", n);
 }
 
 absl::Status CheckVecsDim(const std::string& path, std::span<const std::byte> bytes,
@@ -36,9 +36,8 @@ absl::Status CheckVecsDim(const std::string& path, std::span<const std::byte> by
   const std::uint64_t offset = row * layout.stride;
   const std::uint32_t dim = ReadU32(bytes, offset);
   if (dim == layout.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": offset ", offset, ": row ", row,
-                                                 " has dimension ", dim, ", row 0 has ",
-                                                 layout.dim));
+  return InvalidArgument(path, ": offset ", offset, ": row ", row, " has dimension ", dim,
+                         ", row 0 has ", layout.dim);
 }
 
 }  // namespace
@@ -69,14 +68,13 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
                                     std::size_t component_bytes, std::uint64_t rows,
                                     std::uint32_t most_dim) {
   if (bytes.size() < kBinHeaderBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": ", bytes.size(), " bytes found, a header of ", kBinHeaderBytes, " expected"));
+    return InvalidArgument(path, ": ", bytes.size(), " bytes found, a header of ", kBinHeaderBytes,
+                           " expected");
   }
   RowLayout layout{
       .offset = kBinHeaderBytes, .stride = 0, .n = ReadU32(bytes, 0), .dim = ReadU32(bytes, 4)};
   HMANN_RETURN_IF_ERROR(CheckDim(path, 4, layout.dim, most_dim));
-  if (layout.n == 0)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": offset 0: the header says 0 vectors"));
+  if (layout.n == 0) return InvalidArgument(path, ": offset 0: the header says 0 vectors");
   HMANN_RETURN_IF_ERROR(CheckRows(path, rows, layout.n));
   layout.stride = static_cast<std::uint64_t>(layout.dim) * component_bytes;
   const auto size_of = [&layout](std::uint64_t n) {
@@ -89,10 +87,10 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
         rows == 0 || bytes.size() > size_of(layout.n) ? size_of(layout.n) : size_of(rows);
     const std::string size =
         expected >> 64 != 0 ? "more than 2^64" : absl::StrCat(static_cast<std::uint64_t>(expected));
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": ", bytes.size(), " bytes found, ", size, " expected for ",
-        rows == 0 ? layout.n : rows, " x ", layout.dim, " components of ", component_bytes,
-        " bytes (header: n = ", layout.n, ", dim = ", layout.dim, ")"));
+    return InvalidArgument(path, ": ", bytes.size(), " bytes found, ", size, " expected for ",
+                           rows == 0 ? layout.n : rows, " x ", layout.dim, " components of ",
+                           component_bytes, " bytes (header: n = ", layout.n,
+                           ", dim = ", layout.dim, ")");
   }
   if (rows != 0) layout.n = rows;
   return layout;
@@ -101,12 +99,10 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
 absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const std::byte> bytes,
                                      std::size_t component_bytes, std::uint64_t rows,
                                      std::uint32_t most_dim) {
-  if (bytes.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": empty file, at least one vector expected"));
+  if (bytes.empty()) return InvalidArgument(path, ": empty file, at least one vector expected");
   if (bytes.size() < 4) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes found, a dimension of 4 bytes expected"));
+    return InvalidArgument(path, ": ", bytes.size(),
+                           " bytes found, a dimension of 4 bytes expected");
   }
   RowLayout layout{.offset = 4, .stride = 0, .n = 0, .dim = ReadU32(bytes, 0)};
   HMANN_RETURN_IF_ERROR(CheckDim(path, 0, layout.dim, most_dim));
@@ -116,9 +112,8 @@ absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const st
   // for the better message.
   if (layout.n > 1) HMANN_RETURN_IF_ERROR(CheckVecsDim(path, bytes, layout, 1));
   if (layout.n * layout.stride != bytes.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes found, a multiple of ", layout.stride,
-                     " expected (4 + ", layout.dim, " x ", component_bytes, " a row)"));
+    return InvalidArgument(path, ": ", bytes.size(), " bytes found, a multiple of ", layout.stride,
+                           " expected (4 + ", layout.dim, " x ", component_bytes, " a row)");
   }
   HMANN_RETURN_IF_ERROR(CheckRows(path, rows, layout.n));
   if (rows != 0) layout.n = rows;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/hdf5_file.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -39,15 +40,12 @@ absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
   if (suffix == ".u8bin" || suffix == ".bvecs") return DType::kU8;
   if (suffix == ".i8bin") return DType::kI8;
   for (const char* later : {".npy", ".npz", ".bf16bin", ".hvecs"}) {
-    if (suffix == later)
-      return absl::UnimplementedError(
-          absl::StrCat(path, ": ", suffix, " files are not supported yet"));
+    if (suffix == later) return Unimplemented(path, ": ", suffix, " files are not supported yet");
   }
   if (suffix == ".ibin" || suffix == ".ivecs")
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", suffix, " holds ids, not vectors"));
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": suffix \"", suffix,
-                   "\" found, .fbin .f16bin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected"));
+    return InvalidArgument(path, ": ", suffix, " holds ids, not vectors");
+  return InvalidArgument(path, ": suffix \"", suffix,
+                         "\" found, .fbin .f16bin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected");
 }
 
 absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
@@ -66,9 +64,8 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
       const RowLayout& at = file.layout_;
       if (at.offset > file.file_.bytes().size() ||
           (file.file_.bytes().size() - at.offset) / at.stride < at.n) {
-        return absl::InvalidArgumentError(absl::StrCat(path, ": ", file.file_.bytes().size(),
-                                                       " bytes found, ",
-                                                       at.offset + at.n * at.stride, " expected"));
+        return InvalidArgument(path, ": ", file.file_.bytes().size(), " bytes found, ",
+                               at.offset + at.n * at.stride, " expected");
       }
     }
   } else {
@@ -85,11 +82,9 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
 
 absl::StatusOr<VectorFile> VectorFile::View(std::string name, const void* data, DType dtype,
                                             const RowLayout& layout) {
-  if (layout.n == 0)
-    return absl::InvalidArgumentError(absl::StrCat(name, ": 0 vectors found, 1 expected"));
+  if (layout.n == 0) return InvalidArgument(name, ": 0 vectors found, 1 expected");
   if (layout.dim == 0 || layout.dim > kMaxDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": dimension ", layout.dim, " found, 1 to ", kMaxDim, " expected"));
+    return InvalidArgument(name, ": dimension ", layout.dim, " found, 1 to ", kMaxDim, " expected");
   }
   VectorFile file;
   file.path_ = std::move(name);
@@ -111,9 +106,8 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
     if (component == dim()) continue;
     float value;
     ReadComponents(dtype_, Row(i) + component * SizeOf(dtype_), 1, &value);
-    return absl::InvalidArgumentError(absl::StrCat(path_, ": row ", i, ", component ", component,
-                                                   ": ", value,
-                                                   " found, a finite number expected"));
+    return InvalidArgument(path_, ": row ", i, ", component ", component, ": ", value,
+                           " found, a finite number expected");
   }
   return absl::OkStatus();
 }
@@ -121,9 +115,9 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
 absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
                                     const std::string& as_in) const {
   if (dim == this->dim() && Encodes(dtype_, dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)), " as in ",
-                   as_in, ", found ", this->dim(), " x ", std::string(Name(dtype_))));
+  return InvalidArgument(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)),
+                         " as in ", as_in, ", found ", this->dim(), " x ",
+                         std::string(Name(dtype_)));
 }
 
 absl::Status VectorFile::FitQueries(std::uint32_t dim, DType dtype, const std::string& as_in) {

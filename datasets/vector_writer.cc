@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
@@ -38,8 +39,7 @@ absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::
   writer.dim_ = dim;
   HMANN_ASSIGN_OR_RETURN(writer.dtype_, DTypeOfSuffix(path));
   if (dim == 0 || dim > kMaxDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected"));
+    return InvalidArgument(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected");
   }
   const std::string suffix = FormatSuffix(path);
   writer.has_row_dims_ = suffix == ".fvecs" || suffix == ".bvecs";
@@ -63,13 +63,10 @@ absl::Status VectorWriter::Append(const std::byte* rows, std::uint64_t n) {
 }
 
 absl::Status VectorWriter::Commit() {
-  if (n_ == 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": 0 vectors to write, at least 1 expected"));
+  if (n_ == 0) return InvalidArgument(path_, ": 0 vectors to write, at least 1 expected");
   if (!has_row_dims_) {
     if (n_ > std::numeric_limits<std::uint32_t>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ": ", n_, " vectors to write, less than 2^32 expected"));
+      return InvalidArgument(path_, ": ", n_, " vectors to write, less than 2^32 expected");
     }
     const auto n = static_cast<std::uint32_t>(n_);
     HMANN_RETURN_IF_ERROR(file_.WriteAt(0, &n, 4));
@@ -114,9 +111,8 @@ absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* ou
   }
   for (std::uint32_t c = 0; c < dim; ++c) {
     if (WriteComponent(to, values[c], out, c)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("component ", c, ": ", values[c],
-                                                   " found, a value that ", std::string(Name(to)),
-                                                   " holds exactly expected"));
+    return InvalidArgument("component ", c, ": ", values[c], " found, a value that ",
+                           std::string(Name(to)), " holds exactly expected");
   }
   return absl::OkStatus();
 }
@@ -133,8 +129,7 @@ absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Pro
       if (const absl::Status status =
               ConvertRow(from.dtype(), from.Row(i), writer.dtype(), row.data(), from.dim());
           !status.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(from.path(), ": row ", i, ", ", status.message()));
+        return InvalidArgument(from.path(), ": row ", i, ", ", status.message());
       }
       HMANN_RETURN_IF_ERROR(writer.Append(row.data(), 1));
     }

@@ -15,6 +15,10 @@
 namespace hmann::eval {
 namespace {
 
+using server::LoopbackOptions;
+using server::SampleIndex;
+using server::Served;
+
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;

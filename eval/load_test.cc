@@ -15,6 +15,11 @@
 namespace hmann::eval {
 namespace {
 
+using server::LoopbackOptions;
+using server::SampleIndex;
+using server::SlowDials;
+using server::Served;
+
 using namespace std::chrono_literals;
 
 VectorFile Queries() { return *VectorFile::Open("datasets/sample/query.u8bin"); }
@@ -69,7 +74,7 @@ TEST(LoadTest, CallsThatSearchNothing) {
 
 /// Searches that take one thread long: some end late, and all are counted.
 void ExpectSomeLate(bool stream, std::uint32_t batch, double rate) {
-  ServerOptions slow = LoopbackOptions({{"sift", SampleIndex()}});
+  server::ServerOptions slow = LoopbackOptions({{"sift", SampleIndex()}});
   slow.threads = 1;
   const Served served(slow);
   LoadOptions options = To(served);

@@ -17,7 +17,7 @@
 namespace hmann::eval {
 namespace {
 
-std::string Text(const Json& line) {
+std::string OneLine(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -79,7 +79,7 @@ absl::Status ResultFile::Open(const std::string& folder) {
 }
 
 absl::Status ResultFile::Write(Json line) {
-  out_ << Text(line) << std::flush;
+  out_ << OneLine(line) << std::flush;
   lines_.push_back(std::move(line));
   return Check();
 }
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
 
 absl::Status WriteResults(const std::string& path, const std::vector<Json>& lines) {
   return WriteTextFile(path, absl::StrJoin(lines, "", [](std::string* out, const Json& line) {
-                         absl::StrAppend(out, Text(line));
+                         absl::StrAppend(out, OneLine(line));
                        }));
 }
 

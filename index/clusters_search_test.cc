@@ -10,7 +10,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kRows = 12000, kQueries = 400, kDim = 64;
+constexpr std::uint32_t kRows = 12000, kClusterQueries = 400, kDim = 64;
 
 /// The share of queries whose nearest row is found.
 double RecallAt1(const std::string& path, const Generator& generator) {
@@ -21,7 +21,7 @@ double RecallAt1(const std::string& path, const Generator& generator) {
     generator.Row(row, &rows[std::size_t{row} * kDim]);
   Searcher searcher(index);
   std::uint32_t found = 0;
-  for (std::uint32_t i = 0; i < kQueries; ++i) {
+  for (std::uint32_t i = 0; i < kClusterQueries; ++i) {
     generator.Row(kRows + i, query.data());
     DistanceKey nearest = ~DistanceKey{0};
     for (std::uint32_t row = 0; row < kRows; ++row)
@@ -35,12 +35,12 @@ double RecallAt1(const std::string& path, const Generator& generator) {
     EXPECT_TRUE(searcher.Search(query.data(), dials, &answer).ok());
     found += answer.nearest[0].distance <= kernels.ToDistance(nearest) ? 1 : 0;
   }
-  return found / static_cast<double>(kQueries);
+  return found / static_cast<double>(kClusterQueries);
 }
 
 TEST(Clusters, AreReachedByEitherMethod) {
   const Generator generator = *Generator::Make(
-      {.n = kRows + kQueries, .dim = kDim, .intrinsic_dim = 24, .clusters = 40}, DType::kU8);
+      {.n = kRows + kClusterQueries, .dim = kDim, .intrinsic_dim = 24, .clusters = 40}, DType::kU8);
   std::vector<std::uint8_t> values(std::size_t{kRows} * kDim);
   for (std::uint32_t row = 0; row < kRows; ++row)
     generator.Row(row, reinterpret_cast<std::byte*>(&values[std::size_t{row} * kDim]));

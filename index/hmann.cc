@@ -69,6 +69,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
 
 absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) const {
   SearchContext context = impl_->placed().Context();
+  context.content_hash = info().content_hash;
   const absl::StatusOr<TunedTable>& table = impl_->tuned();
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
   if (options.matches != nullptr && options.has_target() &&

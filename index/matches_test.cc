@@ -48,18 +48,20 @@ class MatchesTest : public testing::Test {
 
   static std::vector<Found> Search(const std::shared_ptr<const Index>& index,
                                    const SearchOptions& options, std::uint32_t in_flight = 1,
-                                   Counters* counters = nullptr) {
+                                   Counters* counters = nullptr, const SearchLimits& limits = {},
+                                   std::size_t* cut_short = nullptr) {
     std::vector<Found> found(queries_->n());
     const auto resolved = index->Resolve(options);
     EXPECT_TRUE(resolved.ok()) << resolved.status();
     const auto done = [&](std::size_t i, const absl::Status& status, Answer& answer) {
       EXPECT_TRUE(status.ok()) << status;
       for (const Neighbour& near : answer.nearest) found[i].emplace_back(near.label, near.distance);
+      if (cut_short != nullptr) *cut_short += answer.cut_short ? 1 : 0;
     };
     EXPECT_TRUE(Searcher(index)
                     .SearchMany(
                         queries_->n(), [](std::size_t i) { return queries_->Row(i); },
-                        resolved->dials, in_flight, done, counters)
+                        resolved->dials, in_flight, done, counters, limits)
                     .ok());
     return found;
   }
@@ -188,33 +190,42 @@ TEST_F(MatchesTest, LabelsMayBeTheUsersOwn) {
 }
 
 TEST_F(MatchesTest, WhatCannotBeIsRefused) {
-  const Matches other(17);
-  EXPECT_EQ(index_->Resolve({.k = 10, .matches = &other}).status().message(),
+  const Matches few(17, index_->info().content_hash);
+  EXPECT_EQ(index_->Resolve({.k = 10, .matches = &few}).status().message(),
             "matches: expected those of 10000 vectors, found 17");
+  const Matches other(10000, index_->info().content_hash + 1);
+  EXPECT_EQ(index_->Resolve({.k = 10, .matches = &other}).status().message(),
+            "matches: made for another index of 10000 vectors");
   const Matches matches = MustMatch(*index_, Every(3));
   EXPECT_EQ(index_->Resolve({.k = 10, .matches = &matches, .recall = 0.9}).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(MatchesTest, ABudgetLeavesMatchesOnly) {
+TEST_F(MatchesTest, WhatABudgetLeavesMatches) {
   const Matches matches = MustMatch(*index_, Every(2));
-  SearchOptions options{.k = 10, .ef_l1 = 1, .ef_l0 = 10, .matches = &matches};
-  options.budget = std::chrono::nanoseconds(1);
-  Searcher searcher(index_);
-  Answer answer;
-  ASSERT_TRUE(searcher.Search(queries_->Row(0), options, &answer).ok());
-  for (const Neighbour& near : answer.nearest) EXPECT_TRUE(Every(2)(near.label));
+  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kQuantised}) {
+    SCOPED_TRACE(static_cast<int>(walk));
+    std::size_t answers = 0, cut_short = 0;
+    for (const Found& found : Search(index_, {.k = 10, .walk = walk, .matches = &matches}, 1,
+                                     nullptr, {.budget = std::chrono::nanoseconds(1)}, &cut_short))
+      for (const auto& [label, distance] : found) {
+        EXPECT_TRUE(Every(2)(label)) << label;
+        ++answers;
+      }
+    EXPECT_EQ(cut_short, queries_->n());
+    EXPECT_GT(answers, 0u);
+  }
 }
 
 TEST(Matches, AreCountedAndFoundInOrder) {
-  Matches matches(200);
+  Matches matches(200, 0);
   for (const std::uint32_t id : {3u, 64u, 199u, 64u}) matches.Add(id);
   EXPECT_EQ(matches.size(), 3u);
   std::vector<std::uint64_t> found;
   for (std::uint64_t id = matches.Next(0); id < matches.n(); id = matches.Next(id + 1))
     found.push_back(id);
   EXPECT_EQ(found, (std::vector<std::uint64_t>{3, 64, 199}));
-  EXPECT_EQ(Matches(0).Next(0), 0u);
+  EXPECT_EQ(Matches(0, 0).Next(0), 0u);
 }
 
 }  // namespace

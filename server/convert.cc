@@ -7,7 +7,7 @@
 #include "proto/wire.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 
 static_assert(std::endian::native == std::endian::little,
               "vectors on the wire are little-endian and used as they are");
@@ -97,4 +97,4 @@ std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {
   return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast, kMost);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

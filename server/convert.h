@@ -11,7 +11,7 @@
 #include "proto/wire.h"
 #include "server/core/query.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Errors: INVALID_ARGUMENT naming `field`, when there are none; those of VectorsOf.
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
@@ -46,4 +46,4 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
 /// Bytes that a request of max_batch vectors of `dim` floats may take.
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -6,7 +6,7 @@
 #include "server/grpc_status.h"
 #include "server/service.h"
 
-namespace hmann {
+namespace hmann::server {
 
 grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
                                                   const v1::DescribeRequest* request,
@@ -68,4 +68,4 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
   return Finished(context, absl::OkStatus(), response->ByteSizeLong());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -9,12 +9,12 @@
 #include "datasets/vector_file.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kDim = 128;
+constexpr std::size_t kGetDim = 128;
 
 class GetCallTest : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class GetCallTest : public testing::Test {
                                              {"cosine", CosineIndex()},
                                              {"old", "index/format/golden/v2.0.hmann"}});
     options.limits.max_batch = 300;
-    options.limits.max_reply_bytes = 250 * kDim;
+    options.limits.max_reply_bytes = 250 * kGetDim;
     served_ = new Served(options);
     base_ = new VectorFile(*VectorFile::Open("datasets/sample/base.u8bin"));
   }
@@ -37,10 +37,10 @@ class GetCallTest : public testing::Test {
   static void ExpectRows(const std::string& index, const std::vector<std::uint64_t>& labels) {
     const auto vectors = client().Get(index, labels);
     ASSERT_TRUE(vectors.ok()) << vectors.status();
-    ASSERT_EQ(vectors->size(), labels.size() * kDim);
+    ASSERT_EQ(vectors->size(), labels.size() * kGetDim);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      EXPECT_TRUE(std::equal(base_->Row(labels[i]), base_->Row(labels[i]) + kDim,
-                             vectors->begin() + static_cast<std::ptrdiff_t>(i * kDim)))
+      EXPECT_TRUE(std::equal(base_->Row(labels[i]), base_->Row(labels[i]) + kGetDim,
+                             vectors->begin() + static_cast<std::ptrdiff_t>(i * kGetDim)))
           << labels[i];
     }
   }
@@ -116,4 +116,4 @@ TEST_F(GetCallTest, WhatIsWrongIsNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -10,7 +10,7 @@
 #include "google/rpc/status.pb.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
@@ -58,4 +58,4 @@ grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl
   return reactor;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -23,7 +23,7 @@
 #include "server/service.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -296,4 +296,4 @@ TEST(LifeCycleTest, ReflectionListsTheServices) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

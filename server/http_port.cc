@@ -5,8 +5,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
+#include "index/base/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr char kText[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -37,13 +38,11 @@ absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Listen(const std::string& li
   int port = 0;
   if (colon == std::string::npos || !absl::SimpleAtoi(listen.substr(colon + 1), &port) ||
       port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--http: expected HOST:PORT, found '", listen, "'"));
+    return InvalidArgument("--http: expected HOST:PORT, found '", listen, "'");
   }
   http->port_ = port == 0 ? http->server_->bind_to_any_port(host)
                           : (http->server_->bind_to_port(host, port) ? port : -1);
-  if (http->port_ < 0)
-    return absl::UnavailableError(absl::StrCat("http ", listen, ": cannot be bound"));
+  if (http->port_ < 0) return Unavailable("http ", listen, ": cannot be bound");
   return http;
 }
 
@@ -67,4 +66,4 @@ void HttpPort::Start() {
   while (!server_->is_running()) std::this_thread::yield();
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

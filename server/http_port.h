@@ -11,7 +11,7 @@ namespace httplib {
 class Server;
 }
 
-namespace hmann {
+namespace hmann::server {
 
 /// What an operator's programs ask over HTTP: GET of a few pages, each made when it is
 /// asked for. Two threads; a client has five seconds for its request, and one request a
@@ -46,4 +46,4 @@ class HttpPort {
   std::thread thread_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -15,13 +15,13 @@
 #include "httplib.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kDim = 128;
+constexpr std::uint32_t kMetricsDim = 128;
 
 ServerOptions WithHttp(std::vector<IndexSpec> indexes) {
   ServerOptions options = LoopbackOptions(std::move(indexes));
@@ -50,14 +50,14 @@ std::optional<double> Value(const std::string& text, const std::string& series) 
   return std::nullopt;
 }
 
-absl::Status Search(Served& served, const std::string& index,
-                    const client::SearchOptions& options = {}) {
+absl::Status SearchIndex(Served& served, const std::string& index,
+                         const client::SearchOptions& options = {}) {
   return served.client->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), options).status();
 }
 
 TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   Served served(WithHttp({{"sift", SampleIndex()}}));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Search(served, "sift"), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus());
   EXPECT_TRUE(
       served.client->SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 5)), {}).ok());
   const auto counted = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {},
@@ -71,7 +71,7 @@ TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   // Five times the first query alone, and four others.
   EXPECT_GT(*Value(text, R"(hmann_slow_reads_total{index="sift"})"),
             5 * static_cast<double>(counted->counters->slow_reads));
-  EXPECT_GT(*Value(text, R"(hmann_distances_total{index="sift"})"), 9 * kDim / 2);
+  EXPECT_GT(*Value(text, R"(hmann_distances_total{index="sift"})"), 9 * kMetricsDim / 2);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="serving"})"), 1);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="failed"})"), 0);
   EXPECT_GT(*Value(text, R"(hmann_placed_bytes{index="sift",structure="l0",tier="mapped"})"), 1e6);
@@ -85,10 +85,11 @@ TEST(MetricsTest, FailuresByCodeAndReasonAndNoNameOfAClient) {
   ServerOptions options = WithHttp({{"sift", SampleIndex()}});
   options.most_work = 1ns;
   Served served(options);
-  EXPECT_EQ(Search(served, "sift", SlowDials()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(SearchIndex(served, "sift", SlowDials()).code(), absl::StatusCode::kResourceExhausted);
   const std::string before = Text(*served.server);
   for (int i = 0; i < 50; ++i)
-    EXPECT_EQ(Search(served, absl::StrCat("of_a_client_", i)).code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(SearchIndex(served, absl::StrCat("of_a_client_", i)).code(),
+              absl::StatusCode::kNotFound);
   const std::string text = Text(*served.server);
   EXPECT_EQ(Value(text, R"(hmann_failed_requests_total{code="RESOURCE_EXHAUSTED",index="sift",)"
                         R"(method="Search",reason="WORK_TOO_LARGE"})"),
@@ -121,7 +122,7 @@ TEST(MetricsTest, NonsenseKeepsNobodyAway) {
   const httplib::Result refused = large.Post("/metrics", std::string(1 << 20, 'x'), "text/plain");
   EXPECT_TRUE(!refused || refused->status >= 400);
   EXPECT_EQ(Get(*served.server, "/livez")->body, "ok\n");
-  EXPECT_EQ(Search(served, "sift"), absl::OkStatus());
+  EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus());
 }
 
 TEST(MetricsTest, WhatCannotBeBoundOrMeantIsNamed) {
@@ -136,4 +137,4 @@ TEST(MetricsTest, WhatCannotBeBoundOrMeantIsNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

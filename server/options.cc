@@ -4,50 +4,47 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::server {
 
 absl::Status ServerOptions::Validate() const {
-  if (indexes.empty())
-    return absl::InvalidArgumentError("--index: expected at least one NAME=PATH");
+  if (indexes.empty()) return InvalidArgument("--index: expected at least one NAME=PATH");
   std::set<std::string> names;
   for (const IndexSpec& spec : indexes) {
     HMANN_RETURN_IF_ERROR(spec.Validate());
     if (!names.insert(spec.name).second)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--index: the name '", spec.name, "' is given twice"));
+      return InvalidArgument("--index: the name '", spec.name, "' is given twice");
   }
   HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
   HMANN_RETURN_IF_ERROR(tls.Validate());
   if (!loopback && !tls.any() && !insecure) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", listen,
-                     " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
-                     "or --insecure if that is meant"));
+    return InvalidArgument(
+        "--listen ", listen,
+        " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
+        "or --insecure if that is meant");
   }
   if (!http.empty() && !insecure) {
     HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback(http));
     if (!http_loopback) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "--http ", http, " is reached from other machines, unencrypted: give --insecure if that ",
-          "is meant"));
+          "is meant");
     }
   }
   HMANN_RETURN_IF_ERROR(connections.Validate());
   if (threads < 0 || threads > 4096)
-    return absl::InvalidArgumentError(
-        absl::StrCat("--threads: expected 0 to 4096, found ", threads));
-  if (queue == 0) return absl::InvalidArgumentError("--queue: expected at least 1, found 0");
+    return InvalidArgument("--threads: expected 0 to 4096, found ", threads);
+  if (queue == 0) return InvalidArgument("--queue: expected at least 1, found 0");
   if (most_work <= std::chrono::nanoseconds::zero())
-    return absl::InvalidArgumentError("--max-work: expected more than 0");
+    return InvalidArgument("--max-work: expected more than 0");
   if (default_deadline <= std::chrono::nanoseconds::zero())
-    return absl::InvalidArgumentError("default deadline: expected more than 0");
+    return InvalidArgument("default deadline: expected more than 0");
   if (limits.max_batch == 0 || limits.max_k == 0 || limits.max_ef == 0 || limits.max_ef > kMaxEf) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("limits: expected at least 1, and max_ef at most ", kMaxEf));
+    return InvalidArgument("limits: expected at least 1, and max_ef at most ", kMaxEf);
   }
   return absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

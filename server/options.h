@@ -10,7 +10,7 @@
 #include "server/connections/options.h"
 #include "server/core/options.h"
 
-namespace hmann {
+namespace hmann::server {
 
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
@@ -36,4 +36,4 @@ struct ServerOptions {
   absl::Status Validate() const;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST(OptionsTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -14,7 +14,7 @@
 #include "hmann/v1/search.grpc.pb.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -242,4 +242,4 @@ TEST_F(OverloadTest, ACancelledCallIsNotBegun) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -23,7 +23,7 @@
 #include "server/core/tokens.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -220,4 +220,4 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

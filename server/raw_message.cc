@@ -2,9 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
+#include "index/base/errors.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 
 absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
   grpc::ByteBuffer read = bytes;  // counted, not copied
@@ -18,7 +19,7 @@ absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffe
   bool own = false;
   const grpc::Status status =
       grpc::SerializationTraits<google::protobuf::MessageLite>::Serialize(message, reply, &own);
-  return status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message());
+  return status.ok() ? absl::OkStatus() : Internal(status.error_message());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -4,7 +4,7 @@
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// The bytes of a request as a message. Errors: INVALID_ARGUMENT when they are none.
 /// (gRPC's own answer to that is UNIMPLEMENTED, without a word.)
@@ -13,4 +13,4 @@ absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* 
 /// `message` as the bytes of a reply.
 absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffer* reply);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -24,7 +24,7 @@
 #include "server/core/search_pool.h"
 #include "server/raw_message.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::uint32_t kDim = 8;
@@ -118,11 +118,11 @@ void Receive(std::uint8_t how, const grpc::ByteBuffer& bytes) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const grpc::Slice slice(data + 1, size - 1);
-  hmann::Receive(data[0], grpc::ByteBuffer(&slice, 1));
+  hmann::server::Receive(data[0], grpc::ByteBuffer(&slice, 1));
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "index/format/reader.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(ScrubTest, AtMostSoManyBytesASecondAndNoneWhereItIsOff) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

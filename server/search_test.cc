@@ -14,7 +14,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -331,4 +331,4 @@ TEST_F(SearchTest, ManyClientsAtOnceGetTheirOwnAnswers) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

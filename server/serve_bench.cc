@@ -31,7 +31,7 @@
 #include "nlohmann/json.hpp"
 #include "server/testing/server_process.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -259,11 +259,11 @@ int Measure(int argc, char** argv) {
   return status.ok() ? 0 : 1;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server
 
 int main(int argc, char** argv) {
   try {
-    return hmann::Measure(argc, argv);
+    return hmann::server::Measure(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -14,6 +14,7 @@
 #include "hmann/tier.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "server/connections/acceptor.h"
 #include "server/connections/connection_guard.h"
@@ -30,7 +31,7 @@
 #include "server/service.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr char kServiceName[] = "hmann.v1.Search";
@@ -113,8 +114,7 @@ absl::Status Server::Listen() {
   builder.RegisterService(service_.get());
   std::int64_t number = 0;
   std::tie(server_, number) = StartNumbered(builder);
-  if (server_ == nullptr)
-    return absl::InternalError(absl::StrCat("listen ", options_.listen, ": gRPC did not start"));
+  if (server_ == nullptr) return Internal("listen ", options_.listen, ": gRPC did not start");
   TellHealth();  // before anybody can ask: gRPC's begins as SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
@@ -237,8 +237,7 @@ absl::Status Server::WaitLoaded() {
     if (index->state() == IndexState::kServing) return absl::OkStatus();
     reasons.push_back(absl::StrCat(index->name(), ": ", index->failure().message()));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("no index could be loaded: ", absl::StrJoin(reasons, "; ")));
+  return FailedPrecondition("no index could be loaded: ", absl::StrJoin(reasons, "; "));
 }
 
 void Server::BeginDrain() {
@@ -274,4 +273,4 @@ void Server::CancelCalls() {
   if (server_ != nullptr) grpc_server_cancel_all_calls(server_->c_server());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

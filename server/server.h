@@ -19,7 +19,7 @@ class ExternalConnectionAcceptor;
 }
 }  // namespace grpc
 
-namespace hmann {
+namespace hmann::server {
 
 class Acceptor;
 class ConnectionGuard;
@@ -101,4 +101,4 @@ class Server {
   std::unique_ptr<HttpPort> http_;  // its pages are of all the others
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

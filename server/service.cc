@@ -20,7 +20,7 @@
 #include "server/raw_message.h"
 #include "server/unary_call.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// A call that was answered when it came.
@@ -278,4 +278,4 @@ void SearchService::Stop() {
   }
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

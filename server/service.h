@@ -12,7 +12,7 @@
 #include "server/core/tokens.h"
 #include "server/stream_call.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// hmann.v1.Search over a registry: requests are read and checked in gRPC's thread,
 /// answered in the pool (a single narrow search on an idle server in gRPC's thread), and
@@ -83,4 +83,4 @@ class SearchService
   std::vector<std::weak_ptr<StreamCall>> streams_;  // guarded by mutex_; some have ended
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -8,7 +8,7 @@
 #include "server/grpc_status.h"
 #include "server/raw_message.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// The end of a query that has no answer.
@@ -259,4 +259,4 @@ void StreamCall::OnDone() {
   const std::shared_ptr<StreamCall> last = std::move(self_);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -17,7 +17,7 @@
 #include "server/connections/reply_watch.h"
 #include "server/core/jobs.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// A SearchStream. Queries that came while the pool searched for others of this stream go
 /// to it together, so that one thread has several under way. Reads no further when
@@ -97,4 +97,4 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   absl::Status end_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

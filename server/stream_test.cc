@@ -16,26 +16,26 @@
 #include "server/stream_call.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
-using client::Answer;
 using client::SearchStream;
 using client::StreamedAnswer;
 using client::Vectors;
 using testing::HasSubstr;
 
-constexpr std::size_t kQueries = 200;
+constexpr std::size_t kStreamed = 200;
 
 Vectors Query(std::size_t i) { return Vectors::Raw(SampleQueries(i % 200, 1)); }
 
 /// Sends all and receives in another thread; the answers by id.
-std::map<std::uint64_t, absl::StatusOr<Answer>> Ask(SearchStream stream, std::size_t queries) {
+std::map<std::uint64_t, absl::StatusOr<client::Answer>> Ask(SearchStream stream,
+                                                            std::size_t queries) {
   std::thread sender([&] {
     for (std::size_t i = 0; i < queries; ++i) EXPECT_TRUE(stream.Send(i, Query(i)).ok());
     EXPECT_TRUE(stream.DoneSending().ok());
   });
-  std::map<std::uint64_t, absl::StatusOr<Answer>> answers;
+  std::map<std::uint64_t, absl::StatusOr<client::Answer>> answers;
   for (;;) {
     absl::StatusOr<std::optional<StreamedAnswer>> next = stream.Receive();
     EXPECT_TRUE(next.ok()) << next.status();
@@ -65,10 +65,10 @@ Served* StreamTest::served_ = nullptr;
 
 TEST_F(StreamTest, AnswersAsSingleCallsDo) {
   const client::SearchOptions options{.k = 7};
-  const auto answers = Ask(client().OpenStream("sift", options), kQueries);
-  ASSERT_EQ(answers.size(), kQueries);
+  const auto answers = Ask(client().OpenStream("sift", options), kStreamed);
+  ASSERT_EQ(answers.size(), kStreamed);
   for (const auto& [id, answer] : answers) {
-    const absl::StatusOr<Answer> single = client().Search("sift", Query(id), options);
+    const absl::StatusOr<client::Answer> single = client().Search("sift", Query(id), options);
     ASSERT_TRUE(answer.ok() && single.ok()) << answer.status() << single.status();
     EXPECT_EQ(answer->ids, single->ids);
     EXPECT_EQ(answer->distances, single->distances);
@@ -78,10 +78,10 @@ TEST_F(StreamTest, AnswersAsSingleCallsDo) {
 }
 
 TEST_F(StreamTest, CountersAreOfEachQuery) {
-  const auto answers = Ask(client().OpenStream("sift", {.k = 5}, {.counters = true}), kQueries);
-  ASSERT_EQ(answers.size(), kQueries);
+  const auto answers = Ask(client().OpenStream("sift", {.k = 5}, {.counters = true}), kStreamed);
+  ASSERT_EQ(answers.size(), kStreamed);
   for (const auto& [id, answer] : answers) {
-    const absl::StatusOr<Answer> single =
+    const absl::StatusOr<client::Answer> single =
         client().Search("sift", Query(id), {.k = 5}, {.counters = true});
     ASSERT_TRUE(answer.ok() && answer->counters.has_value() && single.ok());
     EXPECT_EQ(answer->counters->distances_slow, single->counters->distances_slow);
@@ -94,7 +94,7 @@ TEST_F(StreamTest, SeveralStreamsAtOnce) {
   clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([] {
-      for (const auto& [id, answer] : Ask(client().OpenStream("sift", {.k = 3}), kQueries))
+      for (const auto& [id, answer] : Ask(client().OpenStream("sift", {.k = 3}), kStreamed))
         EXPECT_TRUE(answer.ok()) << answer.status();
     });
   }
@@ -109,7 +109,7 @@ TEST_F(StreamTest, ABadQueryFailsAlone) {
   ASSERT_TRUE(stream.Send(3, Vectors::Raw(shorter)).ok());
   ASSERT_TRUE(stream.Send(4, Query(4)).ok());
   ASSERT_TRUE(stream.DoneSending().ok());
-  std::map<std::uint64_t, absl::StatusOr<Answer>> answers;
+  std::map<std::uint64_t, absl::StatusOr<client::Answer>> answers;
   for (int i = 0; i < 4; ++i) {
     auto next = stream.Receive();
     ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
@@ -132,6 +132,19 @@ TEST_F(StreamTest, WhatItCannotHaveEachQueryIsTold) {
         {"sift", client::SearchOptions{.k = 1 << 30}, absl::StatusCode::kInvalidArgument}}) {
     for (const auto& [id, answer] : Ask(client().OpenStream(index, options), 10))
       EXPECT_EQ(answer.status().code(), code) << answer.status();
+  }
+}
+
+TEST_F(StreamTest, APredicateIsRefusedBeforeItIsSent) {
+  const Matches all(1, 0);
+  const client::SearchOptions options{.k = 3, .matches = &all};
+  SearchStream stream = client().OpenStream("sift", options);
+  const absl::Status batch = client().SearchBatch("sift", Query(1), options).status();
+  for (const absl::Status& status :
+       {stream.Send(1, Query(1)), stream.DoneSending(), stream.Receive().status(),
+        client().Search("sift", Query(1), options).status(), batch}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("matches"));
   }
 }
 
@@ -239,4 +252,4 @@ TEST(StreamShutdownTest, WhatWasTakenIsAnsweredThenTheStreamEnds) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

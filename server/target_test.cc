@@ -11,7 +11,7 @@
 #include "index/base/check.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST_F(TargetTest, ABudgetCutsALongSearchShortAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -11,7 +11,7 @@
 #include "server/grpc_status.h"
 #include "server/raw_message.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Where a reply goes.
 struct ReplyTo {
@@ -48,4 +48,4 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Request {
   ReplyWatch::Reply reply_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -11,7 +11,7 @@
 #include "datasets/testing/temp_folder.h"
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(UnixSocketTest, SoManyConnectionsAndNoMore) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

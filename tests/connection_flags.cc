@@ -7,9 +7,9 @@
 #include "index/base/units.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 
-void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
+void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits) {
   for (const auto& [name, count] : {std::pair("--max-connections", &limits->connections),
                                     {"--max-connections-per-peer", &limits->connections_per_peer},
                                     {"--max-streams", &limits->streams},
@@ -29,4 +29,4 @@ void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
   }
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -6,7 +6,7 @@
 #include "index/base/units.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 void AddGraphFlags(CLI::App& app, BuildOptions* build) {
   AddParsed(
@@ -83,4 +83,4 @@ std::string StructureFlags(const PlanShape& shape, const PlanStructure& structur
   return absl::StrCat(promote, " --bits ", structure.bits, " --replicas ", structure.replicas);
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

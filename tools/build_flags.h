@@ -9,7 +9,7 @@
 #include "index/report/report.h"
 #include "index/tune/plan_structure.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 // Each declares options on `app`; what it is given must outlive that.
 
@@ -27,4 +27,4 @@ void AddBuildFlags(CLI::App& app, BuildCall* call);
 /// it.
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
 
-}  // namespace hmann
+}  // namespace hmann::tools

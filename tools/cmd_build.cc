@@ -14,10 +14,10 @@
 #include "tools/interrupt.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct BuildFlags {
   BuildCall call;
   bool json = false, status = false, forecast = false;
 };
@@ -58,7 +58,7 @@ absl::Status PrintWorkStatus(const std::string& work, bool json) {
   return absl::OkStatus();
 }
 
-void PrintForTheEye(const BuildReport& report, const std::string& out) {
+void PrintBuild(const BuildReport& report, const std::string& out) {
   const IndexInfo& info = report.info;
   std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out,
                                info.n, info.dim, std::string(Name(info.dtype)),
@@ -112,7 +112,7 @@ void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
 }
 
 /// Of a build within bounded memory. `base`, `out`: not wanted to look at one.
-void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Option* out) {
+void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI::Option* out) {
   BuildOptions* build = &flags->call.build;
   app.add_flag("--plan", flags->forecast,
                "what it would take: memory, folder, index, time, by building some rows for a few "
@@ -134,7 +134,7 @@ void AddBoundedOptions(CLI::App& app, Flags* flags, CLI::Option* base, CLI::Opti
       ->trigger_on_parse();
 }
 
-void AddOptions(CLI::App& app, Flags* flags) {
+void AddOptions(CLI::App& app, BuildFlags* flags) {
   BuildOptions* build = &flags->call.build;
   CLI::Option* base = app.add_option("--base", build->base,
                                      "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
@@ -170,7 +170,7 @@ void AddOptions(CLI::App& app, Flags* flags) {
 }  // namespace
 
 CommandAction SetupBuild(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BuildFlags>();
   AddOptions(app, flags.get());
   return [flags]() -> absl::Status {
     BuildOptions& build = flags->call.build;
@@ -190,10 +190,10 @@ CommandAction SetupBuild(CLI::App& app) {
     Progress progress;
     HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built, Build(flags->call, progress));
     if (flags->json) return PrintJson(ToJson(built));
-    PrintForTheEye(built.report, build.out);
+    PrintBuild(built.report, build.out);
     std::cerr << Describe(built.calibration);
     return absl::OkStatus();
   };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

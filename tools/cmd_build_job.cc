@@ -11,10 +11,10 @@
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct BuildJobFlags {
   BuildJobOptions job;
   int ends_with = 0;
 };
@@ -35,7 +35,7 @@ bool ParseJobs(const std::string& text, BuildJobOptions& job) {
 }  // namespace
 
 CommandAction SetupBuildJob(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BuildJobFlags>();
   BuildJobOptions* job = &flags->job;
   app.add_option("--work", job->work, "work folder of the build, begun by hmann build")->required();
   app.add_option("--stage", job->stage, "as hmann build --status names it, e.g. l0-lead")
@@ -65,4 +65,4 @@ CommandAction SetupBuildJob(CLI::App& app) {
   };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -7,7 +7,7 @@
 #include "tools/commands.h"
 #include "tools/eval_program.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 /// One `case` over the commands already on the line; file names complete wherever no word
@@ -50,4 +50,4 @@ CommandAction SetupCompletion(CLI::App& app) {
   return [&app, shell] { return PrintScript(Root(&app), *shell); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -23,10 +23,10 @@
 #include "tools/flags.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-Json Describe(const std::string& path, const GroundTruth& truth) {
+Json DescribeTruth(const std::string& path, const GroundTruth& truth) {
   return {{"path", path},
           {"content", "ground truth"},
           {"queries", truth.n},
@@ -87,7 +87,7 @@ absl::Status RunFetch(const DataFlags& flags) {
       entry = Describe(vectors);
     } else {
       HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(file.path));
-      entry = Describe(file.path, truth);
+      entry = DescribeTruth(file.path, truth);
     }
     entry["was_there"] = file.was_there;
     if (!flags.json)
@@ -116,7 +116,7 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const ExactReport exact,
                          ExactNeighbours(base, queries, options, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact.truth));
-  Json report = Describe(flags.out, exact.truth);
+  Json report = DescribeTruth(flags.out, exact.truth);
   report["metric"] = std::string(Name(flags.metric));
   report["base_rows"] = base.n();
   report["scanned_queries"] = exact.scanned_queries;
@@ -132,7 +132,7 @@ absl::Status RunConvert(const DataFlags& flags) {
   if (IsGroundTruth(flags.out)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
     HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, truth));
-    return Print(flags, Describe(flags.out, truth));
+    return Print(flags, DescribeTruth(flags.out, truth));
   }
   HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.in, flags.rows));
   HMANN_RETURN_IF_ERROR(ConvertVectors(from, flags.out, progress));
@@ -143,7 +143,7 @@ absl::Status RunConvert(const DataFlags& flags) {
 absl::Status RunInfo(const DataFlags& flags) {
   if (IsGroundTruth(flags.in)) {
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
-    Json report = Describe(flags.in, truth);
+    Json report = DescribeTruth(flags.in, truth);
     if (const std::optional<Density> density = DensityOf(truth); density.has_value()) {
       report["if_l2"] = {{"median_10th_distance", RoundToDigits(density->tenth, 6)},
                          {"local_intrinsic_dimension", RoundToDigits(density->intrinsic_dim, 4)}};
@@ -256,4 +256,4 @@ CommandAction SetupData(CLI::App& app) {
   return [flags, chosen] { return (*chosen)(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -8,7 +8,7 @@
 #include "tools/data_flags.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 using Kind = std::optional<Shape>;  ///< none: resample
@@ -99,4 +99,4 @@ absl::Status RunGenerate(const DataFlags& flags) {
   return Print(flags, report);
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -1,7 +1,7 @@
 #include "tools/commands.h"
 #include "tools/eval_program.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// All that follows `eval` is read by hmann-eval, --help too.
 CommandAction SetupEval(CLI::App& app) {
@@ -10,4 +10,4 @@ CommandAction SetupEval(CLI::App& app) {
   return [&app] { return BecomeEvalProgram(app.remaining()); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

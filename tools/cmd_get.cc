@@ -11,10 +11,10 @@
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct GetFlags {
   std::string index;
   std::vector<std::uint64_t> labels;
   std::string out;
@@ -49,7 +49,7 @@ absl::Status Write(const std::string& path, const IndexInfo& info,
   return writer.Commit();
 }
 
-absl::Status Get(const Flags& flags) {
+absl::Status Get(const GetFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index));
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   const IndexInfo& info = index->info();
@@ -72,7 +72,7 @@ absl::Status Get(const Flags& flags) {
 }  // namespace
 
 CommandAction SetupGet(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<GetFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
   app.add_option("--labels", flags->labels, "labels, as 17,3 or several words")
       ->delimiter(',')
@@ -85,4 +85,4 @@ CommandAction SetupGet(CLI::App& app) {
   return [flags] { return Get(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

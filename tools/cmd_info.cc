@@ -18,10 +18,10 @@
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct InfoFlags {
   std::string index;
   bool cpu = false;
   bool live = false;
@@ -38,7 +38,7 @@ std::string BesideFormula(const StructureBytes& structure) {
                          100 * (static_cast<double>(structure.bytes) - formula) / formula);
 }
 
-void PrintForTheEye(const IndexInfo& info, const std::string& path) {
+void PrintInfo(const IndexInfo& info, const std::string& path) {
   std::cerr
       << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
       << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim,
@@ -106,7 +106,7 @@ LiveBytes CompareWithFormulas(const std::vector<Placement>& placements, const In
 
 /// Where the structures of an open index lie, as the kernel says now: of a server's index
 /// by its name, else of one opened here.
-absl::Status DescribeLive(const Flags& flags) {
+absl::Status DescribeLive(const InfoFlags& flags) {
   std::vector<Placement> placements;
   std::optional<LiveBytes> bytes;
   std::vector<std::string> choices;
@@ -160,7 +160,7 @@ absl::Status DescribeLive(const Flags& flags) {
 }  // namespace
 
 CommandAction SetupInfo(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<InfoFlags>();
   CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
   app.add_flag("--cpu", flags->cpu,
                "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")
@@ -181,10 +181,10 @@ CommandAction SetupInfo(CLI::App& app) {
     if (flags->live) return DescribeLive(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     if (flags->json) return PrintJson(InfoJson(flags->index, info));
-    PrintForTheEye(info, flags->index);
+    PrintInfo(info, flags->index);
     std::cerr << Describe(ReadCalibration(flags->index, info));
     return absl::OkStatus();
   };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

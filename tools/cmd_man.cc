@@ -7,7 +7,7 @@
 #include "tools/commands.h"
 #include "tools/eval_program.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 absl::Status WriteAllPages(CLI::App* root, const std::string& folder) {
@@ -31,4 +31,4 @@ CommandAction SetupMan(CLI::App& app) {
   return [&app, folder] { return WriteAllPages(Root(&app), *folder); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -12,10 +12,10 @@
 #include "tools/commands.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct PlanFlags {
   PlanInput input;
   bool explain = false, json = false;
 };
@@ -73,7 +73,7 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
   std::cerr << " --queries Q\n";
 }
 
-absl::Status Plan(const Flags& flags) {
+absl::Status Plan(const PlanFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan(flags.input));
   if (flags.json) {
     nlohmann::ordered_json json = ToJson(report);
@@ -91,7 +91,7 @@ absl::Status Plan(const Flags& flags) {
 }  // namespace
 
 CommandAction SetupPlan(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanFlags>();
   PlanInput* input = &flags->input;
   BuildOptions* build = &input->build;
   CLI::Option* index =
@@ -117,4 +117,4 @@ CommandAction SetupPlan(CLI::App& app) {
   return [flags] { return Plan(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -10,10 +10,10 @@
 #include "tools/commands.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct ProfileFlags {
   ProfileOptions options;
   std::string out;
 };
@@ -41,7 +41,7 @@ void PrintBlocks(const BlockProfile& block) {
   }
 }
 
-void PrintForTheEye(const DeviceProfile& profile) {
+void PrintProfile(const DeviceProfile& profile) {
   const MachineIdentity& machine = profile.machine;
   std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
                                machine.cores, FormatSize(machine.memory_bytes), machine.simd);
@@ -60,19 +60,19 @@ void PrintForTheEye(const DeviceProfile& profile) {
         << "This machine was not quiet: measure again, and compare figures of one file only.\n";
 }
 
-absl::Status Measure(Flags& flags) {
+absl::Status Measure(ProfileFlags& flags) {
   flags.options.scratch = flags.out;
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureProfile(flags.options, progress));
   HMANN_RETURN_IF_ERROR(WriteProfile(profile, flags.out));
-  PrintForTheEye(profile);
+  PrintProfile(profile);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 CommandAction SetupProfile(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ProfileFlags>();
   app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
   app.add_option("--slow", flags->options.tiers,
                  "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
@@ -87,4 +87,4 @@ CommandAction SetupProfile(CLI::App& app) {
   return [flags] { return Measure(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

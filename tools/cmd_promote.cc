@@ -11,15 +11,15 @@
 #include "tools/interrupt.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct PromoteFlags {
   BuildCall call;
   bool json = false;
 };
 
-absl::Status Promote(Flags& flags) {
+absl::Status Promote(PromoteFlags& flags) {
   BuildOptions& build = flags.call.build;
   HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(build.from_index));
   if (build.out.empty()) build.out = build.from_index;
@@ -42,7 +42,7 @@ absl::Status Promote(Flags& flags) {
 }  // namespace
 
 CommandAction SetupPromote(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PromoteFlags>();
   BuildOptions* build = &flags->call.build;
   app.add_option("INDEX", build->from_index, "finished index; its L0 stays as it is")->required();
   app.add_option("--out", build->out,
@@ -53,4 +53,4 @@ CommandAction SetupPromote(CLI::App& app) {
   return [flags] { return Promote(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -17,10 +17,10 @@
 #include "tools/flags.h"
 #include "tools/query_report.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct QueryCallFlags {
   std::string server, index;
   client::ConnectOptions connect{.own_connection = true};
   std::uint32_t batch = 1;
@@ -40,7 +40,7 @@ struct alignas(64) Connection {
 };
 
 /// Queries [first, first + count) in one request; the answers end to end.
-absl::Status AskFor(const Flags& flags, const VectorFile& queries, std::uint64_t first,
+absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std::uint64_t first,
                     std::uint64_t count, Connection* connection, std::vector<Neighbour>* answer) {
   const SearchOptions& options = flags.query.search;
   const client::CallOptions call{.deadline = flags.deadline, .counters = true};
@@ -89,7 +89,7 @@ void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
   run->latency_ns = std::move(latency_ns);
 }
 
-absl::Status Query(const Flags& flags) {
+absl::Status Query(const QueryCallFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
   HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
@@ -133,7 +133,7 @@ absl::Status Query(const Flags& flags) {
 }  // namespace
 
 CommandAction SetupQuery(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<QueryCallFlags>();
   app.add_option("--server", flags->server, "HOST:PORT of a running `hmann serve`")->required();
   app.add_option("--index", flags->index, "name of the index on the server")->required();
   AddConnectFlags(app, &flags->connect);
@@ -147,4 +147,4 @@ CommandAction SetupQuery(CLI::App& app) {
   return [flags] { return Query(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

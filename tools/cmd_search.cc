@@ -12,10 +12,10 @@
 #include "tools/open_flags.h"
 #include "tools/query_report.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct SearchFlags {
   std::string index;
   OpenOptions open;
   QueryFlags query;
@@ -83,7 +83,7 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
   return absl::OkStatus();
 }
 
-absl::Status Search(const Flags& flags) {
+absl::Status Search(const SearchFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
   const auto start = Clock::now();
@@ -138,7 +138,7 @@ absl::Status Search(const Flags& flags) {
 }  // namespace
 
 CommandAction SetupSearch(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SearchFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
@@ -150,4 +150,4 @@ CommandAction SetupSearch(CLI::App& app) {
   return [flags] { return Search(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

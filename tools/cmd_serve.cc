@@ -30,11 +30,11 @@
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
-  ServerOptions server;
+struct ServeFlags {
+  server::ServerOptions server;
   std::vector<std::string> indexes;
   std::chrono::nanoseconds drain = std::chrono::seconds(5);
   bool json = false;
@@ -96,7 +96,7 @@ void LogOnStderr() {
 }
 
 /// Until a signal, or until it is known that no index can be served.
-absl::Status WaitForEnd(Server& server, const Signals& signals) {
+absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
   std::future<absl::Status> loaded =
       std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
   bool known = false;
@@ -114,7 +114,7 @@ absl::Status WaitForEnd(Server& server, const Signals& signals) {
 /// is answered; then half a second for what still runs, then it is cancelled. A further
 /// signal cuts both short. Within a second after `drain` the process ends, whatever
 /// connections do.
-void Drain(Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
+void Drain(server::Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
   spdlog::info("draining for {}; signal again to stop at once",
                FormatDuration(std::chrono::duration<double>(drain).count()));
   server.BeginDrain();
@@ -141,11 +141,12 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-absl::Status Serve(const Flags& flags) {
+absl::Status Serve(const ServeFlags& flags) {
   LogOnStderr();
   RaiseDescriptorLimit();
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
-  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(flags.server));
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+                         server::Server::Start(flags.server));
   std::fprintf(stderr, "listening on %s\n", server->address().c_str());
   const std::string http = server->http_address();
   if (!http.empty()) std::fprintf(stderr, "metrics on http://%s/metrics\n", http.c_str());
@@ -160,11 +161,11 @@ absl::Status Serve(const Flags& flags) {
 }
 
 std::string CheckIndex(const std::string& text) {
-  return std::string(IndexSpec::Parse(text).status().message());
+  return std::string(server::IndexSpec::Parse(text).status().message());
 }
 
 /// Who may call.
-void AddSecurityFlags(CLI::App& app, ServerOptions* server) {
+void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
   app.add_option("--tls-cert", server->tls.certificate,
                  "certificate of this server, with those it follows from (PEM); read again when it "
                  "changes");
@@ -180,7 +181,7 @@ void AddSecurityFlags(CLI::App& app, ServerOptions* server) {
 }  // namespace
 
 CommandAction SetupServe(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServeFlags>();
   app.add_option("--index", flags->indexes, "NAME=IDX, once per index")
       ->required()
       ->check(CheckIndex);
@@ -221,7 +222,7 @@ CommandAction SetupServe(CLI::App& app) {
   AddSecurityFlags(app, &flags->server);
   app.parse_complete_callback([flags] {
     for (const std::string& text : flags->indexes)
-      flags->server.indexes.push_back(*IndexSpec::Parse(text));  // CheckIndex has seen it
+      flags->server.indexes.push_back(*server::IndexSpec::Parse(text));  // CheckIndex has seen it
     if (const absl::Status status = flags->server.Validate(); !status.ok())
       throw CLI::ValidationError(std::string(status.message()));
   });
@@ -229,4 +230,4 @@ CommandAction SetupServe(CLI::App& app) {
   return [flags] { return Serve(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

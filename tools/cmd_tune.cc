@@ -15,12 +15,12 @@
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Flags {
+struct TuneFlags {
   TuneOptions tune;
   std::vector<std::string> slow;
   std::vector<std::uint32_t> sq = {0};
@@ -29,7 +29,7 @@ struct Flags {
   bool json = false;
 };
 
-std::string Describe(const Target& target) {
+std::string DescribeTarget(const Target& target) {
   if (target.recall > 0) return absl::StrFormat("recall %g", target.recall);
   return absl::StrFormat("latency %g us", target.latency_us);
 }
@@ -40,7 +40,7 @@ void Print(const TunedForK& tuned) {
                                entry.placement.fast, entry.placement.slow, entry.placement.cache,
                                entry.queries, entry.origin, FormatDuration(tuned.seconds));
   for (const TunedChoice& choice : tuned.choices) {
-    std::cerr << absl::StrFormat("  %-18s ", Describe(choice.target));
+    std::cerr << absl::StrFormat("  %-18s ", DescribeTarget(choice.target));
     if (!choice.setting.ok()) {
       std::cerr << "CANNOT BE MET: " << choice.setting.status().message() << '\n';
       continue;
@@ -71,7 +71,7 @@ void Print(const TunedForK& tuned) {
       tuned.equation.by_cell_ns, tuned.same_again, tuned.others.Describe());
 }
 
-absl::Status Tune(const Flags& flags) {
+absl::Status Tune(const TuneFlags& flags) {
   TuneOptions options = flags.tune;
   options.targets.clear();
   for (const double recall : flags.recalls) options.targets.push_back({.recall = recall});
@@ -109,7 +109,7 @@ std::string CheckDuration(const std::string& text) {
 }  // namespace
 
 CommandAction SetupTune(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TuneFlags>();
   TuneOptions* tune = &flags->tune;
   app.add_option("INDEX", tune->index, "index file; the table is written beside it, as INDEX.tuned")
       ->required();
@@ -156,4 +156,4 @@ CommandAction SetupTune(CLI::App& app) {
   return [flags] { return Tune(*flags); };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

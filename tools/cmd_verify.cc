@@ -8,10 +8,10 @@
 #include "tools/commands.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
-struct Flags {
+struct VerifyFlags {
   std::string index;
   bool json = false;
 };
@@ -19,7 +19,7 @@ struct Flags {
 }  // namespace
 
 CommandAction SetupVerify(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
   app.add_flag("--json", flags->json, "one JSON object on stdout");
   return [flags]() -> absl::Status {
@@ -36,4 +36,4 @@ CommandAction SetupVerify(CLI::App& app) {
   };
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -11,7 +11,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 std::vector<CLI::App*> Subcommands(CLI::App* command) {
@@ -103,4 +103,4 @@ std::string CompletionCases(CLI::App* command, const std::vector<std::string>& a
   return cases;
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

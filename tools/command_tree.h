@@ -8,7 +8,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 CLI::App* Root(CLI::App* app);
 
@@ -22,4 +22,4 @@ absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& abov
 /// what may follow. Likewise for `command` and below.
 std::string CompletionCases(CLI::App* command, const std::vector<std::string>& above);
 
-}  // namespace hmann
+}  // namespace hmann::tools

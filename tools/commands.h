@@ -5,7 +5,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// The work of a command, run after its options are parsed. Not OK: exit code 1 with the
 /// message on stderr; wrong usage is CLI11's (exit 2).
@@ -37,4 +37,4 @@ CommandAction SetupEval(CLI::App& app);
 CommandAction SetupCompletion(CLI::App& app);
 CommandAction SetupMan(CLI::App& app);
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -1,6 +1,6 @@
 #include "tools/connect_flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect) {
   app.add_flag("--tls", connect->tls, "encrypt; believe the certificates that this system does");
@@ -12,4 +12,4 @@ void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect) {
   app.add_option("--token", connect->token_file, "file with this client's token");
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -3,9 +3,9 @@
 #include "index/base/units.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 
-void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
+void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits) {
   app.add_option("--max-connections", limits->connections, "connections at once; more are closed")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -17,4 +17,4 @@ void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits) {
             "then a connection takes no more calls, and its client makes another (default: 3600s)");
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -3,9 +3,9 @@
 #include "CLI/App.hpp"
 #include "server/connections/options.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// `hmann serve`: what connections may do (connection_flags.cc).
-void AddConnectionFlags(CLI::App& app, ConnectionLimits* limits);
+void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits);
 
-}  // namespace hmann
+}  // namespace hmann::tools

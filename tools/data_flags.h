@@ -13,7 +13,7 @@
 #include "datasets/vector_file.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::tools {
 
 using Json = nlohmann::ordered_json;
 
@@ -42,4 +42,4 @@ using Flags = std::shared_ptr<DataFlags>;
 void DeclareGenerate(CLI::App& app, const Flags& flags);
 absl::Status RunGenerate(const DataFlags& flags);
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -14,7 +14,7 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 absl::StatusOr<std::string> FindEvalProgram() {
@@ -63,4 +63,4 @@ absl::Status RunEvalProgram(const std::vector<std::string>& arguments) {
                                     : absl::StrCat("signal ", WTERMSIG(status)));
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

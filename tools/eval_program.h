@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// This process becomes hmann-eval with `arguments`; returns only the error: NOT_FOUND,
 /// which names the path and says what to install, or why it cannot run.
@@ -17,4 +17,4 @@ absl::Status BecomeEvalProgram(const std::vector<std::string>& arguments);
 /// when it exits with another code than 0.
 absl::Status RunEvalProgram(const std::vector<std::string>& arguments);
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 // Nothing below may allocate or lock: it runs in a handler.
@@ -76,4 +76,4 @@ void NameFailedReads() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

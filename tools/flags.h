@@ -11,7 +11,7 @@
 #include "CLI/Error.hpp"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// `--option TEXT` parsed by one of the engine's parsers (ParseSize, ParseMetric, ...)
 /// and handed to `store`.
@@ -39,4 +39,4 @@ CLI::Option* AddParsed(CLI::App& app, const std::string& name,
       app, name, parse, [place](T value) { *place = std::move(value); }, description);
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -1,6 +1,6 @@
 #include "tools/run_commands.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 constexpr Command kCommands[] = {
@@ -47,6 +47,8 @@ constexpr Command kCommands[] = {
 };
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::tools
 
-int main(int argc, char** argv) { return hmann::RunCommands(hmann::kCommands, argc, argv); }
+int main(int argc, char** argv) {
+  return hmann::tools::RunCommands(hmann::tools::kCommands, argc, argv);
+}

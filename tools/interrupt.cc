@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -35,4 +35,4 @@ const std::atomic<bool>* CancelOnInterrupt() {
   return &interrupted;
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -3,7 +3,7 @@
 #include "index/base/units.h"
 #include "tools/flags.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 void AddTierFlags(CLI::App& app, OpenOptions* open) {
   app.add_option("--fast", open->fast,
@@ -35,4 +35,4 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
       ->check(CLI::IsMember({0, 4, 8}));
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

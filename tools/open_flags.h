@@ -3,7 +3,7 @@
 #include "CLI/App.hpp"
 #include "hmann/hmann.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// Declares --fast and --slow on `app`. `open` must outlive it.
 void AddTierFlags(CLI::App& app, OpenOptions* open);
@@ -11,4 +11,4 @@ void AddTierFlags(CLI::App& app, OpenOptions* open);
 /// --migration --helpers --sq.
 void AddOpenFlags(CLI::App& app, OpenOptions* open);
 
-}  // namespace hmann
+}  // namespace hmann::tools

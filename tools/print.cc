@@ -8,7 +8,7 @@
 #include "index/base/errors.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 void PrintPhases(const std::vector<PhaseTime>& phases) {
   for (const PhaseTime& phase : phases) {
@@ -27,4 +27,4 @@ absl::Status PrintJson(const nlohmann::ordered_json& object) {
   return absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

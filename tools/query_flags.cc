@@ -8,7 +8,7 @@
 #include "tools/flags.h"
 #include "tools/query_report.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 constexpr std::int64_t kMostNeighbours = 1u << 20;
@@ -69,4 +69,4 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   app.add_flag("--json", flags->json, "report as one JSON object on stdout");
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -21,7 +21,7 @@
 #include "index/dials/dials_json.h"
 #include "tools/print.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -173,4 +173,4 @@ absl::Status Report(const QueryRun& run, const QueryFlags& flags) {
   return absl::OkStatus();
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

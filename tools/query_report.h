@@ -18,7 +18,7 @@
 #include "hmann/search_options.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// Options that both commands have, as parsed.
 struct QueryFlags {
@@ -92,4 +92,4 @@ absl::Status WriteAnswers(const QueryRun& run, const std::string& path);
 /// (--json) or the table on stderr.
 absl::Status Report(const QueryRun& run, const QueryFlags& flags);
 
-}  // namespace hmann
+}  // namespace hmann::tools

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/ground_truth.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 using testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST(PrintFigures, HasALineAFigure) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::tools

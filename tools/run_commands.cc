@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/failed_read.h"
 
-namespace hmann {
+namespace hmann::tools {
 namespace {
 
 std::size_t EditDistance(std::string_view a, std::string_view b) {
@@ -100,4 +100,4 @@ int RunCommands(std::span<const Command> commands, int argc, char** argv) {
   }
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

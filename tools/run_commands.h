@@ -4,7 +4,7 @@
 
 #include "tools/commands.h"
 
-namespace hmann {
+namespace hmann::tools {
 
 /// The main of a program with these commands. Returns its exit code: 0 done, 1 the work
 /// failed, 2 wrong usage.
@@ -20,4 +20,4 @@ constexpr Command EvalRow(CommandAction (*setup)(CLI::App& app)) {
           setup};
 }
 
-}  // namespace hmann
+}  // namespace hmann::tools

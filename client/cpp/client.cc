@@ -28,6 +28,14 @@ constexpr char kRetryPolicy[] =
     R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
     R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
 
+/// Errors: INVALID_ARGUMENT for a predicate, which the protocol has no field for.
+absl::Status CheckSendable(const SearchOptions& options) {
+  if (options.matches == nullptr) return absl::OkStatus();
+  return InvalidArgument(
+      "matches: a server cannot be given a predicate; search an index that is "
+      "opened here, or leave it out");
+}
+
 /// A request of all but its vectors.
 template <typename Request>
 Request RequestFor(const std::string& index, const SearchOptions& options,
@@ -155,6 +163,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
                                       const SearchOptions& options, const CallOptions& call) {
+  HMANN_RETURN_IF_ERROR(CheckSendable(options));
   auto request = RequestFor<v1::SearchRequest>(index, options, call);
   v1::SearchResponse response;
   ToWire(query, request.mutable_query());
@@ -165,6 +174,7 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
 absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries,
                                                 const SearchOptions& options,
                                                 const CallOptions& call) {
+  HMANN_RETURN_IF_ERROR(CheckSendable(options));
   auto request = RequestFor<v1::SearchBatchRequest>(index, options, call);
   v1::SearchBatchResponse response;
   ToWire(queries, request.mutable_queries());
@@ -178,7 +188,7 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
 struct SearchStream::Impl {
   Impl(Client::Impl* of, const std::string& index, const SearchOptions& options,
        const CallOptions& call)
-      : client(*of), call(call) {
+      : client(*of), call(call), sendable(CheckSendable(options)) {
     *request.mutable_search() = RequestFor<v1::SearchRequest>(index, options, call);
   }
   ~Impl() {
@@ -206,6 +216,7 @@ struct SearchStream::Impl {
 
   Client::Impl& client;
   const CallOptions call;
+  const absl::Status sendable;      ///< not OK: nothing is ever sent
   v1::SearchStreamRequest request;  ///< the first says index and options, for all
   grpc::ClientContext context;
   std::optional<Cancellation::Attachment> attachment;
@@ -222,6 +233,7 @@ SearchStream& SearchStream::operator=(SearchStream&&) noexcept = default;
 SearchStream::~SearchStream() = default;
 
 absl::Status SearchStream::Send(std::uint64_t id, const Vectors& query) {
+  HMANN_RETURN_IF_ERROR(impl_->sendable);
   impl_->Begin();
   impl_->request.set_id(id);
   ToWire(query, impl_->request.mutable_search()->mutable_query());
@@ -231,11 +243,13 @@ absl::Status SearchStream::Send(std::uint64_t id, const Vectors& query) {
 }
 
 absl::Status SearchStream::DoneSending() {
+  HMANN_RETURN_IF_ERROR(impl_->sendable);
   impl_->Begin();
   return impl_->messages->WritesDone() ? absl::OkStatus() : Unavailable("the stream has ended");
 }
 
 absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
+  HMANN_RETURN_IF_ERROR(impl_->sendable);
   Client::Impl::Messages& messages = impl_->Await();
   if (impl_->ended) return std::nullopt;
   if (!messages.Read(&impl_->response)) {

@@ -7,6 +7,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/row_layout.h"
 #include "index/base/check.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -15,8 +16,7 @@ namespace hmann {
 absl::Status CheckAnswerSuffix(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".ibin" || suffix == ".gt" || suffix == ".jsonl") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": suffix \"", suffix, "\" found, .ibin .gt or .jsonl expected"));
+  return InvalidArgument(path, ": suffix \"", suffix, "\" found, .ibin .gt or .jsonl expected");
 }
 
 absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::uint32_t n,
@@ -45,9 +45,8 @@ absl::Status AnswerWriter::Append(std::span<const std::uint64_t> labels,
   const std::uint64_t most = format_ == Format::kIds ? 0x7fffffff : 0xfffffffe;
   for (const std::uint64_t label : labels) {
     if (label > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ": query ", written_, ": label ", label, " found, at most ", most,
-                       " expected in this format; .jsonl holds any label"));
+      return InvalidArgument(path_, ": query ", written_, ": label ", label, " found, at most ",
+                             most, " expected in this format; .jsonl holds any label");
     }
   }
   for (std::uint32_t j = 0; j < k_; ++j) {

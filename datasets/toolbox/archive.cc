@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -16,14 +17,13 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kBlockBytes = 1_MiB;
+constexpr std::size_t kReadBytes = 1_MiB;
 
 using Reader = std::unique_ptr<archive, decltype(&archive_read_free)>;
 
 absl::Status Damaged(const std::string& path, archive* reader) {
   const char* detail = archive_error_string(reader);
-  return absl::DataLossError(
-      absl::StrCat(path, ": damaged archive: ", detail == nullptr ? "unknown" : detail));
+  return DataLoss(path, ": damaged archive: ", detail == nullptr ? "unknown" : detail);
 }
 
 /// True if `name` is relative and every part of it is a plain name.
@@ -47,8 +47,7 @@ absl::Status MakeFolders(const std::string& folder, const std::string& name) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return ErrnoError(errno, "stat", path);
     if (!S_ISDIR(status.st_mode))
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": not a folder, the archive needs one there"));
+      return InvalidArgument(path, ": not a folder, the archive needs one there");
   }
   return absl::OkStatus();
 }
@@ -56,13 +55,13 @@ absl::Status MakeFolders(const std::string& folder, const std::string& name) {
 absl::Status UnpackFile(archive* reader, const std::string& path, const std::string& to,
                         std::uint64_t* left, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(to));
-  std::string block(kBlockBytes, '\0');
+  std::string block(kReadBytes, '\0');
   for (;;) {
     const la_ssize_t bytes = archive_read_data(reader, block.data(), block.size());
     if (bytes == 0) return file.Commit();
     if (bytes < 0) return Damaged(path, reader);
     if (static_cast<std::uint64_t>(bytes) > *left)
-      return absl::InvalidArgumentError(absl::StrCat(path, ": unpacks to more than expected"));
+      return InvalidArgument(path, ": unpacks to more than expected");
     *left -= static_cast<std::uint64_t>(bytes);
     HMANN_RETURN_IF_ERROR(file.Append(block.data(), static_cast<std::size_t>(bytes)));
     progress.Advance(static_cast<std::uint64_t>(bytes));
@@ -79,7 +78,7 @@ absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path,
   const Reader reader(archive_read_new(), archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_all(reader.get());
-  if (archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) != ARCHIVE_OK)
+  if (archive_read_open_filename(reader.get(), path.c_str(), kReadBytes) != ARCHIVE_OK)
     return Damaged(path, reader.get());
   std::vector<std::string> unpacked;
   std::uint64_t left = most_bytes;
@@ -95,11 +94,9 @@ absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path,
     const auto kind = archive_entry_filetype(entry);
     if (kind == AE_IFDIR) continue;
     if (!StaysInside(name))
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": entry \"", name, "\" leads out of the folder"));
+      return InvalidArgument(path, ": entry \"", name, "\" leads out of the folder");
     if (kind != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": entry \"", name, "\" is not a regular file"));
+      return InvalidArgument(path, ": entry \"", name, "\" is not a regular file");
     }
     HMANN_RETURN_IF_ERROR(MakeFolders(folder, name));
     HMANN_RETURN_IF_ERROR(

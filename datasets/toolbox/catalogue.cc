@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -162,8 +163,8 @@ absl::StatusOr<std::uint64_t> ParseCount(std::string_view text) {
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos ||
       !absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &count) ||
       count > std::numeric_limits<std::uint64_t>::max() / unit) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "count \"", std::string(text), "\" found, a number like 250K, 10M or 1B expected"));
+    return InvalidArgument("count \"", std::string(text),
+                           "\" found, a number like 250K, 10M or 1B expected");
   }
   return count * unit;
 }
@@ -179,19 +180,16 @@ absl::StatusOr<Selection> Select(std::string_view name) {
   }
   const DataSet& set = selection.set;
   if (set.name.empty())
-    return absl::NotFoundError(
-        absl::StrCat("data set \"", set_name, "\" is not known; known are ", known));
+    return NotFound("data set \"", set_name, "\" is not known; known are ", known);
   selection.rows = set.n;
   selection.folder = set.name;
   if (colon != std::string_view::npos) {
     HMANN_ASSIGN_OR_RETURN(selection.rows, ParseCount(name.substr(colon + 1)));
     if (!set.sliced)
-      return absl::InvalidArgumentError(
-          absl::StrCat("data set ", set.name, " comes whole: a slice cannot be asked for"));
+      return InvalidArgument("data set ", set.name, " comes whole: a slice cannot be asked for");
     if (selection.rows == 0 || selection.rows > set.n) {
-      return absl::InvalidArgumentError(absl::StrCat("data set ", set.name, ": ", selection.rows,
-                                                     " vectors asked for, 1 to ", set.n,
-                                                     " expected"));
+      return InvalidArgument("data set ", set.name, ": ", selection.rows,
+                             " vectors asked for, 1 to ", set.n, " expected");
     }
     selection.folder = absl::StrCat(set.name, "-", SliceName(selection.rows));
   }

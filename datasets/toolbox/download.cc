@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
@@ -65,8 +66,8 @@ struct Transfer {
 };
 
 absl::Status SizeError(const DownloadRequest& request, std::uint64_t found) {
-  return absl::FailedPreconditionError(absl::StrCat(request.url, ": the server's file has ", found,
-                                                    " bytes, ", request.total_bytes, " expected"));
+  return FailedPrecondition(request.url, ": the server's file has ", found, " bytes, ",
+                            request.total_bytes, " expected");
 }
 
 /// Decides, before the first byte is taken, where the answer's bytes belong.
@@ -86,8 +87,8 @@ absl::Status Transfer::CheckHeaders() {
         slash == absl::string_view::npos ||
         !absl::SimpleAtoi(absl::string_view(content_range).substr(6, dash - 6), &first) ||
         first != have) {
-      return absl::UnavailableError(absl::StrCat(request->url, ": Content-Range \"", content_range,
-                                                 "\" found, bytes from ", have, " expected"));
+      return Unavailable(request->url, ": Content-Range \"", content_range, "\" found, bytes from ",
+                         have, " expected");
     }
     if (absl::SimpleAtoi(absl::string_view(content_range).substr(slash + 1), &total) &&
         request->total_bytes != 0 && total != request->total_bytes) {
@@ -145,19 +146,19 @@ absl::Status CurlError(const DownloadRequest& request, CURLcode code, const char
   const std::string message =
       absl::StrCat(request.url, ": ", detail[0] != '\0' ? detail : curl_easy_strerror(code));
   if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-    return absl::InvalidArgumentError(message);
-  if (code == CURLE_REMOTE_FILE_NOT_FOUND) return absl::NotFoundError(message);
+    return InvalidArgument(message);
+  if (code == CURLE_REMOTE_FILE_NOT_FOUND) return NotFound(message);
   if (code == CURLE_LOGIN_DENIED || code == CURLE_REMOTE_ACCESS_DENIED)
     return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
+  return Unavailable(message);
 }
 
 absl::Status HttpError(const DownloadRequest& request, long code) {
   const std::string message = absl::StrCat(request.url, ": HTTP status ", code);
-  if (code == 404 || code == 410) return absl::NotFoundError(message);
+  if (code == 404 || code == 410) return NotFound(message);
   if (code == 401 || code == 403) return absl::PermissionDeniedError(message);
-  if (code == 408 || code == 429 || code >= 500) return absl::UnavailableError(message);
-  return absl::FailedPreconditionError(message);
+  if (code == 408 || code == 429 || code >= 500) return Unavailable(message);
+  return FailedPrecondition(message);
 }
 
 using CurlHandle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
@@ -172,7 +173,7 @@ std::string ReadValidator(const std::string& path) {
 /// One request for the bytes from transfer->have on.
 absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   const CurlHandle curl(curl_easy_init(), curl_easy_cleanup);
-  if (curl == nullptr) return absl::ResourceExhaustedError("libcurl cannot be started");
+  if (curl == nullptr) return ResourceExhausted("libcurl cannot be started");
   char detail[CURL_ERROR_SIZE] = "";
   const std::string validator = transfer->have > 0 ? ReadValidator(request.path) : "";
   const bool http = absl::StartsWithIgnoreCase(request.url, "http");
@@ -231,8 +232,7 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
 absl::Status CheckLength(const DownloadRequest& request, std::uint64_t have) {
   const std::uint64_t wanted = BytesWanted(request);
   if (wanted == 0 ? have > 0 : have == wanted) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(request.url, ": ", have, " bytes came, ", wanted, " expected"));
+  return Unavailable(request.url, ": ", have, " bytes came, ", wanted, " expected");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "datasets/exact_distance.h"
 #include "index/base/buffer.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
@@ -150,12 +151,12 @@ class ExactSearch {
 absl::Status ExactSearch::Check() const {
   HMANN_RETURN_IF_ERROR(queries_.CheckShape(base_.dim(), base_.dtype(), base_.path()));
   if (options_.k == 0 || options_.k > base_.n()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "k: ", options_.k, " asked for, 1 to ", base_.n(), " expected (the vectors of the base)"));
+    return InvalidArgument("k: ", options_.k, " asked for, 1 to ", base_.n(),
+                           " expected (the vectors of the base)");
   }
   if (queries_.n() > std::numeric_limits<std::uint32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat(queries_.path(), ": ", queries_.n(),
-                                                   " queries found, less than 2^32 expected"));
+    return InvalidArgument(queries_.path(), ": ", queries_.n(),
+                           " queries found, less than 2^32 expected");
   }
   const std::uint64_t wanted =
       queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) +
@@ -164,9 +165,9 @@ absl::Status ExactSearch::Check() const {
           (std::uint64_t{dim_} * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
   const std::uint64_t usable = UsableMemoryBytes();
   if (wanted <= usable) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(),
-                   " queries with ", options_.k, " neighbours, ", FormatSize(usable), " usable"));
+  return ResourceExhausted("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(),
+                           " queries with ", options_.k, " neighbours, ", FormatSize(usable),
+                           " usable");
 }
 
 absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows,
@@ -195,11 +196,10 @@ absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std:
     }
   });
   if (bad_row < rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ": row ", begin + bad_row,
-                     options_.metric == Metric::kCosine
-                         ? ": a zero vector: it has no direction, so cosine is undefined"
-                         : ": a squared norm whose f32 distances may overflow"));
+    return InvalidArgument(file.path(), ": row ", begin + bad_row,
+                           options_.metric == Metric::kCosine
+                               ? ": a zero vector: it has no direction, so cosine is undefined"
+                               : ": a squared norm whose f32 distances may overflow");
   }
   block->largest_norm = *std::max_element(block->norms.begin(), block->norms.end());
   return absl::OkStatus();
@@ -246,7 +246,7 @@ absl::Status ExactSearch::SearchPair(const Block& base, const Block& queries) {
       }
     } catch (const std::exception& error) {
       omp_set_num_threads(threads);
-      return absl::InternalError(absl::StrCat("ground truth: Faiss: ", error.what()));
+      return Internal("ground truth: Faiss: ", error.what());
     }
     omp_set_num_threads(threads);
     progress_.Advance(n * base.rows);

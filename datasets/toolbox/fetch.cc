@@ -15,6 +15,7 @@
 #include "datasets/toolbox/archive.h"
 #include "datasets/toolbox/download.h"
 #include "datasets/toolbox/manifest.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
@@ -46,11 +47,11 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
   absl::Status status;
   const auto rows = static_cast<std::uint32_t>(file.rows);
   if (::pread(fd, header, sizeof(header), 0) != sizeof(header)) {
-    status = absl::DataLossError(absl::StrCat(path, ": a header of 8 bytes expected"));
+    status = DataLoss(path, ": a header of 8 bytes expected");
   } else if ((header[0] != file.n && header[0] != rows) || header[1] != file.dim) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat(path, ": offset 0: n = ", header[0], ", dim = ", header[1],
-                     " found, n = ", file.n, ", dim = ", file.dim, " expected from ", file.url));
+    status =
+        InvalidArgument(path, ": offset 0: n = ", header[0], ", dim = ", header[1],
+                        " found, n = ", file.n, ", dim = ", file.dim, " expected from ", file.url);
   } else if (header[0] != rows &&
              (::pwrite(fd, &rows, sizeof(rows), 0) != sizeof(rows) || ::fsync(fd) != 0)) {
     status = ErrnoError(errno, "write", path);
@@ -62,9 +63,8 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
 absl::Status CheckTruthHeader(const RemoteFile& file, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(path));
   if (truth.n == file.n && truth.k == file.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", truth.n, " queries with ", truth.k,
-                                                 " neighbours found, ", file.n, " with ", file.dim,
-                                                 " expected"));
+  return InvalidArgument(path, ": ", truth.n, " queries with ", truth.k, " neighbours found, ",
+                         file.n, " with ", file.dim, " expected");
 }
 
 absl::Status CheckHdf5(const RemoteFile& file, const std::string& path) {
@@ -73,8 +73,8 @@ absl::Status CheckHdf5(const RemoteFile& file, const std::string& path) {
     return absl::OkStatus();  // built without HDF5: it can still be fetched
   HMANN_RETURN_IF_ERROR(vectors.status());
   if (vectors->layout.dim == file.dim) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": dimension ", vectors->layout.dim, " found, ", file.dim, " expected"));
+  return InvalidArgument(path, ": dimension ", vectors->layout.dim, " found, ", file.dim,
+                         " expected");
 }
 
 class Fetcher {
@@ -174,8 +174,8 @@ class Fetcher {
   absl::Status CheckSize(const Member& member) const {
     HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(PathOf(member.path)));
     if (file.bytes().size() == member.bytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(PathOf(member.path), ": ", file.bytes().size(),
-                                                   " bytes found, ", member.bytes, " expected"));
+    return InvalidArgument(PathOf(member.path), ": ", file.bytes().size(), " bytes found, ",
+                           member.bytes, " expected");
   }
 
   const Selection& selection_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/toolbox/norm_spread.h"
 #include "datasets/vector_writer.h"
+#include "index/base/errors.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/distance/half.h"
@@ -75,16 +76,14 @@ absl::StatusOr<Shape> ParseShape(std::string_view name) {
   for (const auto& [shape, known] : kNames) {
     if (known == name) return shape;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("kind \"", std::string(name),
-                   "\" found, clustered, uniform, centroids, duplicates or lattice expected"));
+  return InvalidArgument("kind \"", std::string(name),
+                         "\" found, clustered, uniform, centroids, duplicates or lattice expected");
 }
 
 absl::Status GenerateOptions::Validate() const {
   const auto bad = [](const char* option, std::uint64_t found, std::uint64_t least,
                       std::uint64_t most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, ": ", found, " found, ", least, " to ", most, " expected"));
+    return InvalidArgument(option, ": ", found, " found, ", least, " to ", most, " expected");
   };
   constexpr std::uint64_t kMostRows = 0xffffffff;
   if (n == 0 || n > kMostRows) return bad("n", n, 1, kMostRows);
@@ -93,9 +92,7 @@ absl::Status GenerateOptions::Validate() const {
   if (intrinsic_dim == 0 || intrinsic_dim > kDirections)
     return bad("intrinsic dimension", intrinsic_dim, 1, kDirections);
   if (clusters == 0) return bad("clusters", clusters, 1, 0xffffffff);
-  if (threads < 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat("threads: ", threads, " found, at least 0 expected"));
+  if (threads < 0) return InvalidArgument("threads: ", threads, " found, at least 0 expected");
   return absl::OkStatus();
 }
 
@@ -111,8 +108,7 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
                                                            : 1u << 20;
     generator.side_ = options.side == 0 ? kDefaultSide : options.side;
     if (generator.side_ < 2 || generator.side_ > most_side) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("side: ", generator.side_, " found, 2 to ", most_side, " expected"));
+      return InvalidArgument("side: ", generator.side_, " found, 2 to ", most_side, " expected");
     }
     const std::uint64_t wanted = options.first + options.n;
     std::uint64_t points = 1;
@@ -122,9 +118,8 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
       points *= generator.side_;
     }
     if (points < wanted) {
-      return absl::InvalidArgumentError(absl::StrCat("lattice: ", points, " points with side ",
-                                                     generator.side_, " in dimension ", options.dim,
-                                                     ", ", wanted, " asked for"));
+      return InvalidArgument("lattice: ", points, " points with side ", generator.side_,
+                             " in dimension ", options.dim, ", ", wanted, " asked for");
     }
   }
   if (options.shape == Shape::kClustered || options.shape == Shape::kDuplicates) {

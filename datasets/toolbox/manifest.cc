@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/checksum.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -45,8 +46,7 @@ absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
   if (absl::IsNotFound(text.status())) return manifest;
   HMANN_RETURN_IF_ERROR(text.status());
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const absl::Status bad =
-      absl::InvalidArgumentError(absl::StrCat(path, ": not a manifest of hmann"));
+  const absl::Status bad = InvalidArgument(path, ": not a manifest of hmann");
   if (!json.is_object() || !json.contains("files") || !json["files"].is_object()) return bad;
   for (const auto& [name, file] : json["files"].items()) {
     if (!file.is_object() || !file.contains("bytes") || !file["bytes"].is_number_unsigned() ||
@@ -71,11 +71,11 @@ absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& na
   HMANN_ASSIGN_OR_RETURN(Entry measured, MeasureFile(path, progress));
   if (const Entry* pinned = Find(name); pinned != nullptr) {
     if (pinned->bytes == measured.bytes && pinned->xxh3 == measured.xxh3) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
+    return DataLoss(
         path, ": ", measured.bytes, " bytes with checksum ", measured.xxh3, " found, ",
         pinned->bytes, " bytes with checksum ", pinned->xxh3, " expected, as in ", folder_, "/",
         kFileName,
-        " since the first download; remove that entry if the publisher has changed the file"));
+        " since the first download; remove that entry if the publisher has changed the file");
   }
   measured.url = url;
   entries_[name] = std::move(measured);

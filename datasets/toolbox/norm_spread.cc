@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hmann/distance.h"
+#include "index/base/errors.h"
 #include "index/base/random.h"
 
 namespace hmann {
@@ -24,12 +25,11 @@ double RandomNormal(std::uint64_t stream, std::uint64_t counter) {
 absl::StatusOr<NormSpread> NormSpread::Make(double sigma, std::uint64_t seed,
                                             const std::string& path, DType dtype) {
   if (!(sigma >= 0 && sigma <= kMostSigma)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("norm-sigma: ", sigma, " found, 0 to ", kMostSigma, " expected"));
+    return InvalidArgument("norm-sigma: ", sigma, " found, 0 to ", kMostSigma, " expected");
   }
   if (sigma > 0 && dtype != DType::kF32) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": a suffix of f32 expected with norm-sigma, ", std::string(Name(dtype)), " found"));
+    return InvalidArgument(path, ": a suffix of f32 expected with norm-sigma, ",
+                           std::string(Name(dtype)), " found");
   }
   return NormSpread(sigma, Random(seed, kStream));
 }

@@ -14,14 +14,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint32_t kDim = 8;
+constexpr std::uint32_t kSpreadDim = 8;
 
 class Spread : public testing::Test {
  protected:
   Spread() {
     options_.shape = Shape::kUniform;
     options_.n = 4000;
-    options_.dim = kDim;
+    options_.dim = kSpreadDim;
   }
   std::vector<float> Made(double sigma, std::uint64_t first, std::uint64_t n) {
     options_.norm_sigma = sigma;
@@ -31,9 +31,9 @@ class Spread : public testing::Test {
     const absl::Status made = Generate(options_, path, progress_);
     EXPECT_TRUE(made.ok()) << made;
     const VectorFile file = *VectorFile::Open(path);
-    std::vector<float> values(n * kDim);
+    std::vector<float> values(n * kSpreadDim);
     for (std::uint64_t i = 0; i < n; ++i)
-      std::memcpy(values.data() + i * kDim, file.Row(i), kDim * sizeof(float));
+      std::memcpy(values.data() + i * kSpreadDim, file.Row(i), kSpreadDim * sizeof(float));
     return values;
   }
 
@@ -46,11 +46,11 @@ TEST_F(Spread, FactorsAreLognormalAndDirectionsStay) {
   const std::vector<float> plain = Made(0, 0, 4000), spread = Made(0.5, 0, 4000);
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < 4000; ++i) {
-    const double factor = std::log(spread[i * kDim] / plain[i * kDim]);
+    const double factor = std::log(spread[i * kSpreadDim] / plain[i * kSpreadDim]);
     sum += factor;
     squares += factor * factor;
-    for (std::uint32_t c = 1; c < kDim; ++c)
-      EXPECT_NEAR(std::log(spread[i * kDim + c] / plain[i * kDim + c]), factor, 1e-5);
+    for (std::uint32_t c = 1; c < kSpreadDim; ++c)
+      EXPECT_NEAR(std::log(spread[i * kSpreadDim + c] / plain[i * kSpreadDim + c]), factor, 1e-5);
   }
   // Within four standard errors.
   EXPECT_NEAR(sum / 4000, 0, 4 * 0.5 / std::sqrt(4000.0));
@@ -59,7 +59,7 @@ TEST_F(Spread, FactorsAreLognormalAndDirectionsStay) {
 
 TEST_F(Spread, AVectorDependsOnItsNumberAlone) {
   const std::vector<float> all = Made(0.5, 0, 100), some = Made(0.5, 40, 10);
-  EXPECT_EQ(std::vector(all.begin() + 40 * kDim, all.begin() + 50 * kDim), some);
+  EXPECT_EQ(std::vector(all.begin() + 40 * kSpreadDim, all.begin() + 50 * kSpreadDim), some);
 }
 
 TEST_F(Spread, RefusesIntegersAndSigmasThatAreNone) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/toolbox/norm_spread.h"
 #include "datasets/vector_writer.h"
+#include "index/base/errors.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kHeldOut = 100;  ///< one row in so many is for queries
 
 /// Streams of one seed.
-enum Stream : std::uint64_t { kOrder = 1, kParts, kQueryParts };
+enum ResampleStream : std::uint64_t { kOrder = 1, kParts, kQueryParts };
 
 class Mixer {
  public:
@@ -68,8 +69,7 @@ class Mixer {
 
 absl::Status ResampleOptions::Validate(const VectorFile& from) const {
   const auto bad = [](const std::string& what, auto found, const auto&... expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": ", found, " found, ", expected..., " expected"));
+    return InvalidArgument(what, ": ", found, " found, ", expected..., " expected");
   };
   if (n == 0) return bad("n", n, "at least 1");
   if (from.n() < kHeldOut)
@@ -87,9 +87,9 @@ absl::Status Resample(const VectorFile& from, const std::vector<std::uint32_t>& 
   HMANN_RETURN_IF_ERROR(options.Validate(from));
   HMANN_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSuffix(path));
   if (dtype != from.dtype()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": a suffix of ", std::string(Name(from.dtype())), " expected, as ",
-                     from.path(), " is, ", std::string(Name(dtype)), " found"));
+    return InvalidArgument(path, ": a suffix of ", std::string(Name(from.dtype())),
+                           " expected, as ", from.path(), " is, ", std::string(Name(dtype)),
+                           " found");
   }
   HMANN_ASSIGN_OR_RETURN(const NormSpread spread,
                          NormSpread::Make(options.norm_sigma, options.seed, path, dtype));

@@ -114,7 +114,7 @@ class HmannAdapter : public Adapter {
     return Open(path);
   }
 
-  std::uint64_t BytesMadeAtLoad() const override { return ScalarCodes().bytes; }
+  std::uint64_t BytesMadeAtLoad() const override { return scalar_code_bytes_; }
 
   absl::Status Prepare(const VectorFile& queries) override {
     const IndexInfo& info = index_->info();
@@ -152,11 +152,11 @@ class HmannAdapter : public Adapter {
     Counters sum;
     HMANN_RETURN_IF_ERROR(Run(all, &sum));
     nlohmann::json counts = ToJson(sum, static_cast<double>(all.end));
-    counts["fast_bytes"] = FastBytes();
+    counts["fast_bytes"] = fast_bytes_;
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
     const IndexInfo& info = index_->info();
-    const std::uint64_t scalar_code = ScalarCodes().bytes / info.n;
+    const std::uint64_t scalar_code = scalar_code_bytes_ / info.n;
     counts["lines"] = LinesOf(
         {counts["distances"].get<double>(),
          counts["expanded_l1"].get<double>() + counts["expanded_l0"].get<double>(),
@@ -171,6 +171,11 @@ class HmannAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
     index_->Warm();
     searchers_.emplace_back(index_);
+    for (const Placement& placement : index_->Placements()) {  // which asks the kernel
+      const bool slow = placement.structure == "l0" || placement.structure.starts_with("label_");
+      fast_bytes_ += slow ? 0 : placement.bytes;
+      if (placement.structure == "scalar_codes") scalar_code_bytes_ = placement.bytes;
+    }
     return absl::OkStatus();
   }
 
@@ -186,24 +191,6 @@ class HmannAdapter : public Adapter {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
     WholeIn<std::uint64_t>(settings, "cache_bytes", 0, kMost, &open_.cache_bytes);
     WholeIn<std::uint64_t>(settings, "migration_bytes", 0, kMost, &open_.migration_bytes);
-  }
-
-  /// Empty: it was opened without.
-  Placement ScalarCodes() const {
-    for (Placement& placement : index_->Placements()) {
-      if (placement.structure == "scalar_codes") return std::move(placement);
-    }
-    return {};
-  }
-
-  /// Of the index: all but L0 and the order of labels, which stays in the file.
-  std::uint64_t FastBytes() const {
-    std::uint64_t bytes = 0;
-    for (const Placement& placement : index_->Placements()) {
-      const bool slow = placement.structure == "l0" || placement.structure.starts_with("label_");
-      bytes += slow ? 0 : placement.bytes;
-    }
-    return bytes;
   }
 
   absl::Status Run(const RunShare& share, Counters* counters) {
@@ -250,6 +237,8 @@ class HmannAdapter : public Adapter {
                     .sq_bits = 0};  ///< on 2 MiB pages, where nothing else is asked for
   SearchOptions search_;
   std::shared_ptr<const Index> index_;
+  std::uint64_t fast_bytes_ = 0;  ///< all but L0 and the order of labels, which stays in the file
+  std::uint64_t scalar_code_bytes_ = 0;
   std::vector<Searcher> searchers_;  ///< one a thread
   int usual_in_flight_ = 1,
       in_flight_ =

@@ -84,20 +84,20 @@ double HitsOfAliases() {
   return static_cast<double>(cache.hits());
 }
 
-constexpr std::uint64_t kLinesOfPage = 64;
+constexpr std::uint64_t kLinesOfAPage = 64;
 
 /// Hit rate of random lines over `pages` pages, each wherever `frame_of` puts it, in the
 /// steady state.
 double HitRate(std::uint64_t cache_pages, std::uint64_t pages, std::uint64_t seed,
                const std::function<std::uint64_t(std::uint64_t page)>& frame_of) {
-  DirectMappedCache cache(cache_pages * kLinesOfPage);
-  const std::uint64_t lines = pages * kLinesOfPage,
-                      requests = 4 * std::max(lines, cache_pages * kLinesOfPage);
+  DirectMappedCache cache(cache_pages * kLinesOfAPage);
+  const std::uint64_t lines = pages * kLinesOfAPage,
+                      requests = 4 * std::max(lines, cache_pages * kLinesOfAPage);
   std::uint64_t hits = 0;
   for (std::uint64_t i = 0; i < 2 * requests; ++i) {  // the first half fills the cache
     if (i == requests) hits = cache.hits();
     const std::uint64_t line = RandomBelow(seed, i, lines);
-    cache.Read(frame_of(line / kLinesOfPage) * kLinesOfPage + line % kLinesOfPage);
+    cache.Read(frame_of(line / kLinesOfAPage) * kLinesOfAPage + line % kLinesOfAPage);
   }
   return static_cast<double>(cache.hits() - hits) / static_cast<double>(requests);
 }

@@ -47,14 +47,15 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   app->add_option("--queries", benchmark->job.queries,
                   "vector file of the index's type and dimension")
       ->required();
-  AddConnectFlags(*app, &load->connect);
+  tools::AddConnectFlags(*app, &load->connect);
   app->add_option("--rate", load->rates, "requests a second, one run of each")
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  AddParsed(*app, "--time", ParseDuration, &load->time, "that requests arrive for (default: 10s)");
-  AddParsed(*app, "--deadline", ParseDuration, &load->deadline,
-            "of a request, from its arrival (default: 1s)");
+  tools::AddParsed(*app, "--time", ParseDuration, &load->time,
+                   "that requests arrive for (default: 10s)");
+  tools::AddParsed(*app, "--deadline", ParseDuration, &load->deadline,
+                   "of a request, from its arrival (default: 1s)");
   app->add_option("--batch", load->batch, "queries of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

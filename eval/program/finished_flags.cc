@@ -66,7 +66,7 @@ void AddFinished(CLI::App& app, FinishedFlags* flags) {
       ->capture_default_str();
   app.add_option("--server", flags->servers,
                  "HOST:PORT or unix:PATH of a running `hmann serve`: its indexes take part");
-  AddConnectFlags(app, &flags->connect);
+  tools::AddConnectFlags(app, &flags->connect);
 }
 
 absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark) {

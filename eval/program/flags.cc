@@ -62,7 +62,7 @@ void EvalFlags::AddData(CLI::App& app, bool truth) {
   app.add_option("--queries", job->queries, "vectors to look for")->required();
   app.add_option("--query-rows", job->query_rows, "first vectors of --queries only (0: all)")
       ->capture_default_str();
-  AddParsed(app, "--metric", ParseMetric, &job->metric, "l2 (default), ip, cosine");
+  tools::AddParsed(app, "--metric", ParseMetric, &job->metric, "l2 (default), ip, cosine");
   if (!truth) return;
   app.add_option("--groundtruth", benchmark.groundtruth,
                  "their exact neighbours (default: computed once, kept in --out)");
@@ -154,7 +154,7 @@ absl::Status EvalFlags::Run(const Recipe& recipe) {
       Give(build_settings, "--build-settings", Json::value_t::object, &benchmark.contestants,
            [](ContestantSpec* spec, const Json& value) { spec->build.update(value); }));
   if (!search_threads.empty()) benchmark.shapes = AllShapes(search_threads, in_flight);
-  benchmark.job.cancelled = CancelOnInterrupt();
+  benchmark.job.cancelled = tools::CancelOnInterrupt();
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(
       const std::vector<Json> lines,
@@ -166,7 +166,7 @@ absl::Status EvalFlags::Run(const Recipe& recipe) {
     std::cerr << out << "/results.jsonl: every run\n"
               << out << "/report.html: the same to look at\n";
   }
-  return json ? PrintJson(figures) : absl::OkStatus();
+  return json ? tools::PrintJson(figures) : absl::OkStatus();
 }
 
 }  // namespace hmann::eval

@@ -49,7 +49,7 @@ absl::StatusOr<std::pair<std::string, Json>> NamedJson(const std::string& text, 
 
 /// A subcommand of `hmann eval`, declared: the action is run if it was the one that was
 /// called.
-using EvalCommand = std::pair<CLI::App*, CommandAction>;
+using EvalCommand = std::pair<CLI::App*, tools::CommandAction>;
 EvalCommand SetupEvalSweep(CLI::App& eval);
 EvalCommand SetupEvalTiers(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);

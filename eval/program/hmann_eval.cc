@@ -18,7 +18,7 @@ EvalCommand SetupEvalMan(CLI::App& eval) {
   auto folder = std::make_shared<std::string>();
   CLI::App* app = eval.add_subcommand("man", "Write the manual pages of `hmann eval`")->group("");
   app->add_option("--out", *folder, "folder for hmann-eval.1, hmann-eval-sweep.1, ...")->required();
-  return {app, [&eval, folder] { return WriteManual(&eval, {"hmann"}, *folder); }};
+  return {app, [&eval, folder] { return tools::WriteManual(&eval, {"hmann"}, *folder); }};
 }
 
 EvalCommand SetupEvalCompletion(CLI::App& eval) {
@@ -26,12 +26,12 @@ EvalCommand SetupEvalCompletion(CLI::App& eval) {
       eval.add_subcommand("completion", "Print the cases of `hmann eval` for the completion script")
           ->group("");
   return {app, [&eval] {
-            std::cout << CompletionCases(&eval, {"hmann"}) << std::flush;
+            std::cout << tools::CompletionCases(&eval, {"hmann"}) << std::flush;
             return std::cout.good() ? absl::OkStatus() : DataLoss("write to stdout failed");
           }};
 }
 
-CommandAction SetupEvalCommands(CLI::App& app) {
+tools::CommandAction SetupEvalCommands(CLI::App& app) {
   app.require_subcommand(1);
   std::vector<EvalCommand> commands = {
       SetupEvalSweep(app), SetupEvalTiers(app), SetupEvalDisk(app),      SetupEvalScale(app),
@@ -44,7 +44,7 @@ CommandAction SetupEvalCommands(CLI::App& app) {
   };
 }
 
-constexpr Command kCommands[] = {EvalRow(SetupEvalCommands)};
+constexpr tools::Command kCommands[] = {tools::EvalRow(SetupEvalCommands)};
 
 }  // namespace
 }  // namespace hmann::eval
@@ -54,5 +54,6 @@ int main(int argc, char** argv) {
   std::string eval = "eval";
   std::vector<char*> words(argv, argv + argc);
   words.insert(words.begin() + 1, eval.data());
-  return hmann::RunCommands(hmann::eval::kCommands, static_cast<int>(words.size()), words.data());
+  return hmann::tools::RunCommands(hmann::eval::kCommands, static_cast<int>(words.size()),
+                                   words.data());
 }

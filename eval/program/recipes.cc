@@ -161,7 +161,7 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
                   "a finished index file, instead of building one of --base and hnswlib's; "
                   "--base is then for those of --adapter");
   flags->AddOthers(*app);
-  AddParsed(
+  tools::AddParsed(
       *app, "--memory-limit", ParseSize, &benchmark->memory_limit,
       "of each searching program, page cache included, as 200MiB (default: a quarter of hmann's "
       "index file and 64MiB)");
@@ -230,8 +230,8 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   AddFastBytes(*app, &options->fast_bytes,
                "of fast memory a vector: an index each, of every size, of as many promoted nodes "
                "as fit beside codes");
-  AddParsed(*app, "--build-memory", ParseSize, &options->build_memory,
-            "memory a build may take, as 8GiB: the rest goes through files in --out");
+  tools::AddParsed(*app, "--build-memory", ParseSize, &options->build_memory,
+                   "memory a build may take, as 8GiB: the rest goes through files in --out");
   app->add_option("--slow", flags->slow,
                   "tier of L0; again for several (default: dram, and nvme, inside a memory limit: "
                   "root, it makes cgroups)")

@@ -9,9 +9,9 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kLanes = 8;  // sums in a fixed order that vectorises
+constexpr std::size_t kSums = 8;  // sums in a fixed order that vectorises
 
-float AddLanes(const float (&lanes)[kLanes]) {
+float AddLanes(const float (&lanes)[kSums]) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
@@ -23,9 +23,9 @@ inline float Steps(float a, float t, float most) {
 }
 
 Quantisation Measure(const float* magnitudes, std::size_t dim, float t, float most) {
-  float dots[kLanes] = {}, squares[kLanes] = {};
-  for (std::size_t i = 0; i < dim; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  float dots[kSums] = {}, squares[kSums] = {};
+  for (std::size_t i = 0; i < dim; i += kSums) {
+    for (std::size_t lane = 0; lane < kSums; ++lane) {
       const float a = magnitudes[i + lane];
       const float x = Steps(a, t, most) + 0.5f;
       dots[lane] += a * x;
@@ -109,9 +109,9 @@ CodeSize MeasureCodes(std::size_t dim, unsigned bits) {
 float DotWithLevels(const float* vector, const std::uint8_t* levels, std::size_t dim,
                     unsigned bits) {
   const float middle = static_cast<float>((1 << bits) - 1) / 2;
-  float sums[kLanes] = {};
-  for (std::size_t i = 0; i < dim; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
+  float sums[kSums] = {};
+  for (std::size_t i = 0; i < dim; i += kSums) {
+    for (std::size_t lane = 0; lane < kSums; ++lane)
       sums[lane] += vector[i + lane] * (static_cast<float>(levels[i + lane]) - middle);
   }
   return AddLanes(sums);

@@ -18,7 +18,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint64_t kId = sizeof(NodeId);
+constexpr std::uint64_t kIdBytes = sizeof(NodeId);
 /// Threads' scratch, buffers of files, the program itself.
 constexpr std::uint64_t kAround = 64_MiB;
 /// What a job needs in order to get on at all; it may find that it needs more.
@@ -30,26 +30,27 @@ std::uint64_t UpperBytes(const BuildShape& shape) {
 
 /// Row and id of each node, from the ranking on; labels.
 std::uint64_t ByNode(const BuildShape& shape) {
-  return std::uint64_t{shape.n} * (2 * kId + (shape.user_labels ? 8 : 0));
+  return std::uint64_t{shape.n} * (2 * kIdBytes + (shape.user_labels ? 8 : 0));
 }
 
 std::uint64_t FixedUpperBytes(const BuildShape& shape) {
   // The promoted that are no copies, their order and places; who is promoted.
-  return UpperBytes(shape) + ByNode(shape) + shape.n * kId + shape.n1 * (5 * kId) + kAround;
+  return UpperBytes(shape) + ByNode(shape) + shape.n * kIdBytes + shape.n1 * (5 * kIdBytes) +
+         kAround;
 }
 
 std::uint64_t FixedWriteBytes(const BuildShape& shape) {
   const std::uint64_t others = shape.n - shape.n1;
   // Ids by node, and by label.
-  return UpperBytes(shape) + ByNode(shape) + shape.n * (2 * kId) +
-         others * (shape.replicas == 2 ? kId : 0) + shape.n1 * (2 * kId) + kAround;
+  return UpperBytes(shape) + ByNode(shape) + shape.n * (2 * kIdBytes) +
+         others * (shape.replicas == 2 ? kIdBytes : 0) + shape.n1 * (2 * kIdBytes) + kAround;
 }
 
 std::uint64_t FixedCellBytes(const BuildShape& shape) {
   const std::uint64_t others = shape.n - shape.n1;
   // Ids by node, two nearest centroids and a place for each unpromoted node.
-  return UpperBytes(shape) + ByNode(shape) + shape.n * kId + others * (4 * kId) +
-         shape.n1 * (3 * kId) + kAround;
+  return UpperBytes(shape) + ByNode(shape) + shape.n * kIdBytes + others * (4 * kIdBytes) +
+         shape.n1 * (3 * kIdBytes) + kAround;
 }
 
 /// While L1 is joined, and its vectors give the others their cells.
@@ -61,7 +62,7 @@ std::uint64_t FixedAboveBytes(const BuildShape& shape) {
 
 std::uint64_t FixedBytes(const BuildShape& shape) {
   // Degrees, and three orders of nodes.
-  const std::uint64_t ranking = std::uint64_t{shape.n} * 7 * kId + kAround;
+  const std::uint64_t ranking = std::uint64_t{shape.n} * 7 * kIdBytes + kAround;
   return std::max(
       {FixedBottomBytes(shape.n), ranking, FixedAboveBytes(shape), FixedWriteBytes(shape)});
 }
@@ -115,9 +116,10 @@ LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m) {
   // lead into other ranges, at 4.1 bytes each. Of other data a guess.
   constexpr double kChosen = 0.48, kFar = 0.45, kWay = 4.1;
   const PartitionOptions options = PartitionFor(n, 0);
-  const double length = 2.0 * m, lists = length * kId;
-  const double answered = std::min(length, 1.0 * NodeLinker::kAnswered) * kId;
-  const double near = options.fan * kId, leaves = kBytesOfMember * options.fan * options.fan_below;
+  const double length = 2.0 * m, lists = length * kIdBytes;
+  const double answered = std::min(length, 1.0 * NodeLinker::kAnswered) * kIdBytes;
+  const double near = options.fan * kIdBytes,
+               leaves = kBytesOfMember * options.fan * options.fan_below;
   const double links = kChosen * lists, ways = kChosen * length * kFar * kWay;
   return {
       std::max({2 * near, near + leaves, leaves + lists, answered + links + ways, lists + ways}),
@@ -131,14 +133,14 @@ std::uint64_t Loads(std::uint64_t bytes, std::uint64_t room) { return (bytes + r
 
 WorkFolderBytes WorkBytes(const BuildShape& shape) {
   const auto n = static_cast<double>(shape.n), n1 = static_cast<double>(shape.n1);
-  constexpr double kOrders = 2 * kId;  // unique rows, or hashes, and the order of nodes
+  constexpr double kOrders = 2 * kIdBytes;  // unique rows, or hashes, and the order of nodes
   const LayerBytes l0 = WorkOfLayer(shape.n, shape.m), l1 = WorkOfLayer(shape.n1, shape.m);
   // Links in a range before and after; hubs and their links.
-  const double final = l0.left * (1 + 1.0 / 32) + (l0.left + kId) / kBackboneOfL0;
+  const double final = l0.left * (1 + 1.0 / 32) + (l0.left + kIdBytes) / kBackboneOfL0;
   const double joining = shape.finished_graph ? l0.left : std::max(l0.most, final);
   // Ids, rows and order of L1, what was inserted, and its own stages; two centroids.
-  const double above = n * l0.left + n1 * (5 * kId + l1.left * (1 + 1.0 / shape.m) + l1.most);
-  const double cells = n * (l0.left + 2 * kId) + n1 * (5 * kId + 2 * l1.left);
+  const double above = n * l0.left + n1 * (5 * kIdBytes + l1.left * (1 + 1.0 / shape.m) + l1.most);
+  const double cells = n * (l0.left + 2 * kIdBytes) + n1 * (5 * kIdBytes + 2 * l1.left);
   return {static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells})),
           static_cast<std::uint64_t>(n * kOrders + cells)};
 }
@@ -151,17 +153,17 @@ BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory) {
   plan.work_bytes = work.most;
   plan.work_bytes_at_end = work.at_end;
   const BoundedMemory rooms = RoomsOf(shape, memory);
-  const std::uint64_t n = shape.n, lists = std::uint64_t{2} * shape.m * kId;
-  const std::uint64_t loaded = n * (shape.stride + 3 * kId), room = rooms.bottom_room;
+  const std::uint64_t n = shape.n, lists = std::uint64_t{2} * shape.m * kIdBytes;
+  const std::uint64_t loaded = n * (shape.stride + 3 * kIdBytes), room = rooms.bottom_room;
   const std::uint64_t range = n / 32 * 3 * lists;  // that is made, and its lists
   const std::uint64_t left = room > 2 * range ? room - range : std::max(room / 2, kLeastRoom / 2);
   // Hashes, leaders; leaves; lists, of which each range wants most of all vectors; links;
   // the way back; hubs, the promoted, the mean of codes; cells; what is written.
   const std::uint64_t joins = loaded <= left ? 1 : 32 * Loads(loaded / 10 * 9, left);
   plan.base_passes = static_cast<std::uint32_t>(
-      2 + Loads(loaded, room) + joins + Loads(loaded + n * (lists / 2 + kId), left) +
+      2 + Loads(loaded, room) + joins + Loads(loaded + n * (lists / 2 + kIdBytes), left) +
       Loads(loaded + n * lists, left) + 3 + Loads(loaded, rooms.upper_room) +
-      Loads(n * (shape.stride + lists + 2 * kId), rooms.write_room));
+      Loads(n * (shape.stride + lists + 2 * kIdBytes), rooms.write_room));
   return plan;
 }
 

@@ -240,6 +240,8 @@ absl::StatusOr<Dials> SearchOptions::Resolve(const SearchContext& context) const
       return InvalidArgument("matches: expected those of ", context.n, " vectors, found ",
                              matches->n());
     }
+    if (matches->content_hash() != context.content_hash)
+      return InvalidArgument("matches: made for another index of ", context.n, " vectors");
     const SearchOptions wide = Widened(context.n);
     HMANN_ASSIGN_OR_RETURN(Dials dials, wide.Resolve(context));
     if (dials.walk == WalkKind::kQuantised && dials.nprobe == 0 && !nprobe.has_value()) {

@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// What the bits mean, by the book.
 double ByTheBook(std::uint16_t bits) {
@@ -54,7 +54,7 @@ TEST(Half, RoundsToTheNearestAndTiesToEven) {
     ASSERT_EQ(Half::Nearest(middle).bits, even) << middle;
     ASSERT_EQ(Half::Nearest(-middle).bits, even | 0x8000) << middle;
     ASSERT_EQ(Half::Nearest(std::nextafter(middle, 0.0f)).bits, bits) << middle;
-    ASSERT_EQ(Half::Nearest(std::nextafter(middle, kInf)).bits, bits + 1) << middle;
+    ASSERT_EQ(Half::Nearest(std::nextafter(middle, kInfinity)).bits, bits + 1) << middle;
   }
   EXPECT_EQ(Half::Nearest(65519.996f).bits, 0x7bff) << "the largest: 65504";
   EXPECT_EQ(Half::Nearest(65520.0f).bits, 0x7c00);
@@ -118,7 +118,7 @@ TEST(EncodeRow, RefusesWhatHalvesDoNotHold) {
   }
   EXPECT_THAT(Refusal(Metric::kCosine, {0, 0}), HasSubstr("zero vector"));
   for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
-    EXPECT_THAT(Refusal(metric, {1, kInf}), AllOf(HasSubstr("component 1"), HasSubstr("Inf")));
+    EXPECT_THAT(Refusal(metric, {1, kInfinity}), AllOf(HasSubstr("component 1"), HasSubstr("Inf")));
     const Half infinite[] = {{0x3c00}, {0xfc00}}, nan[] = {{0x7c01}, {0}};
     EXPECT_THAT(std::string(Encode(metric, DType::kF16, infinite, 2).message()),
                 AllOf(HasSubstr("component 1"), HasSubstr("-Inf")));

@@ -16,12 +16,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index,
-                                const std::atomic<bool>* cancelled = nullptr) {
+absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, RingIndex& index,
+                                     const std::atomic<bool>* cancelled = nullptr) {
   Progress silent(Progress::Show::kNever);
   return WriteIndex(path, index.contents, silent, cancelled);
 }
-absl::Status Verify(const std::string& path) {
+absl::Status VerifyWritten(const std::string& path) {
   Progress silent(Progress::Show::kNever);
   return VerifyIndex(path, silent);
 }
@@ -31,7 +31,7 @@ TEST(Writer, RefusesContentsThatContradictThemselves) {
   const auto refusal = [&](auto change) {
     RingIndex index;
     change(index);
-    const absl::Status status = Write(path, index).status();
+    const absl::Status status = WriteIndex(path, index).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     struct stat ignored {};
     EXPECT_NE(::stat(path.str().c_str(), &ignored), 0) << "nothing may be left behind";
@@ -65,12 +65,12 @@ TEST(Writer, RefusesContentsThatContradictThemselves) {
 TEST(Writer, CancelledOrFullDiskKeepsTheOldIndex) {
   TemporaryPath path(::testing::TempDir(), "kept");
   RingIndex old;
-  ASSERT_TRUE(Write(path, old).ok());
+  ASSERT_TRUE(WriteIndex(path, old).ok());
   const std::vector<std::byte> before = ReadBytes(path);
 
   RingIndex larger({.n = 20'000, .n1 = 100});
   const std::atomic<bool> cancelled = true;
-  EXPECT_EQ(Write(path, larger, &cancelled).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(WriteIndex(path, larger, &cancelled).status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(ReadBytes(path) == before);
 
   rlimit limit{};
@@ -78,12 +78,12 @@ TEST(Writer, CancelledOrFullDiskKeepsTheOldIndex) {
   const rlimit small{.rlim_cur = 256 * 1024, .rlim_max = limit.rlim_max};
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const absl::Status full = Write(path, larger).status();
+  const absl::Status full = WriteIndex(path, larger).status();
   ::setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_TRUE(ReadBytes(path) == before);
-  EXPECT_EQ(Verify(path), absl::OkStatus());
+  EXPECT_EQ(VerifyWritten(path), absl::OkStatus());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -221,11 +222,10 @@ absl::Status BlockDriver::WaitUntil(Clock::time_point until, const SearchLimits&
     return absl::OkStatus();
   }
   HMANN_RETURN_IF_ERROR(StopCheck(limits).Now());
-  if (reader_->InFlight() == 0) return absl::InternalError("the driver waits for nothing");
+  if (reader_->InFlight() == 0) return Internal("the driver waits for nothing");
   if (Clock::now() - last_progress_ < kStallLimit) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("the device has answered none of ",
-                                             reader_->InFlight(), " reads for ",
-                                             kStallLimit.count(), " s"));
+  return Unavailable("the device has answered none of ", reader_->InFlight(), " reads for ",
+                     kStallLimit.count(), " s");
 }
 
 absl::Status BlockDriver::WaitForReads(const QueryBatch& batch) {

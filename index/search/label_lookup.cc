@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/format/label_order.h"
 
@@ -13,9 +14,9 @@ namespace {
 
 /// What a damaged file makes of an order of labels, which is read where it lies.
 absl::Status Damaged(std::uint64_t entry) {
-  return absl::DataLossError(absl::StrCat("section label_order, entry ", entry,
-                                          ": does not lead to a node of its label: see hmann "
-                                          "verify"));
+  return DataLoss("section label_order, entry ", entry,
+                  ": does not lead to a node of its label: see hmann "
+                  "verify");
 }
 
 /// From labels to ids; kNoNode: there is none.
@@ -108,7 +109,7 @@ absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
                         std::span<const std::uint64_t> labels, std::byte* vectors,
                         Counters* counters, const SearchLimits& limits) {
   if (index.label_order.empty()) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "the index has no order of labels (its file is of format 2.0), so no vector is found by "
         "its label: `hmann promote` writes the index anew, with one");
   }
@@ -140,8 +141,7 @@ absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
   HMANN_RETURN_IF_ERROR(driver.Read({slow, RecordPart::kRecord, take_slow, counters, limits}));
   if (wrong == labels.size()) return absl::OkStatus();
   if (index.label_bytes == 4 && ids[wrong] != kNoNode) return Damaged(labels[wrong]);
-  return absl::NotFoundError(
-      absl::StrCat("label ", labels[wrong], ": no vector of the index has it"));
+  return NotFound("label ", labels[wrong], ": no vector of the index has it");
 }
 
 }  // namespace hmann

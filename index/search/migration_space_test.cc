@@ -216,7 +216,7 @@ class Rounds {
   std::uint64_t draws_ = 0, found_ = 0;
 };
 
-void SearchTogether(int helper_threads) {
+void SearchBesideEachOther(int helper_threads) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 6, .dim = 128});
   MigrationHelpers helpers(helper_threads, nullptr);
   std::array<Rounds, 2> searchers = {Rounds(index.placed(), helpers, 1),
@@ -228,8 +228,8 @@ void SearchTogether(int helper_threads) {
   EXPECT_EQ(helpers.spaces(), 0u);
 }
 
-TEST(MigrationHelpers, TwoSearchersFindWholeRecordsOfOneHelper) { SearchTogether(1); }
-TEST(MigrationHelpers, TwoSearchersFindWholeRecordsOfTwoHelpers) { SearchTogether(2); }
+TEST(MigrationHelpers, TwoSearchersFindWholeRecordsOfOneHelper) { SearchBesideEachOther(1); }
+TEST(MigrationHelpers, TwoSearchersFindWholeRecordsOfTwoHelpers) { SearchBesideEachOther(2); }
 
 }  // namespace
 }  // namespace hmann

@@ -15,8 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Fast walk and reference from the same L1.
-void ExpectReference(const RandomIndex& index, std::uint64_t query_number,
-                     const SearchOptions& asked) {
+void ExpectQuantisedReference(const RandomIndex& index, std::uint64_t query_number,
+                              const SearchOptions& asked) {
   const PlacedIndex& placed = index.placed();
   const absl::StatusOr<Dials> resolved = asked.Resolve(placed.Context());
   ASSERT_TRUE(resolved.ok()) << resolved.status();
@@ -87,15 +87,15 @@ TEST(QuantisedWalk, IsTheReferenceAtManyDials) {
               if (epsilon >= 0 && metric == Metric::kInnerProduct) continue;
               SCOPED_TRACE(absl::StrCat("epsilon ", epsilon));
               ++query;
-              ExpectReference(index, query,
-                              {.k = 10,
-                               .ef_l1 = 12,
-                               .ef_l0 = ef_l0,
-                               .walk = WalkKind::kQuantised,
-                               .nprobe = cells,
-                               .beam_width = 1 + static_cast<std::uint32_t>(query % 9),
-                               .error_bound = stop,
-                               .epsilon = epsilon});
+              ExpectQuantisedReference(index, query,
+                                       {.k = 10,
+                                        .ef_l1 = 12,
+                                        .ef_l0 = ef_l0,
+                                        .walk = WalkKind::kQuantised,
+                                        .nprobe = cells,
+                                        .beam_width = 1 + static_cast<std::uint32_t>(query % 9),
+                                        .error_bound = stop,
+                                        .epsilon = epsilon});
               if (testing::Test::HasFailure()) return;
             }
           }

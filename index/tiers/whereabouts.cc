@@ -18,7 +18,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uintptr_t kPage = 4_KiB;
+constexpr std::uintptr_t kPageBytes = 4_KiB;
 constexpr std::size_t kMostPagesAsked = 65536;
 
 std::string Percent(double share) {
@@ -34,7 +34,7 @@ void AskNodes(std::uintptr_t begin, std::size_t pages, Whereabouts& where) {
   for (std::size_t i = 0; i < asked; ++i) {
     const std::size_t page =
         pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
-    addresses[i] = reinterpret_cast<void*>(begin + page * kPage);
+    addresses[i] = reinterpret_cast<void*>(begin + page * kPageBytes);
   }
   if (::move_pages(0, asked, addresses.data(), nullptr, status.data(), 0) < 0) {
     where.error = absl::StrCat("move_pages: ", std::strerror(errno));
@@ -94,7 +94,7 @@ Whereabouts Region::Where() const {
     return where;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(data());
-  AskNodes(begin, (size() + kPage - 1) / kPage, where);
+  AskNodes(begin, (size() + kPageBytes - 1) / kPageBytes, where);
   ReadSmaps(begin, begin + parts_->capacity, where);
   if (!parts_->device.empty() && where.nodes.empty()) {
     where.present = 1;  // addressed directly: there are no pages to be brought in

@@ -33,7 +33,7 @@ constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 30}, {10
 /// Beyond, scalar codes and codes in far memory go by their curve of so many.
 constexpr std::uint32_t kMostKOfOthers = 100;
 /// Recalls that every curve has a point near, ascending.
-constexpr double kFollowed[] = {0.85, 0.9, 0.95, 0.99};
+constexpr double kCalibrated[] = {0.85, 0.9, 0.95, 0.99};
 /// The curve is of some queries; all of them are run once, near the default recall, and
 /// move it by as much as they find more or less there: a run costs what its queries cost,
 /// and how steeply recall rises hangs less on who they are than how high it is. How many
@@ -162,10 +162,10 @@ class CalibrationOfIndex {
     EffortCurve curve([&](double effort) { return count(effort, some); },
                       static_cast<double>(some * k));
     std::optional<EffortCurve::Point> middle;
-    for (const double recall : kFollowed) {
+    for (const double recall : kCalibrated) {
       HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, kClose * (1 - recall)));
       // Of the upper layers alone, which are no default then, nothing.
-      if (walk.has_value() && curve.points().back().counted.recall < kFollowed[0])
+      if (walk.has_value() && curve.points().back().counted.recall < kCalibrated[0])
         return absl::OkStatus();
       if (!point.has_value()) break;
       if (recall <= kDefaultRecall) middle = point;

@@ -8,7 +8,7 @@ namespace hmann {
 namespace {
 
 /// Recall that rises by a logit for each 1.8 times the effort, to at most `most`.
-struct Made {
+struct MadeCurve {
   double most = 1;
   int runs = 0;
 
@@ -26,7 +26,7 @@ struct Made {
 
 TEST(EffortCurve, ReachesARecallFromAboveInAFewRuns) {
   for (const double recall : {0.3, 0.8, 0.95, 0.99, 0.999}) {
-    Made made;
+    MadeCurve made;
     EffortCurve curve = made.Curve();
     const auto point = curve.Reach(recall, 0.02 * (1 - recall));
     ASSERT_TRUE(point.ok() && point->has_value()) << recall;
@@ -42,7 +42,7 @@ TEST(EffortCurve, ReachesARecallFromAboveInAFewRuns) {
 }
 
 TEST(EffortCurve, SaysThatARecallIsOutOfReach) {
-  Made made{.most = 0.97};
+  MadeCurve made{.most = 0.97};
   EffortCurve curve = made.Curve();
   const auto point = curve.Reach(0.98, 0.001);
   ASSERT_TRUE(point.ok());

@@ -11,7 +11,7 @@
 namespace hmann {
 namespace {
 
-constexpr int kRounds = 3;
+constexpr int kInFlightRounds = 3;
 constexpr std::uint32_t kMostInMemory = 16, kMostOnADevice = 64;
 /// Of a run: enough that its first and last queries, which have fewer beside them, weigh
 /// little.
@@ -42,7 +42,7 @@ absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& ind
   std::vector<Tried> tried;
   const std::uint32_t most = index->on_block_tier() ? kMostOnADevice : kMostInMemory;
   for (std::uint32_t queries = 1; queries <= most; queries *= 2) tried.push_back({queries});
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kInFlightRounds; ++round) {
     for (Tried& one : tried) {
       const auto start = std::chrono::steady_clock::now();
       HMANN_RETURN_IF_ERROR(

@@ -15,7 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-PlanRequest Request(std::uint64_t n, std::uint64_t fast_bytes, const std::string& slow = "nvme") {
+PlanRequest RuleRequest(std::uint64_t n, std::uint64_t fast_bytes,
+                        const std::string& slow = "nvme") {
   PlanRequest request;
   request.shape = {n, 128, DType::kU8, Metric::kL2, 16, false};
   request.fast_bytes = fast_bytes;
@@ -24,7 +25,7 @@ PlanRequest Request(std::uint64_t n, std::uint64_t fast_bytes, const std::string
   return request;
 }
 
-PlacementPlan MustPlan(const PlanRequest& request) {
+PlacementPlan MustPlanRule(const PlanRequest& request) {
   const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *plan : PlacementPlan{};
@@ -65,9 +66,9 @@ TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
 
 TEST(PlanPlacement, LinesAreTheFormulas) {
   for (const std::uint32_t bits : {0u, 2u}) {
-    PlanRequest request = Request(1000000, 200_MiB);
+    PlanRequest request = RuleRequest(1000000, 200_MiB);
     request.bits = bits;
-    const PlacementPlan plan = MustPlan(request);
+    const PlacementPlan plan = MustPlanRule(request);
     EXPECT_EQ(plan.structure.bits, bits);
     const std::uint64_t structures = FastBytesOf(request.shape, plan.structure);
     std::uint64_t lines = 0;
@@ -91,7 +92,7 @@ TEST(PlanPlacement, TheMoreMemoryTheMoreIsTaken) {
     NodeId n1 = 0;
     for (std::uint64_t mib = 8; mib < 340; mib += mib < 60 ? 3 : 37) {
       SCOPED_TRACE(absl::StrCat(slow, ", ", mib, " MiB"));
-      const PlanRequest request = Request(1000000, mib << 20, slow);
+      const PlanRequest request = RuleRequest(1000000, mib << 20, slow);
       const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
       if (!plan.ok()) {
         EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
@@ -116,10 +117,10 @@ TEST(PlanPlacement, TheMoreMemoryTheMoreIsTaken) {
 PlacementPlan ForBytes(double bytes_a_vector, const std::string& slow, std::uint32_t dim = 128,
                        DType dtype = DType::kU8) {
   PlanRequest request =
-      Request(100'000'000, static_cast<std::uint64_t>(bytes_a_vector * 1e8), slow);
+      RuleRequest(100'000'000, static_cast<std::uint64_t>(bytes_a_vector * 1e8), slow);
   request.shape.dim = dim;
   request.shape.dtype = dtype;
-  return MustPlan(request);
+  return MustPlanRule(request);
 }
 
 /// The search over predicted times that the rule stands for chose these
@@ -167,7 +168,7 @@ TEST(PlanPlacement, AStaticCacheComesLast) {
 }
 
 TEST(PlanPlacement, AllInFastMemoryWhereItFits) {
-  const PlacementPlan plan = MustPlan(Request(100000, 1_GiB));
+  const PlacementPlan plan = MustPlanRule(RuleRequest(100000, 1_GiB));
   EXPECT_EQ(plan.l0_tier, "dram");
   EXPECT_EQ(plan.structure.bits, 0u);
   EXPECT_EQ(plan.structure.n1, 16000u);
@@ -176,20 +177,20 @@ TEST(PlanPlacement, AllInFastMemoryWhereItFits) {
 }
 
 TEST(PlanPlacement, KeepsWhatIsPinned) {
-  PlanRequest request = Request(1000000, 150_MiB);
+  PlanRequest request = RuleRequest(1000000, 150_MiB);
   request.bits = 4;
-  PlacementPlan plan = MustPlan(request);
+  PlacementPlan plan = MustPlanRule(request);
   EXPECT_EQ(plan.structure.bits, 4u);
   EXPECT_GT(plan.fast_bytes, 148_MiB) << "as many promoted as fit";
   request.promote = 0.07;
   request.replicas = 2;
-  plan = MustPlan(request);
+  plan = MustPlanRule(request);
   EXPECT_EQ(plan.structure.n1, 70000u);
   EXPECT_EQ(plan.structure.bits, 4u);
   EXPECT_EQ(plan.structure.replicas, 2u);
   EXPECT_GT(plan.cache_bytes, 0u) << "of what is left";
   request.finished = PlanStructure{50000, 1, 1};
-  plan = MustPlan(request);
+  plan = MustPlanRule(request);
   EXPECT_EQ(plan.structure.n1, 50000u);
   EXPECT_EQ(plan.structure.bits, 1u);
 }
@@ -205,7 +206,7 @@ TEST(PlanPlacement, SaysItsThreeLinesWithTheNumbers) {
 
 TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, 1_KiB, 900_KiB}) {
-    PlanRequest request = Request(1000000, bytes);
+    PlanRequest request = RuleRequest(1000000, bytes);
     const absl::Status status = PlanPlacement(request).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << bytes;
     const std::string message(status.message());
@@ -221,10 +222,10 @@ TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
 }
 
 TEST(PlanPlacement, BadRequestsAreNamed) {
-  PlanRequest request = Request(1, 100_MiB);
+  PlanRequest request = RuleRequest(1, 100_MiB);
   EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("rows"));
   for (const char* slow : {"dram", "tape", "emulated", ""}) {
-    request = Request(1000, 100_MiB, slow);
+    request = RuleRequest(1000, 100_MiB, slow);
     const absl::Status status = PlanPlacement(request).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << slow;
     EXPECT_THAT(std::string(status.message()), HasSubstr("slow: expected")) << slow;

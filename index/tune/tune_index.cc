@@ -16,7 +16,7 @@
 namespace hmann {
 namespace {
 
-std::uint64_t LearningQueries(std::uint64_t asked, std::uint32_t k) {
+std::uint64_t QueriesToLearn(std::uint64_t asked, std::uint32_t k) {
   if (asked > 0) return asked;
   constexpr std::uint64_t kOfTheNearest = 20'000, kOfSome = 8'000, kOfMany = 1'500;
   return k == 1 ? kOfTheNearest : k < 100 ? kOfSome : kOfMany;
@@ -87,7 +87,7 @@ class TuningOfIndex {
                            MakeLearningSet({.index = options_.index,
                                             .queries = options_.queries,
                                             .groundtruth = options_.groundtruth,
-                                            .most = LearningQueries(options_.learn, k),
+                                            .most = QueriesToLearn(options_.learn, k),
                                             .k = k},
                                            progress_));
     TunedForK of_k;

@@ -17,9 +17,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// Descriptors that connections leave to files: an index has a few, a pool of rings one a
@@ -80,7 +81,7 @@ absl::Status Acceptor::Open(const std::string& listen) {
   hints.ai_flags = AI_PASSIVE;
   if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
       error != 0) {
-    return absl::InvalidArgumentError(gai_strerror(error));
+    return InvalidArgument(gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
   absl::Status first_error;
@@ -93,8 +94,8 @@ absl::Status Acceptor::OpenUnix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a path of at most ", sizeof(address.sun_path) - 1, " characters is expected"));
+    return InvalidArgument("a path of at most ", sizeof(address.sun_path) - 1,
+                           " characters is expected");
   }
   path.copy(address.sun_path, path.size());
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -230,4 +231,4 @@ void Acceptor::Refused(Refusal why) {
                refused_ - std::exchange(told_, refused_), DescriptorLimit());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

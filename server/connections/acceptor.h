@@ -13,7 +13,7 @@
 
 struct addrinfo;
 
-namespace hmann {
+namespace hmann::server {
 
 /// Accepts the connections of a server. gRPC's own listener never accepts again once
 /// descriptors ran out (grpc issues 16058, 20418, 31080): one client that holds a
@@ -70,4 +70,4 @@ class Acceptor {
   std::int64_t next_line_ns_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

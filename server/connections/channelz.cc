@@ -10,7 +10,7 @@
 #include "grpc/support/alloc.h"
 #include "nlohmann/json.hpp"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// gRPC's text, given back when it goes.
@@ -85,4 +85,4 @@ std::int64_t LastServer() {
   return last;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

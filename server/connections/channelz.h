@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hmann {
+namespace hmann::server {
 
 /// Calls of a connection, and messages that came on it.
 struct StreamCounts {
@@ -25,4 +25,4 @@ std::vector<NumberedSocket> SocketsOf(std::int64_t server, std::int64_t first);
 /// The highest number of a server.
 std::int64_t LastServer();
 
-}  // namespace hmann
+}  // namespace hmann::server

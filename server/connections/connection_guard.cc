@@ -11,7 +11,7 @@
 #include "server/connections/socket_facts.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// A connection is looked at when so much has come, which is less than two thousand of
@@ -357,4 +357,4 @@ bool ConnectionGuard::TooLong(const Connection& connection, std::uint64_t open) 
   return connection.bytes - connection.bytes_then > most + most / 8;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -12,7 +12,7 @@
 #include "server/connections/options.h"
 #include "server/core/metrics.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Knows each connection of a server by its descriptor and peer, and shuts down those
 /// that do what no good client does: more calls at once than they were told they may,
@@ -115,4 +115,4 @@ class ConnectionGuard {
   std::uint64_t untold_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -7,7 +7,7 @@
 #include "grpcpp/resource_quota.h"
 #include "server/connections/channelz.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// For calls under way when a connection is too old.
@@ -55,4 +55,4 @@ std::pair<std::unique_ptr<grpc::Server>, std::int64_t> StartNumbered(grpc::Serve
   return {std::move(server), LastServer()};
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -9,11 +9,11 @@
 #include "grpcpp/server_builder.h"
 #include "server/connections/options.h"
 
-namespace hmann {
+namespace hmann::server {
 
 void Bound(const ConnectionLimits& limits, grpc::ServerBuilder* builder);
 
 /// Starts the server. Also: its number in channelz, where its connections are counted.
 std::pair<std::unique_ptr<grpc::Server>, std::int64_t> StartNumbered(grpc::ServerBuilder& builder);
 
-}  // namespace hmann
+}  // namespace hmann::server

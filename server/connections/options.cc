@@ -9,8 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "index/base/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 
 std::string UnixPath(const std::string& listen) {
   absl::string_view path = listen;
@@ -23,8 +24,7 @@ absl::StatusOr<bool> IsLoopback(const std::string& listen) {
   std::uint32_t port = 0;
   if (colon == std::string::npos || colon == 0 ||
       !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen: expected HOST:PORT or unix:PATH, found '", listen, "'"));
+    return InvalidArgument("--listen: expected HOST:PORT or unix:PATH, found '", listen, "'");
   }
   const std::string host = listen.substr(0, colon);
   if (host == "localhost" || host == "[::1]") return true;
@@ -39,8 +39,7 @@ absl::Status ConnectionLimits::Validate() const {
                                     {"--max-connections-per-peer", connections_per_peer},
                                     {"max-streams", streams},
                                     {"max-cancels", cancels_per_second}}) {
-    if (count == 0)
-      return absl::InvalidArgumentError(absl::StrCat(name, ": expected at least 1, found 0"));
+    if (count == 0) return InvalidArgument(name, ": expected at least 1, found 0");
   }
   constexpr std::chrono::milliseconds kLeast(1), kMost(std::numeric_limits<int>::max());
   for (const auto& [name, time] : {std::pair("handshake-timeout", handshake_timeout),
@@ -51,25 +50,25 @@ absl::Status ConnectionLimits::Validate() const {
                                    {"keepalive", keepalive},
                                    {"min-ping", min_ping}}) {
     if (time < kLeast || time > kMost) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": expected 1ms to ", kMost.count() / 1000, "s, found ",
-                       std::chrono::duration_cast<std::chrono::milliseconds>(time).count(), "ms"));
+      return InvalidArgument(name, ": expected 1ms to ", kMost.count() / 1000, "s, found ",
+                             std::chrono::duration_cast<std::chrono::milliseconds>(time).count(),
+                             "ms");
     }
   }
   constexpr std::uint64_t kLeastTransport = 16 << 20;
   if (transport_bytes < kLeastTransport) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max-transport: expected at least 16MiB, found ", transport_bytes, " bytes"));
+    return InvalidArgument("max-transport: expected at least 16MiB, found ", transport_bytes,
+                           " bytes");
   }
   return absl::OkStatus();
 }
 
 absl::Status TlsFiles::Validate() const {
   if (!any() || (!certificate.empty() && !key.empty())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      certificate.empty() ? "--tls-cert: expected a file with a certificate"
-                          : "--tls-key: expected a file with the key of the certificate",
-      ", found none, though TLS is asked for"));
+  return InvalidArgument(certificate.empty()
+                             ? "--tls-cert: expected a file with a certificate"
+                             : "--tls-key: expected a file with the key of the certificate",
+                         ", found none, though TLS is asked for");
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

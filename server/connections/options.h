@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// What connections may do.
 struct ConnectionLimits {
@@ -46,4 +46,4 @@ std::string UnixPath(const std::string& listen);
 /// be reached from this machine only. Errors: INVALID_ARGUMENT when it is none of these.
 absl::StatusOr<bool> IsLoopback(const std::string& listen);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hmann {
+namespace hmann::server {
 
 void ReplyWatch::Add(Reply* reply, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -51,4 +51,4 @@ void ReplyWatch::CancelLate(Clock::time_point now) {
   while (!waiting_.empty() && now - waiting_.front()->since_ >= time_) CancelFirst();
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -6,7 +6,7 @@
 #include <list>
 #include <mutex>
 
-namespace hmann {
+namespace hmann::server {
 
 /// Replies that their clients have not taken yet. gRPC holds them, without a bound, for
 /// as long as the client pleases: of HTTP/2 it may open its window by nothing. A call
@@ -65,4 +65,4 @@ class ReplyWatch {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

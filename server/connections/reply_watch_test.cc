@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST(ReplyWatch, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hmann {
+namespace hmann::server {
 
 std::uint64_t CookieOf(int descriptor) {
   std::uint64_t cookie = 0;
@@ -81,4 +81,4 @@ bool PeerOf(int descriptor, std::string* peer, std::string* name) {
   return true;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace hmann {
+namespace hmann::server {
 
 /// What the kernel says of a TCP socket.
 
@@ -24,4 +24,4 @@ void SetWindow(int descriptor, int bytes);
 /// False: it is gone.
 bool PeerOf(int descriptor, std::string* peer, std::string* name);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -10,12 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr unsigned kReadAgainSeconds = 1;
@@ -40,8 +41,7 @@ absl::StatusOr<Certificate> ReadCertificate(const std::string& option, const std
   Certificate read(PEM_read_bio_X509(memory.get(), nullptr, nullptr, nullptr));
   ERR_clear_error();
   if (read == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, " ", path, ": expected a certificate in PEM, found none"));
+    return InvalidArgument(option, " ", path, ": expected a certificate in PEM, found none");
   }
   return read;
 }
@@ -56,8 +56,8 @@ absl::StatusOr<Key> ReadKey(const std::string& path) {
   ERR_clear_error();
   OPENSSL_cleanse(text.data(), text.size());
   if (read == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tls-key ", path, ": expected a private key in PEM, without a password"));
+    return InvalidArgument("--tls-key ", path,
+                           ": expected a private key in PEM, without a password");
   }
   return read;
 }
@@ -68,8 +68,8 @@ absl::Status Check(const TlsFiles& files) {
   HMANN_ASSIGN_OR_RETURN(const Key key, ReadKey(files.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--tls-key ", files.key, ": is not the key of the certificate in ", files.certificate));
+    return InvalidArgument("--tls-key ", files.key, ": is not the key of the certificate in ",
+                           files.certificate);
   }
   if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0)
     spdlog::warn("--tls-cert {}: has expired: clients will refuse it", files.certificate);
@@ -94,4 +94,4 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
   return tls::TlsServerCredentials(options);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

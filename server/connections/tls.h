@@ -6,7 +6,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "server/connections/options.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// What connections of a server are made with. The files are read again every second, so
 /// that a certificate is replaced without a restart. Without any: plaintext. Errors: of
@@ -15,4 +15,4 @@ namespace hmann {
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsFiles& files);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
-namespace hmann {
+namespace hmann::server {
 
 std::uint64_t CallerWith(std::string_view authorization) {
   return absl::HashOf(absl::string_view(authorization.data(), authorization.size()));
@@ -36,4 +36,4 @@ std::uint64_t CallerAt(std::string_view peer) {
   return absl::HashOf(absl::StartsWith(host, "ipv4:") ? host : std::string("unix"));
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace hmann {
+namespace hmann::server {
 
 /// Who made a call, as a number. Callers of one number share what the pool has for one.
 
@@ -15,4 +15,4 @@ std::uint64_t CallerWith(std::string_view authorization);
 /// 64 bits do, since a host may choose the others; all that come by a path are one.
 std::uint64_t CallerAt(std::string_view peer);
 
-}  // namespace hmann
+}  // namespace hmann::server

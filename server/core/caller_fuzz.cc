@@ -11,7 +11,7 @@
 #include "server/core/caller.h"
 #include "server/core/tokens.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr char kSecret[] = "Zq7";  // of every file, at the end of a line that is wrong
@@ -34,9 +34,9 @@ void Read(const std::string& text) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  hmann::Read(std::string(reinterpret_cast<const char*>(data), size));
+  hmann::server::Read(std::string(reinterpret_cast<const char*>(data), size));
   return 0;
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 TEST(Caller, PortsAndTheHalfThatAHostChoosesDoNotCount) {
@@ -23,4 +23,4 @@ TEST(Caller, AllThatComeByAPathAreOneAndNothingIsToldApartThatIsNoAddress) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

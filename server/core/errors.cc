@@ -6,9 +6,10 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "index/base/errors.h"
 #include "index/base/units.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using Metadata = std::initializer_list<std::pair<const char*, std::string>>;
@@ -49,7 +50,7 @@ std::string WithoutFolder(absl::string_view message, const std::string& path) {
 }
 
 absl::Status BadField(absl::string_view field, absl::string_view description) {
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+  absl::Status status = InvalidArgument(field, ": ", description);
   status.SetPayload(kField, absl::Cord(field));
   return status;
 }
@@ -74,82 +75,77 @@ absl::Status UnknownIndex(absl::string_view asked) {
       asked.size() <= kMostName
           ? std::string(asked)
           : absl::StrCat(asked.substr(0, kMostName), "... (", asked.size(), " bytes)");
-  return WithResource(
-      absl::NotFoundError(absl::StrCat("index '", name, "': this server has none of that name")),
-      "index", name);
+  return WithResource(NotFound("index '", name, "': this server has none of that name"), "index",
+                      name);
 }
 
 absl::Status UnknownLabel(const absl::Status& why) {
   // "label 7: no vector ..."
   const absl::string_view name = why.message().substr(0, why.message().find(':'));
-  return WithResource(absl::NotFoundError(why.message()), "label", name.substr(name.find(' ') + 1));
+  return WithResource(NotFound(why.message()), "label", name.substr(name.find(' ') + 1));
 }
 
 absl::Status NoLabelOrder(const absl::Status& why) {
-  return WithReason(absl::FailedPreconditionError(why.message()), "NO_LABEL_ORDER");
+  return WithReason(FailedPrecondition(why.message()), "NO_LABEL_ORDER");
 }
 
 absl::Status IndexLoading(absl::string_view name) {
-  return WithReason(absl::UnavailableError(absl::StrCat("index '", name, "' is loading")),
-                    "INDEX_LOADING", {{"index", std::string(name)}},
-                    std::chrono::milliseconds(200));
+  return WithReason(Unavailable("index '", name, "' is loading"), "INDEX_LOADING",
+                    {{"index", std::string(name)}}, std::chrono::milliseconds(200));
 }
 
 absl::Status ServerStopping() {
-  return WithReason(absl::UnavailableError("the server is stopping"), "SERVER_STOPPING");
+  return WithReason(Unavailable("the server is stopping"), "SERVER_STOPPING");
 }
 
 absl::Status IndexFailed(absl::string_view name, const absl::Status& why) {
-  return WithReason(absl::FailedPreconditionError(
-                        absl::StrCat("index '", name, "' is not served: ", why.message())),
+  return WithReason(FailedPrecondition("index '", name, "' is not served: ", why.message()),
                     "INDEX_FAILED",
                     {{"index", std::string(name)}, {"code", absl::StatusCodeToString(why.code())}});
 }
 
 absl::Status FileChanged(absl::string_view name) {
-  return IndexFailed(name, absl::FailedPreconditionError("its file changed while it was served"));
+  return IndexFailed(name, FailedPrecondition("its file changed while it was served"));
 }
 
 absl::Status NotTuned(const absl::Status& why) {
-  return WithReason(absl::FailedPreconditionError(why.message()), "NOT_TUNED",
+  return WithReason(FailedPrecondition(why.message()), "NOT_TUNED",
                     {{"code", absl::StatusCodeToString(why.code())}});
 }
 
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
-  return WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("the queue is full: ", capacity, " requests wait")),
-      "QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, delay);
+  return WithReason(ResourceExhausted("the queue is full: ", capacity, " requests wait"),
+                    "QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, delay);
 }
 
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat("the requests under way and their replies take most of the ",
-                                     most_bytes, " bytes allowed")),
+  return WithReason(ResourceExhausted("the requests under way and their replies take most of the ",
+                                      most_bytes, " bytes allowed"),
                     "MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, delay);
 }
 
 absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay) {
-  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                        "it would not be answered in time: it takes a thread about ",
-                        FormatDuration(Seconds(work)), ", and other requests come first")),
-                    "NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, delay);
+  return WithReason(
+      ResourceExhausted("it would not be answered in time: it takes a thread about ",
+                        FormatDuration(Seconds(work)), ", and other requests come first"),
+      "NO_TIME", {{"work_us", absl::StrCat(work.count() / 1000)}}, delay);
 }
 
 absl::Status OverShare(std::chrono::nanoseconds delay) {
   return WithReason(
-      absl::ResourceExhaustedError(
+      ResourceExhausted(
           "not all that waits can be answered in time, and of yours more waits than of others"),
       "OVER_SHARE", {}, delay);
 }
 
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most) {
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat("it would take a thread about ", FormatDuration(Seconds(work)),
-                                     ", and at most ", FormatDuration(Seconds(most)),
-                                     " are allowed: send fewer queries at once or ask for less")),
-                    "WORK_TOO_LARGE",
-                    {{"work_us", absl::StrCat(work.count() / 1000)},
-                     {"max_work_us", absl::StrCat(most.count() / 1000)}});
+  return WithReason(
+      ResourceExhausted("it would take a thread about ", FormatDuration(Seconds(work)),
+                        ", and at most ", FormatDuration(Seconds(most)),
+                        " are allowed: send fewer queries at once or ask for less"),
+      "WORK_TOO_LARGE",
+      {{"work_us", absl::StrCat(work.count() / 1000)},
+       {"max_work_us", absl::StrCat(most.count() / 1000)}});
 }
 
 absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::uint64_t most,
@@ -161,4 +157,4 @@ absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::ui
       {{"reply_bytes", absl::StrCat(bytes)}, {"max_reply_bytes", absl::StrCat(most)}});
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

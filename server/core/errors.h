@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Kinds of payloads.
 inline constexpr absl::string_view kReason = "reason";       ///< "QUEUE_FULL"
@@ -68,4 +68,4 @@ absl::Status ReplyTooLarge(absl::string_view field, std::uint64_t bytes, std::ui
 /// Its reason, as "QUEUE_FULL"; empty when it has none.
 std::string ReasonOf(const absl::Status& status);
 
-}  // namespace hmann
+}  // namespace hmann::server

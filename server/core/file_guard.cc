@@ -16,10 +16,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// A mapping of a guarded file, for the handler of SIGBUS, which can take no lock: a
@@ -120,8 +121,8 @@ absl::Status FileGuard::WatchMappings() {
   struct stat now {};
   if (stat(path_.c_str(), &now) != 0 || now.st_ino != before_.st_ino ||
       now.st_dev != before_.st_dev || Changed()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, " was replaced or written to while it was opened: start again"));
+    return FailedPrecondition(path_,
+                              " was replaced or written to while it was opened: start again");
   }
   return absl::OkStatus();
 }
@@ -139,4 +140,4 @@ void FileGuard::Release() {
   if (lease_) fcntl(file_, F_SETLEASE, F_UNLCK);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Notices that a file changes in place while it is served (`cp new.hmann live.hmann`),
 /// which may end the process (SIGBUS) or pass foreign bytes for links. A file that is
@@ -50,4 +50,4 @@ class FileGuard {
   std::atomic<bool> torn_{false};  ///< set by the handler of SIGBUS
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::size_t kBytes = 16384;  // four pages
@@ -96,4 +96,4 @@ TEST_F(FileGuardTest, AFileThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -19,7 +19,7 @@
 #include "server/core/errors.h"
 #include "server/core/jobs.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -167,4 +167,4 @@ TEST_F(GenerationsTest, ANameThatFailedServesAgain) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

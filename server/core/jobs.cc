@@ -8,7 +8,7 @@
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using Clock = SearchJob::Clock;
@@ -126,4 +126,4 @@ void LabelsRequest::Complete(const absl::Status& status) {
   End(end);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

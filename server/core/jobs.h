@@ -18,7 +18,7 @@
 #include "server/core/registry.h"
 #include "server/core/search_pool.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// What requests are answered from; all of it outlives them.
 struct Serving {
@@ -124,4 +124,4 @@ class LabelsRequest : public SearchJob {
   char* vectors_ = nullptr;  // threads write to different parts
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

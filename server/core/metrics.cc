@@ -12,7 +12,7 @@
 #include "prometheus/text_serializer.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using prometheus::Counter;
@@ -186,4 +186,4 @@ std::string Metrics::Text(const SearchPool& pool, const ConnectionCounts* connec
   return prometheus::TextSerializer().Serialize(families_->Collect());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -21,7 +21,7 @@ class Histogram;
 class Registry;
 }  // namespace prometheus
 
-namespace hmann {
+namespace hmann::server {
 
 /// Why a connection was not taken, or was shut down.
 enum class Refusal { kDescriptors, kConnections, kPeer, kStreams, kCancels, kHalfSent };
@@ -71,4 +71,4 @@ class Metrics {
   std::mutex reading_;                              ///< one text at a time
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

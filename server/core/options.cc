@@ -5,9 +5,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
-namespace hmann {
+namespace hmann::server {
 
 absl::Status IndexSpec::Validate() const {
   constexpr std::size_t kMaxName = 64;
@@ -16,20 +17,18 @@ absl::Status IndexSpec::Validate() const {
                        return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
                      });
   if (legal) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--index: expected a name of 1 to ", kMaxName,
-                                                 " letters, digits, '.', '_' or '-', found '", name,
-                                                 "'"));
+  return InvalidArgument("--index: expected a name of 1 to ", kMaxName,
+                         " letters, digits, '.', '_' or '-', found '", name, "'");
 }
 
 absl::StatusOr<IndexSpec> IndexSpec::Parse(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--index: expected NAME=PATH, found '", text, "'"));
+    return InvalidArgument("--index: expected NAME=PATH, found '", text, "'");
   }
   IndexSpec spec{text.substr(0, equals), text.substr(equals + 1)};
   HMANN_RETURN_IF_ERROR(spec.Validate());
   return spec;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// An index to serve, and the name that clients call it by.
 struct IndexSpec {
@@ -27,4 +27,4 @@ struct RequestLimits {
   std::uint64_t max_reply_bytes = 64 << 20;  ///< 12 bytes an id, or vectors
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

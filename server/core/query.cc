@@ -12,7 +12,7 @@
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::uint64_t kBytesPerId = 12;  // fixed64 id, float distance
@@ -154,4 +154,4 @@ absl::StatusOr<std::uint64_t> CheckGet(std::uint64_t labels, const IndexInfo& in
   return vector_bytes;
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -15,7 +15,7 @@
 #include "server/core/options.h"
 #include "server/core/registry.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Query vectors in QueryType of an index's dtype, row-major. Bytes are viewed where they
 /// lie in the request, which must outlive this.
@@ -70,4 +70,4 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
 absl::StatusOr<std::uint64_t> CheckGet(std::uint64_t labels, const IndexInfo& info,
                                        const RequestLimits& limits);
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 
 const char* Name(IndexState state) {
   switch (state) {
@@ -120,8 +121,8 @@ bool ServedIndex::WithdrawIfChanged() {
   if (!now.generation().guard_->Changed()) return false;
   return Withdraw(
       now,
-      absl::FailedPreconditionError(absl::StrCat(
-          spec_.path, ": changed while it was served; write a new file and rename it instead")));
+      FailedPrecondition(spec_.path,
+                         ": changed while it was served; write a new file and rename it instead"));
 }
 
 bool ServedIndex::Withdraw(const Snapshot& what, absl::Status why) {
@@ -188,4 +189,4 @@ absl::StatusOr<Snapshot> Registry::Get(const std::string& name) const {
   return served->Get();
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

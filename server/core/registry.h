@@ -16,7 +16,7 @@
 #include "server/core/options.h"
 #include "server/core/work_meter.h"
 
-namespace hmann {
+namespace hmann::server {
 
 enum class IndexState { kLoading, kServing, kFailed };
 /// "loading", "serving", "failed".
@@ -162,4 +162,4 @@ class Registry {
   absl::flat_hash_map<std::string, ServedIndex*> by_name_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

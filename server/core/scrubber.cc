@@ -9,7 +9,7 @@
 #include "index/base/units.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::chrono::hours kBetweenPasses(1);
@@ -85,4 +85,4 @@ bool Scrubber::WaitUntil(Clock::time_point time) {
   return !wake_.wait_until(lock, time, [this] { return stop_; });
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

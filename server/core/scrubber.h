@@ -10,7 +10,7 @@
 
 #include "server/core/registry.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Compares with its checksums, in the background, what indexes read in place: Open did
 /// not look at it, and a device may lose a bit later. One index after the other, each
@@ -48,4 +48,4 @@ class Scrubber {
   std::thread thread_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 /// Work of a job of the quick lane, at most.
@@ -270,4 +270,4 @@ std::chrono::nanoseconds SearchPool::RetryDelay(const Lane& lane) const {
   return AtLeastAMillisecond(left / threads_);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

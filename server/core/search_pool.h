@@ -16,7 +16,7 @@
 #include "server/core/registry.h"
 #include "server/core/work_meter.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// The queries of one request. Owned by the request; the pool lets go of it when it calls
 /// Complete.
@@ -171,4 +171,4 @@ class SearchPool {
   std::vector<std::thread> workers_;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -8,7 +8,7 @@
 
 #include "server/testing/fixture.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -256,4 +256,4 @@ TEST_F(SearchPoolTest, OneBadQueryFailsItsJobAlone) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -11,12 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "server/core/errors.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::uint64_t kMostFile = 1_MiB;
@@ -44,18 +45,17 @@ absl::StatusOr<TokenList> TokenList::Parse(std::string_view text, const std::str
     const bool is_hash = words[0].size() == 2 * entry.digest.size() &&
                          std::all_of(words[0].begin(), words[0].end(), absl::ascii_isxdigit);
     if (!is_hash || entry.role == Role::kNone) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           path, ": line ", number,
           ": expected the SHA-256 of a token (64 hexadecimal digits) and read or admin; what was "
-          "found is not shown, since it may be a token: printf %s TOKEN | sha256sum"));
+          "found is not shown, since it may be a token: printf %s TOKEN | sha256sum");
     }
     const std::string digest = absl::HexStringToBytes(words[0]);
     std::copy(digest.begin(), digest.end(), entry.digest.begin());
     list.entries_.push_back(entry);
   }
   if (list.entries_.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected at least one token, found none"));
+    return InvalidArgument(path, ": expected at least one token, found none");
   return list;
 }
 
@@ -105,4 +105,4 @@ std::string_view BearerToken(std::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

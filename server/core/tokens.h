@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// What the holder of a token may do; each may do what those before it may.
 enum class Role : std::uint8_t { kNone, kRead, kAdmin };
@@ -79,4 +79,4 @@ absl::Status Authorize(const TokenFile* tokens, std::string_view authorization, 
 /// none.
 std::string_view BearerToken(std::string_view authorization);
 
-}  // namespace hmann
+}  // namespace hmann::server

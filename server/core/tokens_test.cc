@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/testing/temp_folder.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST(TokensTest, OnlyBearerTokensAreTaken) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

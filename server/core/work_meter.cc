@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 constexpr std::int64_t kGuess = 1000;  // ns for each unit of width
@@ -54,4 +54,4 @@ void WorkMeter::Observe(const Effort& effort, std::chrono::nanoseconds time, boo
   mean.store(std::max<std::int64_t>(after, 1), std::memory_order_relaxed);
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

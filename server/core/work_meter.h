@@ -9,7 +9,7 @@
 
 #include "hmann/dials.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// How much one query asks for, before anything is known of the machine.
 struct Effort {
@@ -38,4 +38,4 @@ class WorkMeter {
   std::array<Means, kWalks + 1> means_{};
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -50,4 +50,4 @@ TEST(WorkMeter, HugeWidthsDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace hmann
+}  // namespace hmann::server

@@ -17,7 +17,7 @@
 #include "server/core/errors.h"
 #include "server/grpc_status.h"
 
-namespace hmann {
+namespace hmann::server {
 namespace {
 
 const VectorFile& QueryFile() {
@@ -130,4 +130,4 @@ bool HasDetail(const absl::Status& status, const std::string& type) {
   return OnTheWire(status).GetPayload(absl::StrCat("type.googleapis.com/", type)).has_value();
 }
 
-}  // namespace hmann
+}  // namespace hmann::server

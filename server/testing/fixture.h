@@ -11,7 +11,7 @@
 #include "hmann/hmann.h"
 #include "server/server.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// Path of an index of the sample's first rows, built once per process, removed at its
 /// end.
@@ -43,4 +43,4 @@ std::string Reason(const absl::Status& status);
 /// Whether a status has a detail of this type, e.g. "google.rpc.RetryInfo".
 bool HasDetail(const absl::Status& status, const std::string& type);
 
-}  // namespace hmann
+}  // namespace hmann::server

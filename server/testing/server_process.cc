@@ -12,7 +12,7 @@
 #include "server/server.h"
 #include "spdlog/spdlog.h"
 
-namespace hmann {
+namespace hmann::server {
 
 ServerProcess::ServerProcess(const ServerOptions& options, int core) {
   int fds[2];
@@ -43,4 +43,4 @@ ServerProcess::~ServerProcess() { kill(pid_, SIGKILL); }
 
 std::string ServerProcess::address() const { return absl::StrCat("127.0.0.1:", port_); }
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -7,7 +7,7 @@
 
 #include "server/options.h"
 
-namespace hmann {
+namespace hmann::server {
 
 /// A server of `options` in a process that ends with this one. Must be made before
 /// anything of gRPC runs.
@@ -26,4 +26,4 @@ class ServerProcess {
   int port_ = 0;
 };
 
-}  // namespace hmann
+}  // namespace hmann::server

@@ -186,6 +186,8 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
+  /// Errors of searches, streamed ones too: INVALID_ARGUMENT for options.matches, which
+  /// only an index that is opened here can take.
   absl::StatusOr<Answer> Search(const std::string& index, const Vectors& query,
                                 const SearchOptions& options, const CallOptions& call = {});
   absl::StatusOr<BatchAnswer> SearchBatch(const std::string& index, const Vectors& queries,

@@ -17,6 +17,7 @@
 #include "client/python/core/works.h"
 #include "hmann/tune.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/dials/dials_json.h"
 #include "index/report/report.h"
@@ -46,7 +47,7 @@ py::array RoomOf(const py::dtype& type, std::vector<py::ssize_t> shape, const st
   } catch (const py::error_already_set& error) {
     if (!error.matches(PyExc_MemoryError)) throw;
   }
-  Raise(absl::ResourceExhaustedError(absl::StrCat("no memory for the ", what)));
+  Raise(ResourceExhausted("no memory for the ", what));
 }
 
 /// Room for answers.
@@ -119,9 +120,9 @@ void OpenedIndex::Open() {
 }
 
 const std::shared_ptr<const Index>& OpenedIndex::Opened() const {
-  if (index_ == nullptr) Raise(absl::FailedPreconditionError("the index is closed"));
+  if (index_ == nullptr) Raise(FailedPrecondition("the index is closed"));
   if (forks_ != forks) {
-    Raise(absl::FailedPreconditionError(
+    Raise(FailedPrecondition(
         "the index was opened before this process was forked: open it in the child"));
   }
   return index_;
@@ -178,8 +179,8 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
                               const py::dict& dials) {
   if (filter != nullptr && filter->index != Opened())
     Raise(
-        absl::InvalidArgumentError("filter: it was made for another index, or before it was "
-                                   "opened anew: make it by matching"));
+        InvalidArgument("filter: it was made for another index, or before it was "
+                        "opened anew: make it by matching"));
   const ResolvedSearch resolved = ResolveCached(k, dials, filter);
   const std::shared_ptr<const Index> index = index_;
   Rows rows = ToRows("queries", queries, true);
@@ -187,9 +188,8 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   if (rows.dtype == DType::kF16 && info.dtype == DType::kF16)
     rows = ToRows("queries", rows.array.attr("astype")(NumpyName(QueryType(info.dtype))), true);
   if (rows.dtype != QueryType(info.dtype) || rows.dim != info.dim) {
-    Raise(absl::InvalidArgumentError(absl::StrCat("queries: expected vectors of ", info.dim, " x ",
-                                                  NumpyName(info.dtype), " as in the index, found ",
-                                                  rows.dim, " x ", NumpyName(rows.dtype))));
+    Raise(InvalidArgument("queries: expected vectors of ", info.dim, " x ", NumpyName(info.dtype),
+                          " as in the index, found ", rows.dim, " x ", NumpyName(rows.dtype)));
   }
   const std::uint32_t wanted = resolved.dials.k;
   py::array_t<std::int64_t> labels = Room<std::int64_t>(rows.n, wanted, rows.single);
@@ -232,8 +232,7 @@ std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
   if (py::isinstance<py::array_t<bool>>(accepted)) {
     const auto mask = py::array_t<bool, py::array::c_style>::ensure(accepted);
-    if (mask.ndim() != 1)
-      Raise(absl::InvalidArgumentError("filter: expected a mask of one dimension"));
+    if (mask.ndim() != 1) Raise(InvalidArgument("filter: expected a mask of one dimension"));
     const std::span<const bool> of(mask.data(), static_cast<std::size_t>(mask.size()));
     const WithoutGil without_gil;
     matches = index->Matching([of](std::uint64_t label) { return label < of.size() && of[label]; });

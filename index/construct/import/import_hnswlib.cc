@@ -155,8 +155,8 @@ absl::StatusOr<std::vector<NodeId>> ReadRows(const ImportReader& reader, const H
 }
 
 /// Reads the link list of element `node` into `links`, in the file's ids, checked.
-absl::Status ReadLinks(const ImportReader& reader, const Header& header, const ItemRun& elements,
-                       NodeId node, std::vector<NodeId>* links) {
+absl::Status ReadHnswlibLinks(const ImportReader& reader, const Header& header,
+                              const ItemRun& elements, NodeId node, std::vector<NodeId>* links) {
   const std::uint64_t at = node * header.element_bytes;
   const std::byte* list = elements.data + at;
   const auto marks = std::to_integer<std::uint8_t>(list[kMarksAt]);
@@ -199,7 +199,7 @@ absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const Vecto
   for (NodeId i = 0; i < header.count; ++i) {
     const std::uint64_t at = i * header.element_bytes + header.vector_at;
     HMANN_RETURN_IF_ERROR(vectors.Check(reader, rows[i], elements.data + at, elements.offset + at));
-    HMANN_RETURN_IF_ERROR(ReadLinks(reader, header, elements, i, &links));
+    HMANN_RETURN_IF_ERROR(ReadHnswlibLinks(reader, header, elements, i, &links));
     NodeId* to = graph.Links(rows[i]);
     for (NodeId link : links) *to++ = rows[link];
   }

@@ -12,7 +12,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kNodesPerStep = 256;
+constexpr std::size_t kLinkedPerStep = 256;
 
 /// Chooses links out of lists of the nearest.
 class ListLinker {
@@ -31,7 +31,7 @@ class ListLinker {
   /// copied, for the file to be read forwards. Returns the bytes of these.
   std::uint64_t Collect(NodeRange part, NodeSubset& loaded) {
     asked_.Clear();
-    pool_.ParallelFor(part.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    pool_.ParallelFor(part.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) {
         const auto node = static_cast<NodeId>(part.first + i);
         loaded.Add(node);
@@ -43,7 +43,7 @@ class ListLinker {
     });
     answers_.assign(std::size_t{asked_.Number()} * NodeLinker::kAnswered, kNoNode);
     const std::vector<NodeId> asked = asked_.Nodes();
-    pool_.ParallelFor(asked.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    pool_.ParallelFor(asked.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) {
         const std::span<const NodeId> list = lists_.First(asked[i]);
         std::copy(list.begin(), list.end(), answers_.data() + i * NodeLinker::kAnswered);
@@ -217,7 +217,7 @@ absl::Status JoinedLayer::ChooseLinks() {
           return ForParts(part, [&](NodeRange few) {
             std::vector<NodeId> links(few.size() * length, kNoNode);
             pool.ParallelFor(
-                few.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int thread) {
+                few.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int thread) {
                   for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
                     const std::span<const NodeId> own =
                         linker.Choose(static_cast<NodeId>(few.first + i), nodes, view, thread);
@@ -244,7 +244,7 @@ absl::Status JoinedLayer::ChooseLinks() {
 
 void JoinedLayer::CollectMerged(NodeRange part, const LinksOf& old, const LinksOf& more,
                                 NodeSubset& nodes) const {
-  stages_.job().pool.ParallelFor(part.size(), kNodesPerStep,
+  stages_.job().pool.ParallelFor(part.size(), kLinkedPerStep,
                                  [&](std::size_t begin, std::size_t end, int) {
                                    Merging merging;
                                    for (std::size_t i = begin; i < end; ++i) {
@@ -287,7 +287,7 @@ absl::Status JoinedLayer::MergeInto(
   HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{part.size()} * most * sizeof(NodeId)));
   return ForParts(part, [&](NodeRange few) {
     std::vector<NodeId> out(std::size_t{few.size()} * most, kNoNode);
-    stages_.job().pool.ParallelFor(few.size(), kNodesPerStep,
+    stages_.job().pool.ParallelFor(few.size(), kLinkedPerStep,
                                    [&](std::size_t begin, std::size_t end, int thread) {
                                      if (stages_.job().Cancelled()) return;
                                      Merging merging;

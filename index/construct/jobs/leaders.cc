@@ -8,7 +8,6 @@
 
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
-#include "index/construct/jobs/partition.h"
 
 namespace hmann {
 namespace {

@@ -13,7 +13,16 @@
 
 namespace hmann {
 
-struct PartitionOptions;
+/// How vectors are put into overlapping leaves, within which all are compared with all
+/// (PiPNN, arXiv 2602.21247: ball carving by random leaders).
+struct PartitionOptions {
+  std::uint32_t leaders = 1000;  ///< of a split, at most; of the first, that all are compared with
+  std::uint32_t fan = 8;         ///< nearest leaders that a vector follows in the first split,
+  std::uint32_t fan_below = 2;   ///< and in the second; one in those that follow
+  std::uint32_t group = 12'000;  ///< followers of a leader of the first split, if those are more
+  std::uint32_t leaf = 400;      ///< vectors of a leaf, at most
+  std::uint64_t seed = 1;
+};
 
 /// Leaders of so many memberships: for groups of three quarters of a leaf, so that most
 /// of those that are larger than others still fit.

@@ -13,7 +13,9 @@ namespace {
 
 constexpr NodeId kLast = NodeId{1} << 31;
 
-absl::Status Damaged(const char* what) { return DataLoss(what, " of the work folder are damaged"); }
+absl::Status DamagedStore(const char* what) {
+  return DataLoss(what, " of the work folder are damaged");
+}
 
 }  // namespace
 
@@ -34,7 +36,7 @@ absl::StatusOr<StoredLinks> StoredLinks::Map(const Stages& stages, const std::st
   for (std::uint64_t i = 0; i < count; ++i) {
     if (ids[i] >= kLast) links.ends_.push_back(i + 1);
   }
-  if (links.ends_.size() != range.size()) return Damaged("links");
+  if (links.ends_.size() != range.size()) return DamagedStore("links");
   return links;
 }
 
@@ -118,7 +120,7 @@ absl::StatusOr<LinkSources> LinkSources::Make(const std::vector<NodeRange>& rang
     return true;
   };
   std::vector<std::uint64_t> at(std::size_t{targets.size()} + 1);
-  if (!for_each([&](NodeId place, NodeId) { ++at[place + 1]; })) return Damaged("ways");
+  if (!for_each([&](NodeId place, NodeId) { ++at[place + 1]; })) return DamagedStore("ways");
   std::partial_sum(at.begin(), at.end(), at.begin());
   made.nodes_.resize(at.back());
   made.ends_.assign(at.begin() + 1, at.end());

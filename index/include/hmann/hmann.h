@@ -102,7 +102,7 @@ class Index {
   /// all queries that share the predicate. Errors: those of ForLabels.
   template <typename Accepts>
   absl::StatusOr<Matches> Matching(const Accepts& accepts) const {
-    Matches matches(info().n);
+    Matches matches(info().n, info().content_hash);
     const absl::Status status =
         ForLabels([&](std::span<const std::uint32_t> ids, std::span<const std::uint64_t> labels) {
           for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -8,10 +8,13 @@ namespace hmann {
 
 /// Which vectors of an index may be answers: what a predicate of the user's is true for,
 /// a bit each. Index::Matching makes it, once for all queries that share the predicate.
-/// By internal ids. Immutable while searches use it; then thread-safe.
+/// By internal ids of that index: a search of another refuses it. Immutable while
+/// searches use it; then thread-safe.
 class Matches {
  public:
-  explicit Matches(std::uint64_t n) : n_(n), words_((n + 63) / 64) {}
+  /// Of the index with `n` vectors and this IndexInfo::content_hash.
+  Matches(std::uint64_t n, std::uint64_t content_hash)
+      : n_(n), content_hash_(content_hash), words_((n + 63) / 64) {}
 
   void Add(std::uint32_t id) {
     std::uint64_t& word = words_[id / 64];
@@ -31,11 +34,12 @@ class Matches {
     return at * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
   }
 
-  std::uint64_t n() const { return n_; }        ///< vectors of the index
+  std::uint64_t n() const { return n_; }  ///< vectors of the index
+  std::uint64_t content_hash() const { return content_hash_; }
   std::uint64_t size() const { return size_; }  ///< that match
 
  private:
-  std::uint64_t n_, size_ = 0;
+  std::uint64_t n_, content_hash_, size_ = 0;
   std::vector<std::uint64_t> words_;
 };
 

@@ -13,7 +13,7 @@ namespace hmann {
 
 /// What the defaults of a query depend on, and which dials an index can take.
 struct SearchContext {
-  std::uint64_t n = 0, n1 = 0;
+  std::uint64_t n = 0, n1 = 0, content_hash = 0;
   bool has_codes = false;
   bool block_tier = false;        ///< L0 is read from a device
   bool far = false;               ///< L0 is farther than DRAM
@@ -36,8 +36,7 @@ struct SearchOptions {
   std::optional<Prefetch> prefetch = {};
   std::optional<std::uint32_t> query_threads = {};
   /// Only vectors that match may be answers: the k nearest of them, or all where they are
-  /// fewer. Those of this index: of another of the same size they mean nothing. Not
-  /// owned.
+  /// fewer. Not owned.
   const Matches* matches = nullptr;
   /// Targets: the mean recall to reach, in (0, 1], as fast as may be; the mean time of a
   /// query to keep, with the best recall that it allows.

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/testing/decorator.h"
@@ -27,16 +28,15 @@ class CheckedReader : public DecoratedReader {
         if (reads[j].frame == reads[i].frame) wrong = "its frame is named twice";
       }
       if (wrong != nullptr) {
-        return absl::InternalError(absl::StrCat("check: read of ", reads[i].bytes, " bytes at ",
-                                                reads[i].offset, " of ", end_, " into frame ",
-                                                reads[i].frame, ": ", wrong));
+        return Internal("check: read of ", reads[i].bytes, " bytes at ", reads[i].offset, " of ",
+                        end_, " into frame ", reads[i].frame, ": ", wrong);
       }
       if (i < room) std::memset(Frame(reads[i].frame), 0xa5, reads[i].bytes);
     }
     HMANN_ASSIGN_OR_RETURN(const std::size_t taken, inner().Submit(reads));
     if (taken != std::min(room, reads.size())) {
-      return absl::InternalError(absl::StrCat("check: the reader took ", taken, " of ",
-                                              reads.size(), " reads, and had room for ", room));
+      return Internal("check: the reader took ", taken, " of ", reads.size(),
+                      " reads, and had room for ", room);
     }
     for (const BlockRead& read : reads.first(taken)) started_[read.frame] = {true, read.tag};
     return taken;
@@ -49,9 +49,8 @@ class CheckedReader : public DecoratedReader {
     for (const BlockDone& one : std::span(*done).subspan(before)) {
       if (one.frame >= started_.size() || !started_[one.frame].first ||
           started_[one.frame].second != one.tag) {
-        return absl::InternalError(absl::StrCat("check: the reader says that frame ", one.frame,
-                                                ", tag ", one.tag,
-                                                ", is done, which was not in flight"));
+        return Internal("check: the reader says that frame ", one.frame, ", tag ", one.tag,
+                        ", is done, which was not in flight");
       }
       started_[one.frame].first = false;
     }

@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/region_builder.h"
@@ -63,7 +64,7 @@ class DecoratedTier : public Tier {
 
 absl::Status ParseCount(std::string_view value, std::uint64_t* count) {
   if (absl::SimpleAtoi(Absl(value), count)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", Absl(value), "' is not a whole number"));
+  return InvalidArgument("'", Absl(value), "' is not a whole number");
 }
 
 struct Settings {
@@ -73,8 +74,7 @@ struct Settings {
 
 /// `allowed`: names, between blanks.
 absl::Status ParseSettings(std::string_view text, std::string_view allowed, Settings* settings) {
-  if (text.empty())
-    return absl::InvalidArgumentError(absl::StrCat("expected", Absl(allowed), "found nothing"));
+  if (text.empty()) return InvalidArgument("expected", Absl(allowed), "found nothing");
   for (const absl::string_view part : absl::StrSplit(Absl(text), ',')) {
     const std::pair<absl::string_view, absl::string_view> field =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
@@ -82,8 +82,7 @@ absl::Status ParseSettings(std::string_view text, std::string_view allowed, Sett
         value(field.second.data(), field.second.size());
     if (name.empty() ||
         allowed.find(absl::StrCat(" ", field.first, " ")) == std::string_view::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected", Absl(allowed), "found '", part, "'"));
+      return InvalidArgument("expected", Absl(allowed), "found '", part, "'");
     }
     if (name == "min" || name == "max") {
       HMANN_ASSIGN_OR_RETURN((name == "min" ? settings->min : settings->max), ParseDuration(value));
@@ -104,8 +103,7 @@ absl::StatusOr<std::unique_ptr<Decorator>> MakeDelayerOf(std::string_view text) 
   } else {
     HMANN_RETURN_IF_ERROR(ParseSettings(text, " min max seed ", &settings));
   }
-  if (settings.max < settings.min)
-    return absl::InvalidArgumentError("expected min to be at most max");
+  if (settings.max < settings.min) return InvalidArgument("expected min to be at most max");
   return MakeDelayer(settings.min, settings.max, settings.seed);
 }
 
@@ -119,10 +117,10 @@ absl::StatusOr<std::unique_ptr<Decorator>> MakeDecorator(std::string_view kind,
   }
   if (kind == "fail") {
     if (!text.empty()) HMANN_RETURN_IF_ERROR(ParseSettings(text, " every ", &settings));
-    if (settings.every == 0) return absl::InvalidArgumentError("every: expected at least 1");
+    if (settings.every == 0) return InvalidArgument("every: expected at least 1");
     return MakeFailer(settings.every);
   }
-  if (!text.empty()) return absl::InvalidArgumentError("expected no settings");
+  if (!text.empty()) return InvalidArgument("expected no settings");
   return kind == "check" ? MakeChecker() : MakeCounter();
 }
 
@@ -150,14 +148,13 @@ absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
   TierTraits traits = inner->traits();
   traits.name = absl::StrCat(Absl(decorator), "+", traits.name);
   if (traits.addressable && kind != "fail") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tier ", traits.name, ": an addressable tier hands out pointers, past '", Absl(kind), "'",
-        kind == "delay" ? ": use emulated:lat=300ns" : ": use it with nvme"));
+    return InvalidArgument("tier ", traits.name, ": an addressable tier hands out pointers, past '",
+                           Absl(kind), "'",
+                           kind == "delay" ? ": use emulated:lat=300ns" : ": use it with nvme");
   }
   auto made = MakeDecorator(kind, settings);
   if (!made.ok())
-    return absl::InvalidArgumentError(
-        absl::StrCat("tier ", traits.name, ": ", Absl(kind), ": ", made.status().message()));
+    return InvalidArgument("tier ", traits.name, ": ", Absl(kind), ": ", made.status().message());
   return std::make_unique<DecoratedTier>(std::move(traits), *std::move(made), std::move(inner));
 }
 

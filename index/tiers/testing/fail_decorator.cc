@@ -1,6 +1,7 @@
 #include <atomic>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/testing/decorator.h"
 
@@ -34,8 +35,8 @@ class FailingReader : public DecoratedReader {
     HMANN_RETURN_IF_ERROR(inner().Wait(deadline, done));
     for (BlockDone& one : std::span(*done).subspan(before)) {
       if (fails_at_[one.frame] == kWell) continue;
-      one.status = absl::DataLossError(absl::StrCat("fail:every=", lot_->every, ": offset ",
-                                                    fails_at_[one.frame], " of the region"));
+      one.status =
+          DataLoss("fail:every=", lot_->every, ": offset ", fails_at_[one.frame], " of the region");
     }
     return absl::OkStatus();
   }
@@ -57,8 +58,7 @@ class Failer : public Decorator {
   }
   std::string Note() const override { return absl::StrCat("failing every ", lot_->every); }
   absl::Status BeforePlace() override {
-    return lot_->Draw() ? absl::UnavailableError("fails to place, as was asked for")
-                        : absl::OkStatus();
+    return lot_->Draw() ? Unavailable("fails to place, as was asked for") : absl::OkStatus();
   }
 
  private:

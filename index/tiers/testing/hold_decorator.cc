@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -33,8 +34,7 @@ class HoldingReader : public DecoratedReader {
         reads.first(std::min<std::size_t>(reads.size(), options().depth - InFlight()));
     for (const BlockRead& read : fitting) {
       if (read.frame >= due_.size() || due_[read.frame] == kIdle) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("frame ", read.frame, ": a read into it is in flight"));
+      return InvalidArgument("frame ", read.frame, ": a read into it is in flight");
     }
     HMANN_ASSIGN_OR_RETURN(const std::size_t taken, inner().Submit(fitting));
     for (const BlockRead& read : fitting.first(taken)) due_[read.frame] = schedule_();
