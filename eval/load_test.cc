@@ -17,8 +17,8 @@ namespace {
 
 using server::LoopbackOptions;
 using server::SampleIndex;
-using server::SlowDials;
 using server::Served;
+using server::SlowDials;
 
 using namespace std::chrono_literals;
 
